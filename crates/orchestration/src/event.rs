@@ -13,21 +13,22 @@ use switchboard_domain::{
 
 use crate::{RunReport, ToolFailure};
 
-/// An event of a run. `--output jsonl` prints each event as one line.
+/// An event of an agent run. `--output jsonl` prints each event as one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEvent {
-    /// The run.
+    /// Id of the run that emitted the event.
     pub run_id: Arc<str>,
-    /// Number within the run: 1, 2, 3, … without gaps, also across a resumption.
+    /// Sequence number of the event within the run: 1, 2, 3, … without gaps, also if the run is
+    /// resumed.
     pub seq: u64,
     /// Time of the event (RFC 3339, UTC).
     pub time: Timestamp,
-    /// What happened.
+    /// What happened in the run, with the data of this event kind.
     #[serde(flatten)]
     pub kind: RunEventKind,
 }
 
-/// What happened.
+/// The kinds of events that a run emits, with their data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -36,77 +37,78 @@ pub enum RunEventKind {
     RunStarted {
         /// The model of the next call.
         model: ModelId,
-        /// Whether the run was resumed.
+        /// Whether the run was resumed from storage.
         resumed: bool,
     },
     /// A server or tool is unavailable. The run continues without it.
     ToolsUnavailable {
-        /// The server and the reason.
+        /// The unavailable server or tool, and the reason.
         #[serde(flatten)]
         problem: ServerProblem,
     },
-    /// A server started, stopped, or changed its tools.
+    /// A tool server started, stopped, or changed its tools.
     ServerChanged {
-        /// The change.
+        /// The server and the kind of change.
         change: Box<ToolHostChange>,
     },
-    /// A phase of the strategy started. The plain loop has no phases.
+    /// A phase of the strategy started. The plain tool loop has no phases.
     PhaseStarted {
-        /// Which.
+        /// The phase that started.
         phase: RunPhase,
-        /// The formatting mode, if there are several.
+        /// The formatting mode, if the run can use several modes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<String>,
     },
-    /// The conversation is too long for one request, so that older messages are not sent. They stay
-    /// in the conversation of the run.
+    /// The conversation is too long for one request, so older messages are not sent to the model.
+    /// They remain in the run's conversation.
     HistoryTrimmed {
         /// Number of omitted messages.
         left_out: usize,
         /// Estimated tokens of the whole history.
         tokens_before: u64,
-        /// Estimated tokens of the request.
+        /// Estimated tokens of the trimmed request.
         tokens_after: u64,
         /// Whether a summary by the model replaces the omitted messages.
         summarised: bool,
     },
-    /// A model call for a summary of omitted messages ended. It does not count as a step.
+    /// A model call that summarizes omitted messages ended. It does not count as a step.
     HistorySummarised {
-        /// The step that follows the summary.
+        /// Number of the step that follows the summary.
         step: u32,
-        /// The model.
+        /// Id of the model that was called for the summary.
         model: ModelId,
-        /// The model as named by the provider.
+        /// The model id in the provider's response.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answered_by: Option<String>,
-        /// Why it stopped.
+        /// Why the model stopped writing the summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_reason: Option<FinishReason>,
-        /// Tokens of the call.
+        /// Token usage of the summary call.
         usage: Box<Usage>,
-        /// The error of the call. The run continues without a summary.
+        /// The error of the summary call. The run continues without a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Box<crate::RunError>>,
     },
-    /// Another model continues, because the previous one failed before it showed output.
+    /// The run switched to another model, because the previous model failed before it emitted
+    /// output.
     ModelSwitched {
-        /// The previous model.
+        /// Id of the previous model.
         from: ModelId,
-        /// The new model.
+        /// Id of the new model.
         to: ModelId,
-        /// Why.
+        /// Why the run switched models.
         reason: String,
     },
-    /// From now on the model gets no tools.
+    /// From now on, the run sends no tools to the model.
     ToolsDropped {
-        /// Why.
+        /// Why the model gets no tools.
         reason: String,
     },
     /// The response was unusable, and the model is called again.
     AskedAgain {
-        /// Number of such calls in the run, starting at 1.
+        /// Number of such repeated calls in the run, starting at 1.
         attempt: u32,
-        /// The fault of the response.
+        /// Why the response was unusable.
         reason: String,
     },
     /// The formatted answer was repaired.
@@ -116,210 +118,212 @@ pub enum RunEventKind {
     },
     /// A model call started.
     ModelCallStarted {
-        /// Number of the call, starting at 1.
+        /// Number of the model call within the run, starting at 1.
         step: u32,
-        /// The model.
+        /// Id of the called model.
         model: ModelId,
-        /// Number of offered tools.
+        /// Number of tools that the request offers.
         tools: usize,
-        /// The requested tool choice. The end of the call reports its effect.
+        /// The requested tool choice. [`RunEventKind::ModelCallFinished`] reports its effect.
         #[serde(default)]
         tool_choice: ToolChoice,
     },
-    /// More text of the answer.
+    /// The model wrote more text of its answer.
     TextDelta {
-        /// The text to append.
+        /// The text to append to the answer.
         text: String,
     },
-    /// More reasoning of the model.
+    /// The model wrote more reasoning.
     ReasoningDelta {
-        /// The text to append.
+        /// The text to append to the reasoning.
         text: String,
     },
     /// The model started to write a tool call.
     ToolInputStarted {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// The tool's name as declared.
+        /// Name of the tool that the model calls.
         name: String,
     },
-    /// More input of a tool call, as JSON text.
+    /// The model wrote more input of a tool call, as JSON text.
     ToolInputDelta {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// The text to append.
+        /// The JSON text to append to the input.
         json: String,
     },
-    /// A block of the provider, such as a web search, a code execution or opaque data. Nothing of
-    /// it runs here. The conversation keeps the block for the provider.
+    /// The response contains a block that the provider produced, such as a web search, a code
+    /// execution or opaque data. The run does not execute the block. The conversation keeps it for
+    /// the provider.
     ProviderBlock {
-        /// The type of the block at the provider, such as `web_search_tool_result`.
+        /// The provider's name for the block type, such as `web_search_tool_result`.
         kind: String,
-        /// The readable content: the query, the pages, the output of code.
+        /// The readable content of the block: the query, the pages, or the output of code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
     /// A model call ended with a response.
     ModelCallFinished {
-        /// Which call.
+        /// Number of the model call within the run.
         step: u32,
-        /// The model as named by the provider.
+        /// The model id in the provider's response.
         model: Option<String>,
-        /// Why it stopped.
+        /// Why the model stopped.
         finish_reason: FinishReason,
-        /// The finish reason as written by the provider.
+        /// The finish reason in the provider's wording.
         finish_raw: Option<String>,
-        /// Tokens of the call.
+        /// Token usage of the model call.
         usage: Box<Usage>,
-        /// The effect of the tool choice.
+        /// Whether the model followed the requested tool choice.
         tool_choice: ToolChoiceOutcome,
     },
-    /// An attempt of a model call failed before it showed output, and is repeated after a pause.
-    /// The event precedes the pause. Tool inputs that the attempt started are void.
+    /// An attempt of a model call failed before it emitted output. The attempt is repeated after a
+    /// pause, and this event precedes the pause. Tool inputs that the failed attempt started are
+    /// void.
     ModelCallRetried {
-        /// Which call.
+        /// Number of the model call within the run.
         step: u32,
-        /// Number of the attempt that follows. 2 for the first repetition.
+        /// Number of the next attempt; 2 for the first repetition.
         attempt: u32,
-        /// Pause before that attempt, in milliseconds.
+        /// Pause before the next attempt, in milliseconds.
         delay_ms: u64,
-        /// Why the attempt before it failed.
+        /// Why the previous attempt failed.
         reason: String,
     },
-    /// A model call failed or was interrupted. Tool inputs that it started are void.
+    /// A model call failed or was interrupted. Tool inputs that the call started are void.
     ModelCallFailed {
-        /// Which call.
+        /// Number of the model call within the run.
         step: u32,
-        /// Why.
+        /// The error of the model call.
         error: Box<crate::RunError>,
     },
-    /// A warning.
+    /// The run continues, but something needs attention.
     Warning {
-        /// What.
+        /// The kind and the message of the warning.
         #[serde(flatten)]
         warning: Warning,
     },
     /// The model requested a tool call.
     ToolPlanned {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// The server that offers it.
+        /// Name of the server that offers the tool.
         server: Option<String>,
-        /// The tool's own name.
+        /// Name of the tool on its server.
         tool: String,
-        /// The input, or the text of the model if it is not an object.
+        /// The input of the tool call, or the model's text if it is not a JSON object.
         input: Arc<Value>,
     },
-    /// The input of the model was repaired, or a person edited it. Every repair is reported.
+    /// The input of a tool call was repaired, or a person edited it. Every repair is reported.
     ToolInputRepaired {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
         /// Descriptions of the repairs.
         repairs: Vec<String>,
-        /// The changed input.
+        /// The input after the repairs.
         input: Arc<Value>,
     },
-    /// The call waits for the approval of a person.
+    /// A tool call waits for the approval of a person.
     ToolAwaitingApproval {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
     },
-    /// The call was approved.
+    /// A person or an earlier decision approved a tool call.
     ToolApproved {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// The scope of the decision.
+        /// The calls that the approval covers, such as this call only.
         scope: ApprovalScope,
-        /// Whether the person edited the input.
+        /// Whether the person edited the input of the call.
         edited: bool,
-        /// Whether an earlier decision applied, without a new request.
+        /// Whether an earlier decision applied, so that no person was asked again.
         remembered: bool,
     },
-    /// The call was denied. The model reads the reason.
+    /// A tool call was denied. The model reads the reason.
     ToolDenied {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// Why.
+        /// Why the call was denied.
         reason: String,
     },
-    /// The call started.
+    /// A tool call started.
     ToolStarted {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
     },
-    /// Progress of the call.
+    /// A running tool call reported progress.
     ToolProgressed {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// The progress.
+        /// The progress that the tool reported.
         #[serde(flatten)]
         progress: ToolProgress,
     },
-    /// The call failed in a way that is safe to repeat, and is repeated.
+    /// A tool call failed in a way that is safe to repeat, and is attempted again.
     ToolRetried {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
-        /// The next attempt and the reason.
+        /// Number of the next attempt, and the reason for it.
         #[serde(flatten)]
         retry: ToolRetry,
     },
-    /// A server requests input from the person during a call of this run. Exactly one
-    /// `question_answered` follows, before the `tool_finished` of the call, unless the program ends
-    /// in between.
+    /// A tool server requests input from the person during a tool call of this run. Exactly one
+    /// `question_answered` follows, before the `tool_finished` of the call, unless the program
+    /// stops in between.
     QuestionAsked {
-        /// Id of the question, for its answer.
+        /// Id of the question, which the answer must name.
         id: String,
-        /// The question and its call.
+        /// The question and the tool call that it belongs to.
         question: Box<Elicitation>,
     },
-    /// A question ended. The events do not contain the answer.
+    /// A question of a tool server was answered or withdrawn. Events do not contain the answer.
     QuestionAnswered {
-        /// The question.
+        /// Id of the question.
         id: String,
-        /// The kind of the answer.
+        /// Whether the question was answered, declined or cancelled.
         action: QuestionAction,
     },
-    /// The tool use received its result, whether or not the tool ran.
+    /// A tool use received its result, whether or not the tool ran.
     ToolFinished {
-        /// The tool use.
+        /// Id of the tool use.
         id: String,
         /// Whether the call did not run or returned an error.
         is_error: bool,
-        /// The reason for a missing result.
+        /// Why the tool use has no proper result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<ToolFailure>,
         /// Whether the result came from the cache.
         cached: bool,
-        /// Number of attempts; 0 if the tool did not run.
+        /// Number of attempts to execute the call; 0 if the tool did not run.
         attempts: u32,
-        /// Duration in milliseconds.
+        /// Duration of the call in milliseconds.
         duration_ms: u64,
-        /// The content that the model reads.
+        /// The result content that the model reads.
         content: Arc<[ToolContent]>,
-        /// The result as structured content.
+        /// The result as structured JSON, if the tool returned any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Arc<Value>>,
     },
-    /// The run waits for approvals that are not available now. It is the last event of a run that is
+    /// The run waits for approvals that nobody can give now. It is the last event of a run that is
     /// stored for a later resumption.
     RunParked {
-        /// Ids of the waiting tool uses.
+        /// Ids of the tool uses that wait for approval.
         waiting: Vec<String>,
     },
     /// The run finished. It is the last event of a run that is not parked.
     RunFinished {
-        /// How it ended.
+        /// The result of the run: its answer, outcome and usage.
         report: Box<RunReport>,
     },
 }
 
-/// The kind of an answer to the question of a server.
+/// What the person did with the question of a tool server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionAction {
-    /// The person answered.
+    /// The person answered the question.
     Accept,
-    /// The person declined.
+    /// The person declined to answer the question.
     Decline,
     /// The answer came too late, or the question was withdrawn.
     Cancel,
@@ -335,20 +339,20 @@ impl From<&ElicitationAnswer> for QuestionAction {
     }
 }
 
-/// A phase of a strategy.
+/// A phase of the strategy that a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunPhase {
-    /// The model gathers data with tools and does not answer yet.
+    /// The model gathers data with tools and does not write the answer yet.
     Gathering,
-    /// The model formats the answer.
+    /// The model writes the final answer in the requested format.
     Formatting,
 }
 
 impl RunEventKind {
-    /// Returns whether tools or servers emit the event, at any position between events of the
-    /// driver.
+    /// Returns whether a tool or a server emits this event. Such events occur at any position
+    /// between events of the driver.
     pub(crate) fn is_from_outside(&self) -> bool {
         match self {
             Self::ToolProgressed { .. }

@@ -11,44 +11,44 @@ use crate::{
     tools::search::SearchPolicy,
 };
 
-/// Settings of one run. They are stored with the run.
+/// Settings of one run, which are stored with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
-    /// The strategy.
+    /// How the run reaches an answer: the plain tool loop, or separate phases.
     pub strategy: Strategy,
     /// Limits of steps, calls, tokens, cost and time.
     pub limits: Limits,
     /// Approval rules for tool calls.
     pub approval: Approvals,
-    /// Tool choice of the *first* step. Later steps use [`ToolChoice::Auto`]; otherwise a forced
-    /// tool would be called forever.
+    /// Tool choice of the *first* model call. Later calls use [`ToolChoice::Auto`]; otherwise the
+    /// model would call a forced tool in every step.
     pub tool_choice: ToolChoice,
-    /// Whether a response may have several tool uses; `None` leaves it to the provider.
+    /// Whether a response may contain several tool uses; `None` uses the provider's default.
     pub parallel_tool_use: Option<bool>,
-    /// Sampling parameters.
+    /// Sampling parameters of the model, such as the temperature.
     pub sampling: Sampling,
-    /// Maximum number of tokens of one response.
+    /// Maximum number of output tokens of one response.
     pub max_output_tokens: Option<u32>,
-    /// Reasoning effort.
+    /// How much the model reasons before it answers.
     pub reasoning: Option<ReasoningEffort>,
     /// Whether responses are streamed or delivered complete.
     pub delivery: Delivery,
     /// Maximum number of concurrent tool calls.
     pub max_concurrent_tools: usize,
-    /// Time limit of one tool call; `None` leaves it to the tool host.
+    /// Time limit of one tool call; `None` uses the limit of the tool host.
     pub tool_timeout: Option<Duration>,
     /// Whether the later calls of a response are skipped after a denied call.
     pub stop_after_denial: bool,
-    /// Guards: results after which the later calls of a response are skipped.
+    /// Guards, which skip the later calls of a response after certain results.
     pub guards: Vec<Guard>,
-    /// Size limit of tool results.
+    /// Size limit of tool results that the model reads.
     pub results: ResultLimit,
-    /// Size limit of the conversation.
+    /// Size limit of the conversation that is sent to the model.
     pub history: HistoryPolicy,
-    /// Selection of tools when there are too many for one request.
+    /// When to offer a search tool instead of all tools.
     pub search: SearchPolicy,
-    /// Retries after unusable responses.
+    /// Numbers of retries after unusable responses.
     pub recovery: Recovery,
 }
 
@@ -76,17 +76,17 @@ impl Default for RunOptions {
     }
 }
 
-/// Retries after unusable responses, by reason.
+/// Numbers of retries after unusable responses, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Recovery {
     /// Maximum number of retries after empty responses.
     pub empty_answer: u32,
-    /// Maximum number of retries after tool calls that the provider could not read.
+    /// Maximum number of retries after tool calls that the provider could not parse.
     pub malformed_call: u32,
-    /// Maximum number of continuations of responses that the output limit of the model cut off. A
-    /// limit of the options is not continued.
+    /// Maximum number of continuations of responses that the model's output limit cut off. A
+    /// response that reaches the limit in the run's options is not continued.
     pub cut_off: u32,
     /// Whether the fallback model is used after a refusal without content.
     pub switch_after_refusal: bool,
@@ -104,7 +104,7 @@ impl Default for Recovery {
 }
 
 impl Recovery {
-    /// Returns settings without retries.
+    /// Returns settings that allow no retries.
     pub fn none() -> Self {
         Self {
             empty_answer: 0,

@@ -10,55 +10,55 @@ use switchboard_domain::{
 
 use crate::{ToolFailure, policy::limits::LimitHit};
 
-/// The result of a run: the object that `--output json` prints and `POST /chat` returns.
+/// The result of a run, which `--output json` prints and `POST /chat` returns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
-    /// The run.
+    /// Id of the run.
     pub run_id: String,
-    /// The session, if any.
+    /// Id of the session, if the run belongs to one.
     pub session_id: Option<String>,
-    /// The model of the last call.
+    /// Id of the model of the last call.
     pub model: ModelId,
     /// The answer as text. It may be incomplete if the run ended early.
     pub answer: String,
-    /// The items of the answer.
+    /// The answer as separate items: texts and artifacts.
     pub content: Vec<AnswerItem>,
-    /// The outcome.
+    /// How the run ended.
     pub outcome: Outcome,
-    /// The last finish reason.
+    /// Why the model stopped in the last call.
     pub finish_reason: Option<FinishReason>,
-    /// Number of model calls.
+    /// Number of model calls in the run.
     pub steps: u32,
-    /// Tokens of all model calls.
+    /// Token usage of all model calls.
     pub usage: Usage,
-    /// The tool calls, in the order of the model.
+    /// Records of the tool calls, in the order in which the model requested them.
     pub tool_calls: Vec<ToolCallRecord>,
-    /// The warnings.
+    /// Warnings of the run, each reported once.
     pub warnings: Vec<Warning>,
-    /// The error or the reached limit.
+    /// The error or the reached limit that ended the run; `None` if it completed.
     pub error: Option<RunError>,
 }
 
-/// One item of an answer.
+/// One part of an answer: a text or an artifact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnswerItem {
-    /// Text, in Markdown if the model wrote Markdown.
+    /// A text, in Markdown if the model wrote Markdown.
     Text {
-        /// The text.
+        /// The text that the model wrote.
         text: String,
     },
     /// A self-contained artifact: a table, a diagram, a program, a page.
     #[serde(rename_all = "camelCase")]
     Artifact {
-        /// The kind as named by the model: `table`, `mermaid`, `code`, `html`…
+        /// The artifact kind that the model chose: `table`, `mermaid`, `code`, `html`…
         artifact_type: String,
-        /// Its title.
+        /// Display title of the artifact.
         title: String,
-        /// Its content.
+        /// Source text of the artifact.
         content: String,
-        /// The language of code.
+        /// Programming language of a `code` artifact.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         language: Option<String>,
     },
@@ -78,25 +78,25 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// The error of a run.
+/// An error that ended a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunError {
-    /// The kind of the error.
+    /// Machine-readable kind of the error.
     pub kind: RunErrorKind,
-    /// A message with the cause and the remedy.
+    /// Message for people, with the cause and the remedy.
     pub message: String,
     /// The provider that reported the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The HTTP status.
+    /// HTTP status of the provider's response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's id of the request.
+    /// The provider's id of the failed request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// The kind of an error. A plain string in JSON.
+/// The kinds of errors that end a run. Serialized as a plain string.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -105,14 +105,14 @@ pub enum RunErrorKind {
     StepLimit,
     /// The run's limit of tool calls was reached.
     ToolCallLimit,
-    /// A limit of tokens was reached.
+    /// A limit on tokens was reached.
     TokenLimit,
     /// The cost limit was reached, or the price of the model is unknown.
     CostLimit,
     /// The wall-time limit was reached.
     TimeLimit,
-    /// The answer reached the model's output limit, or
-    /// [`Limits::max_answer_bytes`](crate::policy::limits::Limits::max_answer_bytes), and is cut off.
+    /// The answer is cut off, because it reached the model's output limit or
+    /// [`Limits::max_answer_bytes`](crate::policy::limits::Limits::max_answer_bytes).
     OutputLimit,
     /// The conversation no longer fits the model's context window.
     ContextOverflow,
@@ -120,19 +120,19 @@ pub enum RunErrorKind {
     Refusal,
     /// The provider's filter withheld the answer.
     ContentFilter,
-    /// The provider could not read the tool call that its model wrote.
+    /// The provider could not parse the tool call that its model wrote.
     MalformedToolCall,
-    /// The answer is empty.
+    /// The model returned an empty answer.
     EmptyAnswer,
-    /// The answer does not fit the requested schema. The report keeps its text.
+    /// The answer does not match the requested schema. The report still contains its text.
     MalformedAnswer,
     /// The requested schema is not a usable JSON Schema.
     InvalidSchema,
     /// A required server did not start.
     ServerUnavailable,
-    /// A defect of this program.
+    /// The program has a defect, which is not the user's fault.
     Internal,
-    /// The model call failed. The value is the name of the [`ModelErrorKind`].
+    /// The model call failed. The value is the serialized [`ModelErrorKind`].
     #[serde(untagged)]
     Model(String),
 }
@@ -203,38 +203,38 @@ impl From<&ModelErrorKind> for RunErrorKind {
     }
 }
 
-/// A tool call of a run, for people and scripts.
+/// A record of one tool call in a run, for people and scripts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallRecord {
-    /// The tool use it belongs to.
+    /// Id of the tool use that requested the call.
     pub id: String,
-    /// The server that offers the tool; `None` for a tool of the program itself.
+    /// Name of the server that offers the tool; `None` for a tool of the program itself.
     pub server: Option<String>,
-    /// The tool's own name.
+    /// Name of the tool on its server.
     pub tool: String,
-    /// The input of the call, or the text of the model if it is not an object.
+    /// The input of the call, or the model's text if it is not a JSON object.
     pub input: Arc<Value>,
     /// Whether the tool did not run or returned an error.
     pub is_error: bool,
-    /// The reason for a missing result.
+    /// Why the tool use has no proper result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
     /// Whether the result came from the cache.
     pub cached: bool,
-    /// Number of attempts; 0 if the tool did not run.
+    /// Number of attempts to execute the call; 0 if the tool did not run.
     pub attempts: u32,
     /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// The result.
+    /// The result that the model reads.
     pub result: RecordedResult,
 }
 
 /// The result of a tool call as the model reads it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedResult {
-    /// The content.
+    /// Texts and media of the tool result.
     pub content: Arc<[ToolContent]>,
-    /// The structured content.
+    /// The tool result as structured JSON, if the tool returned any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Arc<Value>>,
 }

@@ -4,49 +4,50 @@ use async_trait::async_trait;
 
 use crate::Run;
 
-/// Stores runs at checkpoints, as a whole ([`Run`] is serializable) or incrementally
-/// ([`Run::snapshot`]). [`Agent::resume`](crate::Agent::resume) takes the latest stored run.
+/// A store for runs at checkpoints. It stores a run as a whole ([`Run`] is serializable) or
+/// incrementally ([`Run::snapshot`]). [`Agent::resume`](crate::Agent::resume) resumes the latest
+/// stored run.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
-    /// Stores the run. An error does not end the run; it becomes a warning.
+    /// Stores the run at a checkpoint. An error does not end the run; it becomes a warning.
     ///
-    /// If [`Checkpoint::Leaving`] returns an error, calls that are not safe to repeat are not sent,
-    /// and their result states the reason. An implementation that accepts repeated calls after a
-    /// crash returns `Ok` there.
+    /// If this method returns an error at [`Checkpoint::Leaving`], calls that are not safe to
+    /// repeat are not sent, and their results state the reason. An implementation that accepts
+    /// repeated calls after a crash returns `Ok` at this checkpoint.
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
 
-/// A point at which a run may be stored.
+/// A point in the execution at which a run may be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checkpoint {
-    /// Before the first model call.
+    /// The run has not made its first model call.
     Begun,
-    /// The run has a model response, and no event of its end or of its calls was emitted. A run
-    /// that is stored here does not pay for the response twice.
+    /// The run has a model response, but it has not emitted the events of the response and its tool
+    /// calls. A run that is stored here does not pay for the response twice.
     ModelAnswered,
-    /// The run has tool results, and their events were not emitted. A call whose end was published
-    /// does not run again if the run is stored here.
+    /// The run has tool results, but it has not emitted their events. If the run is stored here, a
+    /// call whose end was published does not run again.
     ToolAnswered,
-    /// Before approval requests, which may take long, and after a decision whose events were not
-    /// emitted.
+    /// The run is about to request approvals, which may take long, or has a decision whose events
+    /// were not emitted.
     Waiting,
-    /// Before calls that include one that is not safe to repeat. The run has their intent. Without
-    /// a checkpoint here, they may run twice after a crash.
+    /// The run is about to send calls that are not safe to repeat, and it has recorded their start.
+    /// Without a checkpoint here, such calls may run twice after a crash.
     Leaving,
-    /// All sent calls have their results, and no other checkpoint follows directly.
+    /// All calls that were sent have results, and no other checkpoint follows directly.
     Settled,
-    /// The run is finished and need not be stored.
+    /// The run is finished, so it need not be stored.
     Over,
 }
 
-/// A run could not be stored.
+/// An error of a store that could not store a run.
 #[derive(Debug, thiserror::Error)]
 #[error("the run could not be stored: {message}")]
 pub struct CheckpointError {
-    /// Description of the error.
+    /// Description of the error for people.
     pub message: String,
-    /// The cause.
+    /// The underlying error, if any.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }

@@ -24,30 +24,30 @@ use crate::{
 /// Executes the steps of one run.
 pub(super) struct Driver {
     pub(super) agent: Arc<Settings>,
-    /// The agent's context with the session and the principal of this run.
+    /// The hidden input values of the agent, for the session and the principal of this run.
     pub(super) context: ContextInjection,
     pub(super) publisher: Publisher,
-    /// End of the run's wall time.
+    /// Time at which the wall time of the run ends; `None` if it is unlimited.
     pub(super) deadline: Option<Instant>,
-    /// The tools as their host declares them, with injected properties and output schemas.
+    /// The tools as their host declares them, with the hidden properties and the output schemas.
     pub(super) declared_tools: Vec<Arc<ToolDefinition>>,
     /// The recipe that the run started with.
     pub(super) recipe: Option<Arc<Recipe>>,
     selection: Option<RecipeTools>,
     resumed: bool,
-    /// `None` after the end of the run.
+    /// The open trace span of the run; `None` after the end of the run.
     trace: Option<AgentTrace>,
 }
 
-/// The result of a step.
+/// What the driver does after a step of the run.
 pub(super) enum Flow {
     Continue,
     Stopped(StopReason),
-    /// An approval decision comes later, so the run is stored.
+    /// The run is stored, because its approval decision will come later.
     Parked,
 }
 
-/// The reason why the driver stops waiting.
+/// The reason why the driver stops the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum StopReason {
     Cancelled,
@@ -89,7 +89,7 @@ impl Driver {
             self.selection = Some(RecipeTools::new(&recipe));
             self.recipe = Some(recipe);
         }
-        // Events of an earlier process precede the start event of this one.
+        // Emit the remaining events of an earlier process before the start event of this process.
         self.emit(run.take_replayed_events()).await;
         run.set_pending_events(Vec::new());
         let switched = self.replace_missing_model(&mut run);
@@ -104,13 +104,15 @@ impl Driver {
         if !resumed || run.steps() == 0 {
             self.checkpoint(&mut run, Checkpoint::Begun).await;
         }
-        // Not a field, because the stream is not `Sync` and futures borrow the driver.
+        // The stream of changes is not a field, because it is not `Sync` and futures borrow the
+        // driver.
         let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
         let mut parked = false;
         if resumed && !run.open_tools().is_empty() {
             self.set_deadline(&run);
-            // The next step may be a call, whose approval and injected values depend on the current
-            // tools. A cancellation before they are known parks the run; the time limit ends it.
+            // The next step may be a tool call, whose approval and hidden values depend on the
+            // current tools. If the run is cancelled before the tools are known, it parks. If its
+            // time limit is reached, it ends.
             if self.refresh_tools(&mut run).await {
                 self.suspend_unavailable_calls(&mut run).await;
             } else {
@@ -122,14 +124,14 @@ impl Driver {
             self.set_deadline(&run);
             if self.apply_host_changes(&mut changes, &mut run).await && !run.open_tools().is_empty()
             {
-                // A tool may have changed while a person decided.
+                // A tool may have changed while a person decided about its call.
                 self.refresh_tools(&mut run).await;
             }
             let result = match (run.next_step(), self.stop_reason()) {
                 (Step::Done, _) => break,
                 (_, Some(reason)) => Ok(Flow::Stopped(reason)),
                 (Step::CallModel, None) => self.call_model(&mut run).await,
-                // Boxed, because it is large and rare.
+                // The future is boxed because it is large and rarely needed.
                 (Step::AskApproval(requests), None) => {
                     Box::pin(self.request_approvals(&mut run, &requests)).await
                 }
@@ -157,7 +159,8 @@ impl Driver {
                 .into_iter()
                 .map(|request| request.tool_use.id.clone())
                 .collect();
-            // Published before the checkpoint, which stores the number of the next event.
+            // The event is published before the checkpoint, because the checkpoint stores the
+            // number of the next event.
             self.publisher.publish(RunEventKind::RunParked { waiting });
             run.set_next_event(self.publisher.next_number());
             self.checkpoint(&mut run, Checkpoint::Waiting).await;
@@ -175,15 +178,15 @@ impl Driver {
         run
     }
 
-    /// Sets the time of the run.
+    /// Sets the current time of the run.
     fn tick(&self, run: &mut Run) {
         run.tick(self.agent.now());
         run.tick_steady(self.agent.steady.now());
     }
 
-    /// Sets the deadline from the rest of the run's wall time.
+    /// Sets the deadline of the driver to the end of the run's wall time.
     fn set_deadline(&mut self, run: &Run) {
-        // A time beyond the range of the clock means unlimited.
+        // A deadline beyond the range of the clock means that the wall time is unlimited.
         let left = run.time_left();
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
@@ -196,16 +199,16 @@ impl Driver {
         }
     }
 
-    /// Publishes events of the run. If there is a response or a result among them, the run is
-    /// stored first, together with the events: a crash loses neither, and no published action is
-    /// repeated.
+    /// Publishes events of the run. If the events contain a model response or a tool result, the
+    /// run is first stored together with the events. Then a crash loses neither, and no published
+    /// action is repeated.
     pub(super) async fn emit_stored(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
         let point = checkpoint_for(&kinds);
         self.emit_at(run, point, kinds).await;
     }
 
-    /// Stores the run with events at `point`, and then publishes the events. Returns `false` if the
-    /// run could not be stored.
+    /// Stores the run and `kinds` at the checkpoint `point`, and then publishes the events. Returns
+    /// `false` if the run could not be stored.
     async fn emit_at(
         &self,
         run: &mut Run,
@@ -222,7 +225,7 @@ impl Driver {
         is_stored
     }
 
-    /// Waits for `future` or until the run is stopped.
+    /// Waits for the output of `future`, or returns the reason as an error when the run is stopped.
     pub(super) async fn unless_stopped<T>(
         &self,
         future: impl Future<Output = T>,
@@ -244,14 +247,14 @@ impl Driver {
             cancelled.await;
             return StopReason::Cancelled;
         };
-        // Boxed, because a timer is large and most runs have none.
+        // The timer is boxed because it is large and most runs have no deadline.
         match Box::pin(tokio::time::timeout_at(deadline, cancelled)).await {
             Ok(()) => StopReason::Cancelled,
             Err(_) => StopReason::TimeLimit,
         }
     }
 
-    /// Returns the reason to stop now, if there is one.
+    /// Returns the reason to stop the run now, if there is one.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         if self.publisher.cancellation().is_cancelled() {
             return Some(StopReason::Cancelled);
@@ -262,7 +265,7 @@ impl Driver {
             .then_some(StopReason::TimeLimit)
     }
 
-    /// Ends the run. Open calls get their results.
+    /// Ends the run for the given reason. Open tool calls get results that state the reason.
     pub(super) fn stop(
         &self,
         run: &mut Run,
@@ -277,7 +280,7 @@ impl Driver {
         }
     }
 
-    /// Sets the capabilities of the model and returns the start event.
+    /// Sets the capabilities of the model in the run, and returns the start event.
     fn started(&self, run: &mut Run) -> RunEventKind {
         let id = run.model().clone();
         if let Some(model) = self.model(&id) {
@@ -289,7 +292,7 @@ impl Driver {
         }
     }
 
-    /// Switches to the first model if the model of a stored run is not configured any more.
+    /// Switches to the first configured model if the model of a stored run is no longer configured.
     fn replace_missing_model(&self, run: &mut Run) -> Vec<RunEventKind> {
         let models = &self.agent.models;
         match models.first() {
@@ -303,15 +306,15 @@ impl Driver {
         }
     }
 
-    /// Returns the model with this id, or the first model if it is not configured.
+    /// Returns the model with this id, or the first configured model if the id is not configured.
     pub(super) fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let models = &self.agent.models;
         let found = models.iter().find(|model| model.id() == id);
         found.or_else(|| models.first()).cloned()
     }
 
-    /// Returns the fallback model after this one. A model that is configured twice is used once, so
-    /// that failing models do not form an endless cycle.
+    /// Returns the configured model after the model `id`. A model that is configured twice is used
+    /// once, so that failing models do not form an endless cycle.
     pub(super) fn next_model(&self, id: &ModelId) -> Option<(ModelId, ModelCapabilities)> {
         let models = &self.agent.models;
         let position = models.iter().position(|model| model.id() == id)?;
@@ -325,8 +328,8 @@ impl Driver {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 
-    /// Sets the declared tools. Returns the tools as the model sees them, and problems of the
-    /// recipe's selection.
+    /// Stores the declared tools in the run. Returns the tools without the properties that are
+    /// hidden from the model, and the problems of the recipe's tool selection.
     pub(super) fn visible(
         &mut self,
         tools: Vec<Arc<ToolDefinition>>,
@@ -348,8 +351,8 @@ impl Driver {
         self.declared_tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Checks unstarted calls against the current tools. Returns `false` if the run was stopped
-    /// before the tools were known.
+    /// Lists the current tools and checks the planned calls against them. Returns `false` if the
+    /// run was stopped before the tools were known.
     async fn refresh_tools(&mut self, run: &mut Run) -> bool {
         let Some(host) = self.agent.tools.clone() else {
             return true;
@@ -364,8 +367,8 @@ impl Driver {
         true
     }
 
-    /// Suspends calls of a stored run whose tools are unavailable at the moment, for example
-    /// because their server is down. A person can still deny them.
+    /// Suspends planned calls of a stored run whose tools are unavailable now, for example because
+    /// their server is down. A person can still deny these calls.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.open_tools();
         missing.retain(|name| self.declared_tool(name).is_none());
@@ -374,13 +377,15 @@ impl Driver {
         }
         let missing: Vec<String> = missing.into_iter().collect();
         let message = format!(
-            "tools are unavailable: {}; their calls can be denied, or wait until the run is resumed",
+            "tools are unavailable: {}; their calls can be denied, or wait until the run is \
+             resumed",
             missing.join(", ")
         );
         let warning = Warning::new(WarningKind::ToolUnavailable, message);
         let mut events = run.warn(warning.clone());
         if events.is_empty() {
-            // The report has this warning already. The reader of this stream needs it too.
+            // The report already has this warning, but the reader of this stream has not received
+            // it.
             events.push(RunEventKind::Warning { warning });
         }
         self.emit(events).await;
@@ -389,7 +394,7 @@ impl Driver {
             .await;
     }
 
-    /// Publishes the changes of the tool host since the last step. Returns whether tools changed.
+    /// Publishes changes of the tool host since the last step. Returns whether any tools changed.
     async fn apply_host_changes(
         &self,
         changes: &mut Option<ToolHostChanges>,
@@ -420,7 +425,7 @@ impl Driver {
                     reason: Some(reason),
                     ..
                 } => {
-                    // The reason may repeat injected values.
+                    // The server's reason may contain hidden input values.
                     *reason = self.context.redact_text(reason).into_owned();
                 }
                 _ => {}
@@ -432,7 +437,7 @@ impl Driver {
         has_changed_tools
     }
 
-    /// Stores the run if the agent has a store of checkpoints. Returns `false` if that failed.
+    /// Stores the run at a checkpoint, if a store is configured. Returns `false` if storing failed.
     pub(super) async fn checkpoint(&self, run: &mut Run, point: Checkpoint) -> bool {
         let Some(checkpoints) = &self.agent.checkpoints else {
             return true;
@@ -448,7 +453,7 @@ impl Driver {
         }
     }
 
-    /// Requests approval decisions until none is open.
+    /// Requests approval decisions until no request is open.
     async fn request_approvals(
         &self,
         run: &mut Run,
@@ -457,7 +462,7 @@ impl Driver {
         let mut is_stored = self.checkpoint(run, Checkpoint::Waiting).await;
         let mut open = requests.to_vec();
         loop {
-            // One decision may settle other requests.
+            // One decision may also settle other approval requests.
             let waiting = run.pending_approvals();
             open.retain(|request| {
                 waiting
@@ -468,7 +473,7 @@ impl Driver {
                 return Ok(Flow::Continue);
             }
             let Some((id, decision)) = self.next_decision(run, &open).await else {
-                // The stored requests can be decided later.
+                // The requests are stored, so they can be decided later.
                 return Ok(if self.resumed && is_stored {
                     Flow::Parked
                 } else {
@@ -478,7 +483,8 @@ impl Driver {
             let request = open.iter().find(|request| request.tool_use.id == id);
             let is_unavailable =
                 request.is_some_and(|request| self.is_unavailable(&request.tool_use.name));
-            // An approved call of an unavailable tool waits until the run is resumed.
+            // The tool of an approved call is unavailable, so the call waits until the run is
+            // resumed.
             let decision = match decision {
                 ApprovalDecision::Later if is_stored => return Ok(Flow::Parked),
                 ApprovalDecision::Allow { .. } | ApprovalDecision::NobodyThere
@@ -486,7 +492,7 @@ impl Driver {
                 {
                     return Ok(Flow::Parked);
                 }
-                // A run that is not stored cannot be resumed later.
+                // A run that is not stored cannot be resumed, so a later decision is impossible.
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,
             };
@@ -496,8 +502,9 @@ impl Driver {
         }
     }
 
-    /// Waits for a decision about one of the open requests or an early decision about another call.
-    /// Returns the id of the call, or `None` if the run is cancelled.
+    /// Waits for a decision about one of the open approval requests, or for an early decision about
+    /// another call. Returns the decision with the id of its call, or `None` if the run is
+    /// cancelled.
     async fn next_decision(
         &self,
         run: &mut Run,
@@ -509,7 +516,7 @@ impl Driver {
         };
         let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
         let unrequested = self.unrequested_approvals(run, is_open);
-        // The wall time of the run does not include the person's time.
+        // The time that a person takes to decide does not count as wall time of the run.
         run.pause(self.agent.now());
         run.tick_steady(self.agent.steady.now());
         let run = &*run;
@@ -525,18 +532,18 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.publisher.cancellation().cancelled() => None,
-            // An approver may return an invalid index.
+            // The index is limited, because an approver may return an invalid one.
             (index, decision) = decided => Some((id_of(index.min(open.len() - 1))?, decision)),
             early = self.early_decision(run.id(), &unrequested) => Some(early),
         }
     }
 
-    /// Returns whether a resumed run has lost this tool.
+    /// Returns whether the run was resumed and its tool host no longer offers this tool.
     fn is_unavailable(&self, tool: &str) -> bool {
         self.resumed && self.declared_tool(tool).is_none()
     }
 
-    /// Returns the ids of calls that need an approval and whose approval is not requested now.
+    /// Returns the ids of the calls that need an approval that has not been requested yet.
     pub(super) fn unrequested_approvals(
         &self,
         run: &Run,
@@ -552,7 +559,8 @@ impl Driver {
         others.map(|request| request.tool_use.id.clone()).collect()
     }
 
-    /// Waits for an early decision about one of these calls. Returns the id of the call.
+    /// Waits for an early approval decision about one of these calls. Returns the decision with the
+    /// id of its call.
     pub(super) async fn early_decision(
         &self,
         run: &str,
@@ -571,7 +579,7 @@ impl Driver {
         std::future::pending().await
     }
 
-    /// Applies an early decision, unless the call got its result in the meantime.
+    /// Applies an early approval decision, unless the call already has a result.
     pub(super) async fn apply_early_decision(
         &self,
         run: &mut Run,
@@ -587,14 +595,15 @@ impl Driver {
         Ok(())
     }
 
-    /// Stores the run with a decision and then publishes its events. Returns whether it is stored.
+    /// Stores the run with an approval decision and then publishes the events of the decision.
+    /// Returns whether the run is stored.
     async fn emit_decision(&self, run: &mut Run, kinds: Vec<RunEventKind>) -> bool {
         let point = checkpoint_for(&kinds).unwrap_or(Checkpoint::Waiting);
         self.emit_at(run, Some(point), kinds).await
     }
 }
 
-/// Returns the checkpoint that precedes the publication of these events.
+/// Returns the checkpoint that must precede the publication of these events, if any.
 fn checkpoint_for(kinds: &[RunEventKind]) -> Option<Checkpoint> {
     let mut point = None;
     for kind in kinds {
@@ -609,8 +618,8 @@ fn checkpoint_for(kinds: &[RunEventKind]) -> Option<Checkpoint> {
     point
 }
 
-/// Returns the index of the request that expires first, and the time until then. `None` if no
-/// request expires.
+/// Returns the index of the approval request that expires first, and the time until it expires.
+/// Returns `None` if no request expires.
 fn earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Duration)> {
     let requests = requests.iter().enumerate();
     requests
@@ -620,7 +629,7 @@ fn earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Du
         .min_by_key(|(_, time)| *time)
 }
 
-/// Returns whole milliseconds.
+/// Converts a duration to whole milliseconds.
 pub(super) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

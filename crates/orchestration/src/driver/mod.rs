@@ -31,20 +31,20 @@ use crate::{
 pub use publish::Clock;
 pub use stream::{CancelHandle, RunStream};
 
-/// A source of model prices.
+/// A function that returns the price of a model, if the price is known.
 pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
 
-/// A model with tools: the parts that runs have in common. Cheap to clone.
+/// A model with tools and settings, which starts runs. Cloning an agent is cheap.
 #[derive(Clone)]
 pub struct Agent {
     settings: Arc<Settings>,
 }
 
-/// The settings of an agent, shared by its runs.
+/// The settings of an agent, which its runs and its clones share.
 #[derive(Clone, Default)]
 struct Settings {
     name: Option<Arc<str>>,
-    /// The first is called. The others are fallbacks.
+    /// The models in order of preference: the first is called, the others are fallbacks.
     models: Vec<Arc<dyn ChatModel>>,
     prices: Option<Prices>,
     tools: Option<Arc<dyn ToolHost>>,
@@ -60,7 +60,7 @@ struct Settings {
     principal: Principal,
     session: Option<String>,
     options: Arc<RunOptions>,
-    /// `None` is the system clock.
+    /// Source of event times; `None` uses the system clock.
     clock: Option<Clock>,
     steady: SteadyClock,
     validators: Validators,
@@ -86,25 +86,26 @@ impl Agent {
         }
     }
 
-    /// Changes the settings of this agent only, not of its clones.
+    /// Changes the settings of this agent. Its clones keep their settings.
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
 
-    /// Sets the name for traces.
+    /// Sets the agent name that traces show.
     #[must_use]
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with(|settings| settings.name = Some(name.into()))
     }
 
-    /// Adds a fallback model. It is used if the models before it fail before they show output.
+    /// Adds a fallback model. The agent switches to it if the previous models fail before they emit
+    /// output.
     #[must_use]
     pub fn with_fallback(self, model: Arc<dyn ChatModel>) -> Self {
         self.with(|settings| settings.models.push(model))
     }
 
-    /// Wraps each model, for example to record its traffic.
+    /// Wraps each model of the agent, for example to record its traffic.
     #[must_use]
     pub fn with_each_model(
         self,
@@ -116,7 +117,7 @@ impl Agent {
         })
     }
 
-    /// Sets the model prices, for cost limits.
+    /// Sets the source of model prices, which cost limits need.
     #[must_use]
     pub fn with_prices(
         self,
@@ -125,39 +126,39 @@ impl Agent {
         self.with(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
-    /// Shares earlier approval decisions, so that they are not requested again.
+    /// Shares approval decisions between runs, so that a decision is not requested again.
     #[must_use]
     pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
         self.with(|settings| settings.decisions = Some(decisions))
     }
 
-    /// Marks tools whose definition changed after a person last saw it.
+    /// Marks tools whose definitions changed after a person last saw them.
     #[must_use]
     pub fn with_redefined_tools(self, names: impl IntoIterator<Item = String>) -> Self {
         self.with(|settings| settings.redefined = names.into_iter().collect())
     }
 
-    /// Sets the store of checkpoints.
+    /// Sets the store that receives runs at checkpoints.
     #[must_use]
     pub fn with_checkpoints(self, checkpoints: Arc<dyn Checkpoints>) -> Self {
         self.with(|settings| settings.checkpoints = Some(checkpoints))
     }
 
-    /// Publishes questions of servers as events of the run. The tool host needs the same value as
-    /// its elicitor.
+    /// Publishes questions of tool servers as events of the run. The tool host needs the same
+    /// `questions` value as its elicitor.
     #[must_use]
     pub fn with_questions(self, questions: Questions) -> Self {
         self.with(|settings| settings.questions = Some(questions))
     }
 
-    /// Sets the input values that the model neither sees nor writes. Placeholders are filled for
+    /// Sets tool input values that are hidden from the model. Their placeholders are filled for
     /// each run.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
         self.with(|settings| settings.context = context)
     }
 
-    /// Returns the injected input values.
+    /// Returns the tool input values that are hidden from the model.
     pub fn context(&self) -> &ContextInjection {
         &self.settings.context
     }
@@ -168,8 +169,8 @@ impl Agent {
         self.with(|settings| settings.cache = Some(cache))
     }
 
-    /// Applies the tools, instructions and examples of a recipe. The other parts of a recipe
-    /// (model, limits, approvals, strategy) are options.
+    /// Applies the tools, instructions and examples of a recipe. Its other parts (model, limits,
+    /// approvals, strategy) are set with the run options.
     #[must_use]
     pub fn with_recipe(self, recipe: Arc<Recipe>) -> Self {
         self.with(|settings| {
@@ -180,7 +181,7 @@ impl Agent {
         })
     }
 
-    /// Sets the principal and the session.
+    /// Sets the principal (user and tenant) and the session of runs.
     #[must_use]
     pub fn with_principal(self, principal: Principal, session: Option<String>) -> Self {
         self.with(|settings| {
@@ -189,19 +190,19 @@ impl Agent {
         })
     }
 
-    /// Sets the tool host.
+    /// Sets the tool host, which lists and executes tools.
     #[must_use]
     pub fn with_tools(self, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| settings.tools = Some(tools))
     }
 
-    /// Returns the tool host.
+    /// Returns the tool host, which lists and executes tools.
     pub fn tools(&self) -> Option<&Arc<dyn ToolHost>> {
         self.settings.tools.as_ref()
     }
 
-    /// Adds the tools of another server. Each of their calls needs an approval, regardless of rules
-    /// and earlier decisions. The tools get no injected input values.
+    /// Adds tools that need an approval before each call, regardless of rules and earlier
+    /// decisions. The tools get no hidden input values.
     #[must_use]
     pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
         self.with(|settings| {
@@ -215,8 +216,8 @@ impl Agent {
         })
     }
 
-    /// Uses the gather-format strategy with this answer form, regardless of the recipe and the
-    /// options.
+    /// Uses the gather-format strategy with this answer form, even if the recipe or the options set
+    /// another strategy.
     #[must_use]
     pub fn with_answer_form(self, form: &Form) -> Self {
         self.with(|settings| {
@@ -231,37 +232,37 @@ impl Agent {
         })
     }
 
-    /// Sets the approver. Without one, calls that need an approval are not executed.
+    /// Sets the approver. Without an approver, calls that need an approval are not executed.
     #[must_use]
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
         self.with(|settings| settings.approver = Some(approver))
     }
 
-    /// Sets the instructions for conversations without system messages.
+    /// Sets the instructions, which precede conversations without system messages.
     #[must_use]
     pub fn with_instructions(self, text: impl Into<String>) -> Self {
         self.with(|settings| settings.instructions = Some(Arc::new(Message::system(text))))
     }
 
-    /// Sets the options of runs.
+    /// Sets the options that each run starts with.
     #[must_use]
     pub fn with_options(self, options: RunOptions) -> Self {
         self.with(|settings| settings.options = Arc::new(options))
     }
 
-    /// Returns the options of runs.
+    /// Returns the options that each run starts with.
     pub fn options(&self) -> &RunOptions {
         &self.settings.options
     }
 
-    /// Sets the clock of events. The default is the system clock.
+    /// Sets the clock for the times of events. By default, it is the system clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         self.with(|settings| settings.clock = Some(clock))
     }
 
-    /// Sets the clock of approval requests. The agents of a process share it, so that a run that
-    /// one of them stores keeps its expiry in another one.
+    /// Sets the clock by which approval requests expire. The agents of a process share one clock,
+    /// so that a request keeps its expiry if one agent stores the run and another agent resumes it.
     #[must_use]
     pub fn with_steady_clock(self, clock: SteadyClock) -> Self {
         self.with(|settings| settings.steady = clock)
@@ -280,7 +281,7 @@ impl Agent {
         self.start(run, false)
     }
 
-    /// Creates a run for the last message of a conversation.
+    /// Creates a run that answers the last message of a conversation, with the agent's settings.
     pub(crate) fn prepare(
         &self,
         id: String,
@@ -300,12 +301,12 @@ impl Agent {
         Run::new(id, self.first_model(), messages, options).with_principal(principal, session)
     }
 
-    /// Returns the current time of runs.
+    /// Returns the current time by the agent's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.settings.now()
     }
 
-    /// Returns the first model.
+    /// Returns the id of the model that is called first.
     fn first_model(&self) -> ModelId {
         match self.settings.models.first() {
             Some(model) => model.id().clone(),
@@ -313,12 +314,12 @@ impl Agent {
         }
     }
 
-    /// Resumes a stored run.
+    /// Resumes a stored run as a stream of events.
     pub fn resume(&self, run: Run) -> RunStream {
         self.start(run, true)
     }
 
-    /// Drives a run that the caller created.
+    /// Executes a run that the caller created.
     pub fn drive(&self, run: Run) -> RunStream {
         self.start(run, false)
     }
@@ -336,7 +337,8 @@ impl Agent {
         let (span, cancellation) = (trace.span(), publisher.cancellation().clone());
         let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
         let (driver, run) = (Box::new(driver), Box::new(run));
-        // Allocated before the future exists, so that the compiler does not move some kilobytes.
+        // The memory is allocated before the future exists, so that the compiler does not copy
+        // several kilobytes.
         let allocation = Box::new_uninit();
         let future = Box::write(allocation, driver.drive(run, resumed).instrument(span));
         RunStream::new(events, cancellation, Box::into_pin(future))

@@ -21,33 +21,35 @@ use crate::{
     strategy::formatter::{FormatterMode, PartialFormatter},
 };
 
-/// Maximum number of response events that are published together, so that a constant stream does
-/// not delay the reader.
+/// Maximum number of response events that are published together. The limit keeps a constant stream
+/// from delaying the reader.
 pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 
-/// The end of a model call.
+/// How a model call ended.
 enum Answer {
     Whole(Box<ChatResponse>),
     Failed(ModelError),
     Stopped(StopReason),
-    /// The response is larger than the limit while it streams.
+    /// The streamed response exceeds the size limit of answers.
     TooLarge(LimitHit),
 }
 
-/// The received part of a response, and the conversion of its events to events of the run.
+/// The received part of a streamed response, and the conversion of model events to run events.
 #[derive(Default)]
 struct OutputMapper {
     answer: ResponseAccumulator,
     meter: AnswerMeter,
-    /// Tool uses that may still receive input, by part index, with their ids in the run.
+    /// Tool uses that may still receive input: part index in the response to the tool use's id in
+    /// the run.
     open_tools: HashMap<u32, String>,
-    /// Created at the first tool use, because it reads the whole conversation.
+    /// Generator of tool use ids. Created at the first tool use, because its creation reads the
+    /// whole conversation.
     ids: Option<UniqueIds>,
     /// Whether text, reasoning or a provider block of this response was published.
     has_output: bool,
-    /// Whether the text of this response is not the answer.
+    /// Whether the run is in the gathering phase, in which the response text is not the answer.
     gathers: bool,
-    /// Reads the text of a formatted answer. Boxed, because it is large and rare.
+    /// Extracts readable text from a formatted answer. Boxed, because it is large and rarely used.
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
@@ -73,12 +75,12 @@ impl Driver {
         };
         match call.purpose {
             CallPurpose::Answer => self.answer(run, &*model, call.request).await,
-            // Boxed, because it is rare.
+            // The future is boxed because summaries are rare.
             CallPurpose::Summary => Box::pin(self.summary(run, &*model, &call.request)).await,
         }
     }
 
-    /// Prepares the request with the current tools.
+    /// Lists the current tools and prepares the next model request with them.
     async fn next_call(&mut self, run: &mut Run) -> Result<ModelCall, StopReason> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
@@ -101,7 +103,8 @@ impl Driver {
         Ok(run.begin_model_call(tools))
     }
 
-    /// Publishes unavailable servers, without injected values.
+    /// Adds unavailable servers to the run, with hidden input values redacted from their errors.
+    /// Returns the events.
     fn unavailable(&self, mut problems: Vec<ServerProblem>, run: &mut Run) -> Vec<RunEventKind> {
         for problem in &mut problems {
             problem.message = self.context.redact_text(&problem.message).into_owned();
@@ -124,7 +127,7 @@ impl Driver {
         .await;
         let mut mapper = OutputMapper::new(run);
         let trace = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
-        // Boxed, because it lives while the driver waits.
+        // The future is boxed because it exists while the driver waits for the model.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
         let (answer, partial) = streamed.instrument(trace.span()).await;
         run.tick(self.agent.now());
@@ -133,7 +136,7 @@ impl Driver {
         Ok(Flow::Continue)
     }
 
-    /// Applies the result of a model call to the run.
+    /// Applies the end of a model call to the run. Returns the events of the change.
     fn answered(
         &self,
         run: &mut Run,
@@ -152,7 +155,8 @@ impl Driver {
                     run.set_pricing(self.price_of(run.model()));
                     events.extend(switched);
                 }
-                // Also for a response that was cut off: the events and the report must agree.
+                // The rest of a formatted answer is emitted even if the response was cut off,
+                // because the events and the report must contain the same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.report()
                     && let Some(rest) = formatter.rest(&report.answer)
@@ -209,7 +213,8 @@ impl Driver {
         Ok(Flow::Continue)
     }
 
-    /// Streams a response. Returns its end, and the received part of an incomplete response.
+    /// Streams a response of the model. Returns the end of the call, and the received part of an
+    /// incomplete response.
     async fn stream_answer(
         &self,
         run: &Run,
@@ -218,7 +223,7 @@ impl Driver {
         mapper: &mut OutputMapper,
         trace: &ChatTrace,
     ) -> (Answer, Option<ChatResponse>) {
-        // The reader may have taken long for the start event.
+        // The run may have been stopped while the reader processed the start event.
         if let Some(reason) = self.stop_reason() {
             return (Answer::Stopped(reason), None);
         }
@@ -246,8 +251,8 @@ impl Driver {
             if has_published {
                 handover().await;
             }
-            // The reader may have cancelled the run, which has priority. The wall time must be
-            // checked for streams that are always ready.
+            // A cancellation by the reader has priority over other ends. The deadline is checked
+            // here because a stream that is always ready never waits.
             let stop = self.stop_reason().map(Answer::Stopped);
             if let Some(end) = stop.or(taken.err()) {
                 break Some(end);
@@ -264,7 +269,7 @@ impl Driver {
             }
         };
         let has_output = match end {
-            // A fallback model may answer if no output was published.
+            // After a failure without published output, a fallback model may answer.
             Answer::Failed(_) => mapper.has_output,
             _ => mapper.answer.has_output(),
         };
@@ -274,7 +279,7 @@ impl Driver {
 }
 
 impl OutputMapper {
-    /// Returns the state before the first event of a response.
+    /// Creates the state before the first event of a response.
     fn new(run: &Run) -> Self {
         Self {
             gathers: run.stage() == Some(RunPhase::Gathering),
@@ -283,7 +288,8 @@ impl OutputMapper {
         }
     }
 
-    /// Adds an event to the response. Returns its visible part, or the end of the call.
+    /// Adds a model event to the response. Returns the run events that it causes, or the end of the
+    /// call.
     fn take(
         &mut self,
         event: Result<ModelEvent, ModelError>,
@@ -293,8 +299,7 @@ impl OutputMapper {
         let event = event.map_err(Answer::Failed)?;
         let provider = &*run.model().provider;
         match &event {
-            // A provider may retry after output that only the run counts, such as a formatted
-            // answer.
+            // The provider retries, although the run already published output of the attempt.
             ModelEvent::Retrying { retry } if self.has_output => {
                 let kind = ModelErrorKind::Interrupted;
                 let error = ModelError::new(provider, kind, retry.reason.clone());
@@ -314,11 +319,11 @@ impl OutputMapper {
         Ok(kinds)
     }
 
-    /// Returns the visible part of a model event.
+    /// Converts a model event to run events.
     fn map(&mut self, event: ModelEvent, run: &Run) -> Vec<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
-                // The calls of the next attempt get the same ids.
+                // The state is reset, so that tool calls of the next attempt get the same ids.
                 *self = Self {
                     answer: std::mem::take(&mut self.answer),
                     meter: std::mem::take(&mut self.meter),
@@ -333,7 +338,7 @@ impl OutputMapper {
             }
             ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
                 Some((FormatterMode::Native, formatter)) => return read(formatter, &text),
-                // Text beside the formatted answer is not part of the answer.
+                // Text that is not part of the formatted answer is shown as reasoning.
                 Some(_) => RunEventKind::ReasoningDelta { text },
                 None if self.gathers => RunEventKind::ReasoningDelta { text },
                 None => RunEventKind::TextDelta { text },
@@ -375,7 +380,7 @@ impl OutputMapper {
     }
 }
 
-/// Returns whether the event has visible output. Input of a call does not count, because it can be
+/// Returns whether an event shows model output. Tool input does not count, because it can be
 /// withdrawn.
 fn is_output(kind: &RunEventKind) -> bool {
     match kind {

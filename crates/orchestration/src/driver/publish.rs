@@ -19,20 +19,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Run, RunEvent, RunEventKind, observe::trace::RunLog};
 
-/// A source of time for the events of a run.
+/// A function that returns the current time, for the events of a run.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Maximum number of progress events of a call, and of questions of its server, within [`PERIOD`].
-/// Each event is stored permanently.
+/// Maximum number of progress events of a tool call, and of questions of its server, within
+/// [`PERIOD`]. The number is limited because each event is stored permanently.
 const MAX_PER_PERIOD: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Number of unread events, for example during slow writes, above which progress is delayed and
-/// questions are refused.
+/// Number of unread events above which progress is delayed and questions are refused, for example
+/// while the reader writes slowly.
 const MAX_UNREAD: usize = 256;
 
-/// The source of the events of a run. Progress callbacks use it from other threads and possibly too
-/// late, so number, order and admission of events are decided under one lock.
+/// The publisher of a run's events. One lock protects the number, the order and the admission of
+/// events, because progress callbacks publish from other threads and possibly after the end of
+/// their call.
 #[derive(Clone)]
 pub(crate) struct Publisher {
     cancellation: CancellationToken,
@@ -41,28 +42,28 @@ pub(crate) struct Publisher {
 
 struct Inner {
     run_id: Arc<str>,
-    /// Number of the next event.
+    /// Sequence number of the next event.
     next: u64,
     clock: Clock,
-    /// Tool calls that may still emit progress, by id.
+    /// Running tool calls, which may still emit progress, by id of the tool use.
     running: HashMap<String, CallEvents>,
-    /// Unbounded, because the driver yields to the reader after its events, and events of tools and
-    /// servers have their own limits.
+    /// Channel to the reader. It is unbounded, because the driver yields to the reader after its
+    /// events, and events of tools and servers have their own rate limits.
     events: mpsc::UnboundedSender<RunEvent>,
     unread: Arc<AtomicUsize>,
     log: RunLog,
 }
 
-/// Progress and questions of a running call.
+/// Progress and questions of one running tool call.
 #[derive(Default)]
 struct CallEvents {
     progress: RateLimit,
     questions: RateLimit,
-    /// The latest progress, if it exceeded the rate limit.
+    /// The latest progress, if it was not published because of the rate limit.
     delayed: Option<ToolProgress>,
 }
 
-/// A rate limit.
+/// A limit on the number of events per time period.
 #[derive(Default)]
 struct RateLimit {
     since: Option<Instant>,
@@ -70,7 +71,7 @@ struct RateLimit {
 }
 
 impl RateLimit {
-    /// Counts an event. Returns whether it is within the limit.
+    /// Counts an event. Returns whether the event is within the rate limit.
     fn admits(&mut self) -> bool {
         if self.since.is_none_or(|since| since.elapsed() >= PERIOD) {
             self.since = Some(Instant::now());
@@ -81,19 +82,19 @@ impl RateLimit {
     }
 }
 
-/// The reader of the events of a run.
+/// The receiver of a run's events.
 pub(super) struct EventReader {
     events: mpsc::UnboundedReceiver<RunEvent>,
     unread: Arc<AtomicUsize>,
 }
 
 impl EventReader {
-    /// Returns the next event, if there is one.
+    /// Returns the next unread event, if there is one.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
         self.events.try_recv().ok().inspect(|_| self.count())
     }
 
-    /// Returns the next event, or registers the task for it.
+    /// Returns the next unread event, or wakes the task when there is one.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let next = self.events.poll_recv(context);
         next.map(|event| event.inspect(|_| self.count()))
@@ -125,17 +126,17 @@ impl Publisher {
         (publisher, EventReader { events, unread })
     }
 
-    /// Returns the cancellation of the run.
+    /// Returns the token that cancels the run.
     pub(super) fn cancellation(&self) -> &CancellationToken {
         &self.cancellation
     }
 
-    /// Publishes an event of the driver.
+    /// Publishes one event of the driver.
     pub(super) fn publish(&self, kind: RunEventKind) {
         self.publish_all([kind]);
     }
 
-    /// Publishes events with one time. Returns whether there were any.
+    /// Publishes several events with the same time. Returns whether there were any.
     pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
         let mut kinds = kinds.into_iter().peekable();
         if kinds.peek().is_none() {
@@ -147,8 +148,8 @@ impl Publisher {
         true
     }
 
-    /// Publishes progress of a running call. Above the rate limit, the latest progress is delayed
-    /// until the call ends, unless later progress is published before.
+    /// Publishes progress of a running tool call. Above the rate limit, the latest progress is
+    /// delayed until the call ends or later progress is published.
     pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
         let inner = &mut *self.lock();
         let is_below_limit = inner.is_below_limit();
@@ -164,7 +165,7 @@ impl Publisher {
         }
     }
 
-    /// Publishes a repeated attempt of a running call.
+    /// Publishes that a running tool call is attempted again.
     pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
         let mut inner = self.lock();
         if inner.running.contains_key(id) {
@@ -174,8 +175,9 @@ impl Publisher {
         }
     }
 
-    /// Publishes a question within a running call, unless its server exceeds the rate limit.
-    /// Returns whether it was published. The end of a published question is always published.
+    /// Publishes a question of a tool server during a call, unless the server exceeds the rate
+    /// limit. Returns whether the question was published. The end of a published question is always
+    /// published.
     pub(crate) fn question(&self, call: &str, kind: RunEventKind) -> bool {
         let inner = &mut *self.lock();
         let is_below_limit = inner.is_below_limit();
@@ -216,7 +218,7 @@ impl Inner {
             }
             RunEventKind::ToolFinished { id, .. } => {
                 let call = self.running.remove(id);
-                // The last progress is always published.
+                // The call has ended, so its delayed progress is published before the end event.
                 if let Some(progress) = call.and_then(|call| call.delayed) {
                     self.send_progress(id.clone(), progress, time);
                 }
@@ -230,7 +232,7 @@ impl Inner {
         self.send(RunEventKind::ToolProgressed { id, progress }, time);
     }
 
-    /// Sends an event to the reader. Returns whether there is a reader.
+    /// Sends an event to the reader. Returns `false` if the reader no longer exists.
     fn send(&mut self, kind: RunEventKind, time: Timestamp) -> bool {
         let event = RunEvent {
             run_id: Arc::clone(&self.run_id),
@@ -253,9 +255,9 @@ impl fmt::Debug for Publisher {
     }
 }
 
-/// Yields to the reader once. Awaited by the driver after it published events.
+/// Yields to the reader once. The driver awaits this function after it published events.
 ///
-/// No waker is stored: the next poll of the driver is the reader asking for more.
+/// No waker is stored, because the reader polls the driver again after it has read the events.
 pub(super) async fn handover() {
     let mut must_yield = true;
     poll_fn(|_| {

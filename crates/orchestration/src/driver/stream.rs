@@ -14,14 +14,15 @@ use tokio_util::sync::CancellationToken;
 use super::publish::EventReader;
 use crate::{Run, RunEvent};
 
-/// A run that executes. Polling the stream drives the run; nothing is spawned. The run continues
-/// only after the reader has taken the events of the last change, so a reader that cancels at an
-/// event prevents the following actions. Text that arrives together is emitted together. Events of
-/// tools and servers are emitted with the next events of the run.
+/// An executing run as a stream of events. Polling the stream executes the run; no task is spawned.
 ///
-/// Dropping it stops the run: the HTTP request of the model is aborted, and servers receive a
-/// cancellation. [`RunStream::cancel_handle`] ends the run properly: with a `run_finished` event,
-/// and with a result for every tool use.
+/// The run continues only after the reader has taken the events of the last change, so a reader
+/// that cancels at an event prevents the following actions. Text that arrives together is emitted
+/// together. Events of tools and servers are emitted with the next events of the run.
+///
+/// Dropping the stream stops the run: the HTTP request to the model is aborted, and tool servers
+/// receive a cancellation. [`RunStream::cancel_handle`] ends the run properly, with a
+/// `run_finished` event and with a result for every tool use.
 pub struct RunStream {
     events: EventReader,
     cancellation: CancellationToken,
@@ -48,7 +49,7 @@ impl RunStream {
         CancelHandle(self.cancellation.clone())
     }
 
-    /// Drives the run to its end and returns it. The events are discarded.
+    /// Executes the run to its end and returns it. All remaining events are discarded.
     pub async fn finish(mut self) -> Run {
         loop {
             while self.next().await.is_some() {}
@@ -59,7 +60,7 @@ impl RunStream {
         }
     }
 
-    /// Returns the run after the end of the stream.
+    /// Returns the run if the stream has ended; otherwise `None`.
     pub fn into_run(self) -> Option<Run> {
         self.finished.map(|run| *run)
     }
@@ -69,11 +70,12 @@ impl Stream for RunStream {
     type Item = RunEvent;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // A model with a constant stream would otherwise starve the task that cancels it.
+        // Without this budget, a model that streams constantly would starve the task that cancels
+        // the run.
         let budget = ready!(coop::poll_proceed(cx));
         let this = self.get_mut();
         let next = loop {
-            // The driver continues when all its events are taken.
+            // The driver continues only after the reader has taken all events.
             if let Some(event) = this.events.next() {
                 break Poll::Ready(Some(event));
             }
@@ -85,8 +87,8 @@ impl Stream for RunStream {
                     this.driver = None;
                     this.finished = Some(run);
                 }
-                // The driver waits, or yields after an event. Tools may emit progress from other
-                // threads, which must wake this task too.
+                // The driver waits, or it yields after an event. Tools may emit progress from other
+                // threads, and that progress must also wake this task.
                 Poll::Pending => break this.events.poll_next(cx),
             }
         };
@@ -110,7 +112,7 @@ impl fmt::Debug for RunStream {
 pub struct CancelHandle(CancellationToken);
 
 impl CancelHandle {
-    /// Cancels the run. Has no effect after the first call or after the end of the run.
+    /// Cancels the run. A call has no effect if the run is already cancelled or finished.
     pub fn cancel(&self) {
         self.0.cancel();
     }

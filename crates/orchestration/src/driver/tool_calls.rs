@@ -26,16 +26,16 @@ use crate::{
     tools::results::{CacheKey, ResultCache},
 };
 
-/// Delay after the deadline of a call. The tool host keeps the deadline and knows more about a
-/// time-out; the driver drops the call after this delay.
+/// Additional time after the deadline of a call, after which the driver drops the call. The tool
+/// host enforces the deadline itself and can describe a time-out better.
 const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
-/// Returns whether a call is not safe to repeat, so that its intent is stored first.
+/// Returns whether a call is not safe to repeat, so that the run must be stored before the call.
 fn needs_stored_intent(call: &PlannedCall) -> bool {
     !only_reads(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
-/// Returns whether the next step stores the run first.
+/// Returns whether the next step of the run stores the run before its action.
 fn stores_next(run: &mut Run) -> bool {
     match run.next_step() {
         Step::AskApproval(_) => true,
@@ -44,7 +44,8 @@ fn stores_next(run: &mut Run) -> bool {
     }
 }
 
-/// Marks a running call that may change data of its server. Results read meanwhile are not cached.
+/// A guard for a running call that may change data of its server. Dropping the guard invalidates
+/// the results that other calls read from this server meanwhile.
 struct Change<'a> {
     cache: &'a ResultCache,
     server: &'a str,
@@ -63,8 +64,8 @@ impl Driver {
         calls: Vec<PlannedCall>,
     ) -> Result<Flow, UnexpectedInput> {
         if calls.is_empty() {
-            // The run was stored and not recovered: its calls were sent, and no task waits for
-            // them.
+            // The stored run has calls that an earlier process sent, and `Run::recover` was not
+            // called.
             return Err(UnexpectedInput {
                 method: "next_step",
                 reason: "calls are under way that this driver did not start".to_owned(),
@@ -76,7 +77,7 @@ impl Driver {
         let mut running = stream::FuturesUnordered::new();
         let mut started: Vec<(String, Instant)> = Vec::new();
         let run_id = run.id().to_owned();
-        // Decisions about later calls may arrive while these run.
+        // Approval decisions about later calls may arrive while these calls run.
         let unrequested = self.unrequested_approvals(run, |_| false);
         let stopped = 'calls: loop {
             let mut starting = Vec::new();
@@ -140,7 +141,7 @@ impl Driver {
                 }
                 return Ok(Flow::Continue);
             }
-            // Calls that ended together are stored and published together.
+            // Calls that end at the same time are stored and published together.
             let mut ended = Vec::new();
             while let Some((id, outcome)) = next {
                 run.tick(self.agent.now());
@@ -152,7 +153,7 @@ impl Driver {
                 break 'calls reason;
             }
         };
-        // Dropping the calls cancels them at their servers without waiting for the reader.
+        // Dropping the running calls cancels them at their servers, without waiting for the reader.
         drop(running);
         let elapsed = started
             .into_iter()
@@ -163,8 +164,8 @@ impl Driver {
         Ok(Flow::Continue)
     }
 
-    /// Returns the key of a call whose result may come from the cache. The input has the injected
-    /// values, because results can differ by them.
+    /// Returns the cache key of a call, if its result may come from the cache. `input` includes the
+    /// hidden values, because results can depend on them.
     fn cache_key(
         &self,
         run: &Run,
@@ -176,10 +177,10 @@ impl Driver {
         cache.key(run.principal(), declared, input.as_ref().ok()?)
     }
 
-    /// Returns the input with injected values, which events do not have.
+    /// Returns the input of a call with the hidden values, which events do not contain.
     fn complete_input(&self, planned: &PlannedCall) -> Result<SharedObject, ToolCallError> {
         let Some(declared) = self.declared_tool(&planned.name) else {
-            // The tool disappeared after planning, so its injected values and rights are unknown.
+            // The tool no longer exists, so its hidden values and permissions are unknown.
             let available = self.declared_tools.iter().map(|tool| tool.name.clone());
             return Err(ToolCallError::UnknownTool {
                 name: planned.name.clone(),
@@ -213,12 +214,12 @@ impl Driver {
         };
         let (name, server, call_key) = (planned.name, planned.server, planned.idempotency_key);
         let trace = ToolTrace::begin(&id, server.as_deref(), &name, &planned.input);
-        // Registered until the end of the call, for questions of its server.
+        // The call is registered until it ends, so that its server can ask questions.
         let _registered = self.agent.questions.as_ref().map(|questions| {
             let (publisher, context) = (&self.publisher, &self.context);
             questions.register_call(&call_key, &id, principal, publisher, context)
         });
-        // Dropped at the end of the call, also if the call is cancelled.
+        // The guard is dropped at the end of the call, even if the call is cancelled.
         let cache = self.agent.cache.as_deref();
         let changing = cache.filter(|_| !only_reads(planned.annotations));
         let change = changing.zip(server.as_deref()).map(|(cache, server)| {
@@ -244,7 +245,8 @@ impl Driver {
             }
             Err(error) => self.redact_error(error),
         }
-        // After the removal of injected values, which a server may echo.
+        // The trace ends after hidden values were redacted, because a server may repeat them in its
+        // result.
         trace.ended(&result, attempts);
         drop(change);
         let outcome = ToolCallOutcome {
@@ -254,7 +256,7 @@ impl Driver {
         (id, outcome)
     }
 
-    /// Returns the sink for progress and repeated attempts of a call.
+    /// Creates the callback that publishes progress and repeated attempts of a call.
     fn progress_sink(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let context = self.context.clone();
@@ -299,7 +301,7 @@ impl Driver {
         }
     }
 
-    /// Removes injected values from an error of the tool host.
+    /// Redacts hidden input values from an error of the tool host.
     fn redact_error(&self, error: &mut ToolCallError) {
         if let ToolCallError::Unavailable { reason, .. }
         | ToolCallError::Broken { reason, .. }

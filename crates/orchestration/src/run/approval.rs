@@ -17,10 +17,10 @@ use crate::{
 };
 
 impl Run {
-    /// Applies a decision about a call that waits for approval.
+    /// Applies a decision about a tool call that waits for approval.
     ///
-    /// [`ApprovalDecision::Later`] leaves the request open. A decision after the expiry of the
-    /// request counts as [`ApprovalDecision::Expired`]; [`Run::tick`] sets the time.
+    /// [`ApprovalDecision::Later`] leaves the approval request open. A decision after the expiry of
+    /// the request counts as [`ApprovalDecision::Expired`]; [`Run::tick`] sets the current time.
     pub fn apply_decision(
         &mut self,
         id: &str,
@@ -79,7 +79,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a call that is not allowed to run.
+    /// Ends a tool call that is not allowed to run, with `reason` as its result for the model.
     pub(super) fn deny(&mut self, position: usize, failure: ToolFailure, reason: String) -> Events {
         let id = self.state.calls()[position].tool_use.id.clone();
         let end = CallEnd::failed(failure, format!("Not executed: {reason}."));
@@ -88,7 +88,8 @@ impl Run {
         events
     }
 
-    /// Remembers a decision whose scope covers later calls. Returns whether it was remembered.
+    /// Stores an approval decision whose scope covers later calls of the tool. Returns whether the
+    /// decision was stored.
     fn remember(&self, tool: &str, decision: &ApprovalDecision) -> bool {
         let Some(definition) = self.declaration(tool) else {
             return false;
@@ -109,7 +110,7 @@ impl Run {
         }
     }
 
-    /// Applies a remembered decision to the other waiting calls of the same tool.
+    /// Applies a stored approval decision to the other waiting calls of the same tool.
     fn apply_remembered(&mut self, definition: &ToolDefinition, scope: ApprovalScope) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.calls().len() {
@@ -138,8 +139,8 @@ impl Run {
         events
     }
 
-    /// Returns the scope and the edited input of a decision that lets a call run. An error has the
-    /// reason for the model.
+    /// Returns the scope and the edited input of a decision that lets a tool call run. If the
+    /// decision denies the call, the error contains the reason for the model.
     fn permit(
         &self,
         decision: ApprovalDecision,
@@ -187,7 +188,8 @@ impl Run {
         Err((failure, why))
     }
 
-    /// Sets the expiry of requests that are about to be shown, and returns those in `range`.
+    /// Sets the expiry of approval requests that the driver is about to show, and returns the
+    /// requests of the calls in `range`.
     pub(super) fn open_requests(&mut self, range: std::ops::Range<usize>) -> Vec<ApprovalRequest> {
         let approval = &self.state.options.approval;
         let expiry = approval.expires_at(self.state.now).map(|it| it.to_string());
@@ -205,7 +207,7 @@ impl Run {
         calls.filter_map(|call| self.request_for(call)).collect()
     }
 
-    /// Returns the approval request of a waiting call.
+    /// Builds the approval request of a tool call that waits for approval.
     fn request_for(&self, call: &PendingCall) -> Option<ApprovalRequest> {
         let CallState::Waiting {
             expires_at,
@@ -226,10 +228,11 @@ impl Run {
         Some(request)
     }
 
-    /// Returns the time until the request of a waiting call expires; `None` if it never expires.
+    /// Returns the time until the approval request of a tool call expires; `None` if it never
+    /// expires.
     ///
-    /// The process that asked measures on its steady clock. Another process compares the time stamp
-    /// of the request with its own time.
+    /// The process that made the request measures the time on its steady clock. Another process
+    /// compares the request's time stamp with the run's current time.
     pub(crate) fn remaining_decision_time(&self, id: &str) -> Option<Duration> {
         let mut calls = self.state.calls().iter();
         let call = calls.find(|call| call.tool_use.id == id)?;

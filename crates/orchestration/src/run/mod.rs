@@ -60,13 +60,13 @@ type Events = Vec<RunEventKind>;
 #[derive(Debug)]
 pub struct Run {
     state: RunState,
-    /// The conversation. A store appends to its copy of the messages.
+    /// Messages of the whole conversation. A store appends new ones to its copy.
     messages: Vec<Arc<Message>>,
     caches: RunCaches,
 }
 
 impl Run {
-    /// Creates a run that answers the last of `messages` with `model`.
+    /// Creates a run in which `model` answers the last message of `messages`.
     pub fn new(
         id: impl Into<String>,
         model: ModelId,
@@ -117,7 +117,7 @@ impl Run {
         self
     }
 
-    /// Returns the recipe that the run started with. A new run starts with `recipe`.
+    /// Returns the recipe that the run started with. A new run stores `recipe` and returns it.
     pub(crate) fn resolve_recipe(&mut self, recipe: Option<Arc<Recipe>>) -> Option<Arc<Recipe>> {
         if self.state.recipe.is_none() && self.steps() == 0 {
             self.state.recipe = recipe;
@@ -125,7 +125,7 @@ impl Run {
         self.state.recipe.clone()
     }
 
-    /// Sets the capabilities and the price of the model. Both are unknown by default.
+    /// Sets the capabilities and the price of the model. By default, both are unknown.
     pub fn set_model_info(&mut self, capabilities: ModelCapabilities, pricing: Option<Pricing>) {
         self.state.capabilities = capabilities;
         self.set_pricing(pricing);
@@ -135,25 +135,25 @@ impl Run {
         self.state.pricing = pricing.map(Box::new);
     }
 
-    /// Shares approval decisions with other runs. By default a run stores them itself.
+    /// Uses approval decisions that several runs share. By default, a run stores its own decisions.
     pub fn share_decisions(&mut self, decisions: SharedDecisions) {
         self.state.decisions = decisions;
         self.caches.shares_decisions = true;
     }
 
-    /// Shares compiled schemas with other runs.
+    /// Uses compiled tool input schemas that several runs share.
     pub(crate) fn share_validators(&mut self, validators: Validators) {
         self.caches.validators = validators;
     }
 
-    /// Stops the run's wall time until the next [`Run::tick`], while a person decides.
+    /// Stops counting the run's wall time until the next [`Run::tick`], while a person decides.
     pub fn pause(&mut self, now: Timestamp) {
         self.state.now = now;
         self.caches.is_clock_running = false;
         self.state.ledger.pause(now);
     }
 
-    /// Adds a warning to the report, unless it is there already.
+    /// Adds a warning to the report unless the report already has an equal one.
     pub(crate) fn warn(&mut self, warning: Warning) -> Events {
         if self.state.warnings.contains(&warning) {
             return Vec::new();
@@ -163,23 +163,23 @@ impl Run {
     }
 
     /// Sets the tool definitions as their hosts declare them. People approve these definitions,
-    /// including the parts that the model does not see.
+    /// including the properties that are hidden from the model.
     pub fn set_declared_tools(&mut self, tools: Vec<Arc<ToolDefinition>>) {
         self.caches.declared = tools;
     }
 
-    /// Returns the definition that people approve under this name.
+    /// Returns the definition that people approve for the tool with this name.
     fn declaration(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let declared = self.caches.declared.iter().find(|tool| tool.name == name);
         declared.or_else(|| self.definition(name))
     }
 
-    /// Marks tools whose definition changed after a person last saw it.
+    /// Marks tools whose definitions changed after a person last saw them.
     pub fn mark_redefined(&mut self, names: impl IntoIterator<Item = String>) {
         self.state.redefined.extend(names);
     }
 
-    /// Sets the time and starts the run's wall time if it does not run.
+    /// Sets the current time, and starts counting the run's wall time if it is paused.
     pub fn tick(&mut self, now: Timestamp) {
         self.state.now = now;
         if self.caches.is_clock_running {
@@ -190,18 +190,18 @@ impl Run {
         }
     }
 
-    /// Sets the time by which approval requests expire in this process. Without it they expire by
-    /// [`Run::tick`], which follows changes of the system clock.
+    /// Sets the steady time by which approval requests expire in this process. Without a steady
+    /// time, they expire by [`Run::tick`], which follows changes of the system clock.
     pub fn tick_steady(&mut self, now: SteadyTime) {
         self.caches.steady = Some(now);
     }
 
-    /// Returns the id of the run.
+    /// Returns the run's id, which stays the same when another process resumes the run.
     pub fn id(&self) -> &str {
         &self.state.id
     }
 
-    /// Returns the recipe of the run.
+    /// Returns the recipe that the run started with.
     pub fn recipe(&self) -> Option<&Arc<Recipe>> {
         self.state.recipe.as_ref()
     }
@@ -211,38 +211,39 @@ impl Run {
         &self.state.model
     }
 
-    /// Returns the settings.
+    /// Returns the settings of this run, such as its limits and approval rules.
     pub fn options(&self) -> &RunOptions {
         &self.state.options
     }
 
-    /// Returns the number of model calls so far.
+    /// Returns the number of model calls that the run has made so far.
     pub fn steps(&self) -> u32 {
         self.state.ledger.steps
     }
 
-    /// Returns the session of the run.
+    /// Returns the id of the session that the run belongs to.
     pub fn session(&self) -> Option<&str> {
         self.state.session.as_deref()
     }
 
-    /// Returns the principal of the run.
+    /// Returns the principal (user and tenant) on whose behalf the run executes.
     pub fn principal(&self) -> &Principal {
         &self.state.principal
     }
 
-    /// Returns the consumed steps, calls, tokens and costs.
+    /// Returns the steps, tool calls, tokens and costs that the run has consumed.
     pub fn ledger(&self) -> &Ledger {
         &self.state.ledger
     }
 
-    /// Returns the rest of the wall time; `None` without a limit.
+    /// Returns the rest of the run's wall time; `None` if its wall time is unlimited.
     pub fn time_left(&self) -> Option<Duration> {
         let limits = &self.state.options.limits;
         self.state.ledger.time_left(limits, self.state.now)
     }
 
-    /// Validates an input against the schema of a tool. The error describes the faults.
+    /// Validates an input against the schema of a tool. The error describes the faults of the
+    /// input.
     pub fn check_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
         match self.definition(tool) {
             Some(definition) => {
@@ -253,7 +254,7 @@ impl Run {
         }
     }
 
-    /// Returns the tool names of calls that have not started.
+    /// Returns the tool names of planned calls that have not started.
     pub fn open_tools(&self) -> BTreeSet<String> {
         let calls = self.state.calls().iter();
         let open = calls.filter(|call| call.is_unstarted());
@@ -261,18 +262,18 @@ impl Run {
     }
 
     /// Returns the whole conversation. After each batch of tool calls and at the end of the run,
-    /// every tool use in it has a result.
+    /// every tool use in the conversation has a result.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
     }
 
-    /// Returns the messages that the run added.
+    /// Returns the messages that the run added to the conversation.
     pub fn new_messages(&self) -> &[Arc<Message>] {
         let initial = self.state.initial_messages.min(self.messages.len());
         &self.messages[initial..]
     }
 
-    /// Returns the outcome; `None` before the end.
+    /// Returns how the run ended; `None` before its end.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.state.phase {
             Phase::Done(outcome) => Some(outcome),
@@ -280,7 +281,7 @@ impl Run {
         }
     }
 
-    /// Returns the next action of the driver.
+    /// Returns the next action that the driver must execute.
     pub fn next_step(&mut self) -> Step {
         match &self.state.phase {
             Phase::Model | Phase::CallingModel | Phase::Summarising => {
@@ -306,10 +307,11 @@ impl Run {
         }
     }
 
-    /// Checks limits and the answer schema before a model call.
+    /// Checks the limits and the answer schema before a model call.
     ///
-    /// The formatting phase ignores the limits of steps and calls. Otherwise the gathered data
-    /// would be lost. The gathering phase applies them itself and then starts the formatting phase.
+    /// The formatting phase ignores the limits of steps and tool calls; otherwise the gathered data
+    /// would be lost. The gathering phase checks these limits itself and then starts the formatting
+    /// phase.
     fn check_before_model_call(&self) -> Result<(), RunError> {
         let limits = &self.state.options.limits;
         if self.is_formatting() || (self.is_gathering() && limits.max_steps > 0) {
@@ -334,7 +336,7 @@ impl Run {
         checked.map_err(|hit| RunError::from(&hit))
     }
 
-    /// Returns the report; `None` before the end.
+    /// Returns the report of a finished run; `None` before its end.
     pub fn report(&self) -> Option<RunReport> {
         let outcome = self.outcome()?;
         let (answer, content) = if let Some(items) = self.formatted_items() {
@@ -361,7 +363,8 @@ impl Run {
         })
     }
 
-    /// Returns the records with the inputs and results that the conversation contains.
+    /// Returns the records of tool calls, completed with the inputs and results from the
+    /// conversation.
     fn complete_records(&self) -> Vec<ToolCallRecord> {
         let mut records = self.state.records.clone();
         let positions = records.iter().enumerate();
@@ -400,7 +403,7 @@ impl Run {
         let Some(last) = messages.iter().rposition(has_text) else {
             return String::new();
         };
-        // A response that the provider paused continues in the next message.
+        // If the provider paused a response, the next message continues it.
         let first = messages[..last]
             .iter()
             .rposition(|message| message.role != Role::Assistant)
@@ -411,28 +414,30 @@ impl Run {
             .collect()
     }
 
-    /// Returns the definition of a tool, whether or not the model was offered it.
+    /// Returns the definition of a tool, even if it was not offered to the model.
     fn definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let offered = self.state.turn.tools.iter().find(|tool| tool.name == name);
         offered.or_else(|| self.caches.index.get(name))
     }
 
-    /// Sets the maximum number of model calls, counted from the start of the run.
+    /// Sets the maximum number of model calls, including the calls already made.
     pub fn limit_steps(&mut self, max_steps: u32) {
         Arc::make_mut(&mut self.state.options).limits.max_steps = max_steps;
     }
 
-    /// Sets the approval rules for future calls. Waiting calls keep waiting.
+    /// Sets the approval rules for future tool calls. Calls that already wait for approval keep
+    /// waiting.
     pub fn set_approvals(&mut self, approvals: Approvals) {
         Arc::make_mut(&mut self.state.options).approval = approvals;
     }
 
-    /// Sets the delivery of future model responses.
+    /// Sets whether future model responses are streamed or delivered complete.
     pub fn set_delivery(&mut self, delivery: Delivery) {
         Arc::make_mut(&mut self.state.options).delivery = delivery;
     }
 
-    /// Applies the settings of `other`, a run with default options, that were changed.
+    /// Copies the step limit, approval rules and delivery of `other` that differ from the default
+    /// options.
     pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
         let (changed, default) = (other.options(), RunOptions::default());
         if changed.limits.max_steps != default.limits.max_steps {
@@ -452,7 +457,7 @@ impl Run {
     }
 }
 
-/// Returns the calls that may run concurrently: those before the next barrier.
+/// Returns the range of calls that may run concurrently: the calls before the next barrier.
 fn next_group(calls: &[PendingCall]) -> Range<usize> {
     let is_open =
         |call: &PendingCall| !call.is_settled() && !matches!(call.state, CallState::Repeats { .. });
@@ -467,7 +472,7 @@ fn next_group(calls: &[PendingCall]) -> Range<usize> {
     first..barrier.map_or(calls.len(), |barrier| first + barrier)
 }
 
-/// Returns the server and the tool's own name, for people.
+/// Returns the server of a tool and the tool's name on this server, for display to people.
 fn server_and_tool(origin: Option<&ToolOrigin>, name: &str) -> (Option<String>, String) {
     match origin {
         Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),

@@ -21,43 +21,45 @@ use crate::{
     tools::arguments,
 };
 
-/// Maximum number of pauses of one formatted answer. The limit of steps does not apply there.
+/// Maximum number of pauses by the provider within one formatted answer. The limit of steps does
+/// not apply to formatting.
 const MAX_PAUSES: u32 = 8;
 
-/// The phase of the strategy.
+/// The current phase of a run's strategy, stored with the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Stage {
-    /// The plain loop, which has no phases.
+    /// The plain tool loop, which has no phases.
     Loop,
-    /// The model gathers data.
+    /// The gathering phase: the model collects data with tools.
     Gather(Box<Gathering>),
-    /// The model formats the answer.
+    /// The formatting phase: the model writes the final answer in the requested form.
     Format(Box<Formatting>),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Gathering {
     state: GatherState,
-    /// The step after the calls of the last response.
+    /// The next step of the strategy after the tool calls of the last response.
     next: Option<AfterGather>,
-    /// Repeated calls of the last response: their id, and the id of the earlier call.
+    /// Repeated calls of the last response. Maps the id of a call to the id of the earlier equal
+    /// call.
     repeats: HashMap<String, String>,
-    /// Whether the start of the phase was reported.
+    /// Whether the event that reports the start of the phase was emitted.
     has_begun: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Formatting {
     state: FormatState,
-    /// Messages of this phase. They do not become part of the conversation.
+    /// Messages of the formatting phase, which do not become part of the conversation.
     messages: Vec<Arc<Message>>,
-    /// Parts of an answer that the provider paused.
+    /// Parts of a formatted answer that the provider paused before its end.
     paused: Vec<Part>,
     pauses: u32,
-    /// The last text of the gathering phase.
+    /// The last text that the model wrote in the gathering phase.
     gathered: String,
-    /// The formatted answer.
+    /// Items of the formatted answer, once it is complete.
     items: Option<Vec<AnswerItem>>,
 }
 
@@ -75,14 +77,14 @@ impl Stage {
     }
 }
 
-/// Returns the texts of messages, if there are any.
+/// Joins the texts of messages. Returns `None` if they have no text.
 fn texts(messages: &[Arc<Message>]) -> Option<String> {
     let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 impl Run {
-    /// Checks before the first request that the schema of the answer is usable.
+    /// Checks that the schema of the formatted answer is usable, before the first model call.
     pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
         let Stage::Gather(gathering) = &self.state.stage else {
             return Ok(());
@@ -103,7 +105,7 @@ impl Run {
         })
     }
 
-    /// Starts the gathering phase. Returns whether it started now, which happens once.
+    /// Starts the gathering phase. Returns `true` only on the first call.
     pub(super) fn begin_gathering(&mut self) -> bool {
         match &mut self.state.stage {
             Stage::Gather(gathering) => !mem::replace(&mut gathering.has_begun, true),
@@ -111,7 +113,8 @@ impl Run {
         }
     }
 
-    /// Returns whether a limit ends the gathering phase. The last allowed step formats the answer.
+    /// Returns whether a limit ends the gathering phase. One step is reserved for formatting the
+    /// answer.
     pub(super) fn has_reached_gather_limit(&self) -> bool {
         if !self.is_gathering() {
             return false;
@@ -122,7 +125,7 @@ impl Run {
         self.steps().saturating_add(1) >= limits.max_steps || self.check_limits(&calls).is_err()
     }
 
-    /// Allows the model to repeat a call that did not run.
+    /// Lets the model repeat a tool call that did not run, without treating it as a repetition.
     pub(super) fn allow_repeat(&mut self, id: &str) {
         if let Stage::Gather(gathering) = &mut self.state.stage {
             gathering.state.forget(id);
@@ -133,12 +136,12 @@ impl Run {
         matches!(self.state.stage, Stage::Gather(_))
     }
 
-    /// Returns whether the run formats its answer.
+    /// Returns whether the run is in the formatting phase.
     pub fn is_formatting(&self) -> bool {
         matches!(self.state.stage, Stage::Format(_))
     }
 
-    /// Returns the phase of the strategy. The plain loop has none.
+    /// Returns the current phase of the strategy. The plain tool loop has no phases.
     pub fn stage(&self) -> Option<RunPhase> {
         match self.state.stage {
             Stage::Loop => None,
@@ -147,8 +150,8 @@ impl Run {
         }
     }
 
-    /// Returns a reader for the text of a formatted answer that streams, and the formatting mode.
-    /// Each model call needs a new reader.
+    /// Returns the formatting mode and a parser for the streamed text of a formatted answer. Each
+    /// model call needs a new parser.
     pub fn partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
         match &self.state.stage {
             Stage::Format(formatting) => {
@@ -172,7 +175,7 @@ impl Run {
         }
     }
 
-    /// Adapts a request to the phase.
+    /// Adapts the instructions, messages and tools of a model request to the current phase.
     pub(super) fn adapt_to_phase(&self, mut request: ChatRequest) -> ChatRequest {
         let count = system_messages(&request.messages);
         let leading = &request.messages[..count];
@@ -198,7 +201,7 @@ impl Run {
         formatting.state.prepare(request)
     }
 
-    /// Evaluates a response of the gathering phase: repeated calls, and the next step.
+    /// Finds repeated tool calls in a response of the gathering phase and selects the next step.
     pub(super) fn evaluate_gather_step(&mut self, message: &Message) {
         let Stage::Gather(gathering) = &mut self.state.stage else {
             return;
@@ -233,7 +236,7 @@ impl Run {
         gathering.next = Some(decision.next);
     }
 
-    /// Returns the id of the earlier call that this one repeats.
+    /// Returns the id of the earlier tool call that `tool_use` repeats.
     pub(super) fn repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
         match &self.state.stage {
             Stage::Gather(gathering) => gathering.repeats.get(&tool_use.id).cloned(),
@@ -241,7 +244,7 @@ impl Run {
         }
     }
 
-    /// Continues after a response of the gathering phase whose calls have ended.
+    /// Continues the strategy after all calls of a gathering response have ended.
     pub(super) fn finish_gather_step(&mut self) -> Events {
         let Stage::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
@@ -268,7 +271,7 @@ impl Run {
             .unwrap_or_default();
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
         let started = formatting_started(&state);
-        // A nudge belongs to the gathering phase.
+        // A pending nudge was meant for the gathering phase.
         self.state.turn.nudge = None;
         self.state.stage = Stage::Format(Box::new(Formatting {
             state,
@@ -282,7 +285,7 @@ impl Run {
         vec![started]
     }
 
-    /// Selects the next formatting mode after the provider refused the request, if there is one.
+    /// Selects the next formatting mode, if there is one, after the provider rejected the request.
     pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
         let Stage::Format(formatting) = &mut self.state.stage else {
             return None;
@@ -291,7 +294,7 @@ impl Run {
         has_next.then(|| formatting_started(&formatting.state))
     }
 
-    /// Takes a response of the formatting phase.
+    /// Processes a model response of the formatting phase.
     pub(super) fn finish_formatting(&mut self, message: Message, finish: &FinishReason) -> Events {
         let Stage::Format(formatting) = &mut self.state.stage else {
             return Vec::new();
@@ -359,7 +362,7 @@ impl Run {
         } else if let Some(error) = error {
             self.end_with(error);
         } else {
-            // The call of the formatter tool is the answer. It needs no result.
+            // The call of the formatter tool contains the answer, so it needs no result.
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }
@@ -369,7 +372,7 @@ impl Run {
         event.into_iter().collect()
     }
 
-    /// Restarts the formatting phase for another model.
+    /// Restarts the formatting phase with another model.
     pub(super) fn restart_formatting(&mut self) -> Option<RunEventKind> {
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
         let Stage::Format(formatting) = &mut self.state.stage else {
@@ -382,7 +385,7 @@ impl Run {
         Some(started)
     }
 
-    /// Keeps the readable part of an interrupted formatted answer.
+    /// Stores the readable part of an interrupted formatted answer.
     pub(super) fn keep_partial_format(&mut self, message: &Message) {
         let Stage::Format(formatting) = &mut self.state.stage else {
             return;
@@ -404,7 +407,7 @@ impl Run {
 }
 
 impl Formatting {
-    /// Returns the paused parts and the parts of the last message as one message.
+    /// Joins the parts that the provider paused and the parts of the last message into one message.
     fn complete(&mut self, last: &Message) -> Message {
         let mut parts = mem::take(&mut self.paused);
         parts.extend(last.parts.iter().cloned());
@@ -419,7 +422,7 @@ fn formatting_started(state: &FormatState) -> RunEventKind {
     }
 }
 
-/// Returns whether a response with this finish reason is incomplete or withheld.
+/// Returns whether a response with this finish reason is cut off or withheld.
 fn is_cut_off_or_withheld(finish: &FinishReason) -> bool {
     matches!(
         finish,

@@ -18,7 +18,8 @@ use crate::{
 };
 
 impl Run {
-    /// Plans one tool use. `withheld` is the reason why no call of this response may run.
+    /// Plans the call of one tool use. `withheld` is the reason, if any, why no call of this
+    /// response may run.
     pub(super) fn plan(
         &mut self,
         tool_use: ToolUse,
@@ -34,8 +35,8 @@ impl Run {
                 .iter()
                 .any(|tool| tool.name == definition.name)
         {
-            // The tool exists and was not offered. The state needs its definition for a later
-            // decision.
+            // The model called an existing tool that was not offered to it. A later approval
+            // decision needs the tool's definition.
             self.state.turn.tools.push(Arc::clone(definition));
         }
         let origin = definition.as_ref().and_then(|tool| tool.origin.clone());
@@ -51,7 +52,7 @@ impl Run {
             id: tool_use.id.clone(),
             server,
             tool,
-            // The conversation contains the input.
+            // The conversation contains the input, so the record does not repeat it.
             input: Arc::default(),
             is_error: false,
             failure: None,
@@ -94,8 +95,8 @@ impl Run {
         call
     }
 
-    /// Plans a call of a known tool: validates and repairs the input, then applies limits and
-    /// approval rules. Returns the state, and the repaired input if there was a repair.
+    /// Plans a call of a known tool: validates and repairs its input, then applies limits and
+    /// approval rules. Returns the state of the call, and the repaired input if there was a repair.
     fn plan_known(
         &mut self,
         tool_use: &ToolUse,
@@ -164,8 +165,8 @@ impl Run {
         }
     }
 
-    /// Returns the [verdict](Run::verdict) about a new call. Stores the definition of the tool if
-    /// the call does not run unasked, so that a later change of the definition is noticed.
+    /// Returns the [verdict](Run::find_verdict) about a new call. If the call needs an approval,
+    /// stores the tool's definition, so that the run notices a later change of the definition.
     pub(super) fn review(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
         let (verdict, is_allowed) = self.verdict(definition);
         if verdict != Verdict::Run || is_allowed {
@@ -177,8 +178,8 @@ impl Run {
         (verdict, is_allowed)
     }
 
-    /// Returns what rules and earlier decisions say about calls of a tool, and whether an earlier
-    /// decision allowed exactly this definition.
+    /// Returns the verdict of the approval rules and earlier decisions about a tool, and whether an
+    /// earlier decision allowed exactly this definition.
     pub(super) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let name = &definition.name;
         let declared = self.declaration(name).map_or(definition, AsRef::as_ref);
@@ -199,7 +200,8 @@ impl Run {
         (verdict, is_allowed)
     }
 
-    /// Calls a tool of the loop itself: reading a truncated result, or searching tools.
+    /// Executes a call of a tool that the run provides: reading a truncated result, or searching
+    /// tools.
     fn call_loop_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
         let options = &self.state.options;
         let complete_results = &self.state.complete_results;

@@ -20,11 +20,11 @@ use crate::{
 };
 
 impl Run {
-    /// Cancels the run. Unfinished calls get a result that states the cancellation, so that the
-    /// conversation stays valid. A finished run keeps its outcome.
+    /// Cancels the run. Each unfinished tool call gets a result that states the cancellation, so
+    /// that the conversation stays valid. A finished run keeps its outcome.
     ///
-    /// `partial` is the received part of a model response. `elapsed_ms` has the running time of the
-    /// started calls in milliseconds, by id; 0 is reported for other calls.
+    /// `partial` is the received part of a model response. `elapsed_ms` maps the ids of started
+    /// calls to their running times in milliseconds; missing calls are reported with 0.
     pub fn cancel(
         &mut self,
         partial: Option<ChatResponse>,
@@ -38,7 +38,8 @@ impl Run {
         events
     }
 
-    /// Ends the run at its wall-time limit. Arguments and effect equal [`Run::cancel`].
+    /// Ends the run because its wall-time limit is reached. The parameters have the same meaning as
+    /// those of [`Run::cancel`].
     pub fn wall_time_reached(
         &mut self,
         partial: Option<ChatResponse>,
@@ -57,7 +58,8 @@ impl Run {
         events
     }
 
-    /// Ends the run because a response reached a limit while it streamed. Keeps the received part.
+    /// Ends the run because a streamed response reached a limit. Keeps the received part of the
+    /// response.
     pub fn answer_limited(&mut self, hit: &LimitHit, partial: Option<ChatResponse>) {
         if self.outcome().is_some() {
             return;
@@ -92,28 +94,29 @@ impl Run {
             let end = CallEnd::failed(ToolFailure::Cancelled, text);
             events.push(self.settle(position, end.after(attempts, duration_ms)));
         }
-        // The next phase of the strategy does not start.
+        // The run ends, so the next phase of its strategy must not start.
         let closed = self.close_batch_if_settled().into_iter();
         events.extend(closed.filter(|event| !starts_phase(event)));
         events
     }
 
-    /// Ends the run because of a defect of its driver.
+    /// Ends the run with an internal error because the driver called a method in the wrong state.
     pub fn abort(&mut self, fault: &UnexpectedInput) -> Events {
         let events = self.cancel(None, &HashMap::new());
         self.end_with(RunError::new(RunErrorKind::Internal, fault.to_string()));
         events
     }
 
-    /// Resumes a run that was stored while its driver worked.
+    /// Prepares a stored run for resumption after its process stopped while it worked.
     ///
-    /// A call with intent and without result was interrupted, and its effect is unknown. It runs
-    /// again only if its tool is read-only or idempotent. Otherwise the result states the
+    /// A call that started and has no result was interrupted, and its effect is unknown. The call
+    /// runs again only if its tool is read-only or idempotent. Otherwise its result states the
     /// interruption.
     pub fn recover(&mut self) -> Events {
         match self.state.phase {
             Phase::CallingModel => {
-                // The response was lost. The repeated call must not count as a second step.
+                // The response was lost, so the model is called again. The repeated call must not
+                // count as a second step.
                 self.state.phase = Phase::Model;
                 self.state.ledger.undo_step();
             }
@@ -141,11 +144,11 @@ impl Run {
         events
     }
 
-    /// Checks unstarted calls against the current tools.
+    /// Checks calls that have not started against the current tool definitions.
     ///
-    /// An approval request or decision is about one definition of one server. If the definition or
-    /// the server changed, the approval is requested again. A call without an approval is checked
-    /// against the rules again. A call of a missing tool does not change.
+    /// An approval covers one definition of one server. If the definition or the server changed,
+    /// the approval is requested again. A call without an approval is checked against the approval
+    /// rules again. A call of a missing tool does not change.
     pub fn update_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
         let tools: HashMap<&str, &Arc<ToolDefinition>> = tools
             .iter()
@@ -171,7 +174,8 @@ impl Run {
         let mut declared = self.caches.declared.iter();
         let declared = declared.find(|tool| tool.name == current.name);
         let fingerprint = approval::fingerprint(declared.unwrap_or(current));
-        // An equal definition of another server is another tool.
+        // A tool that moved to another server needs a new approval, even if its definition is
+        // equal.
         let is_moved = call.origin != current.origin;
         let was_asked = call.fingerprint.is_some();
         if was_asked && !is_moved && call.fingerprint.as_ref() == Some(&fingerprint) {
@@ -205,7 +209,7 @@ impl Run {
         awaiting.into_iter().collect()
     }
 
-    /// Directs a call to the current definition of its tool.
+    /// Updates a planned call to the current definition of its tool.
     fn replace_definition(
         &mut self,
         position: usize,
@@ -230,8 +234,8 @@ impl Run {
         }
     }
 
-    /// Returns calls that may start to the waiting state if their tool is missing. They wait until
-    /// the tool is there again or until a person denies them.
+    /// Returns ready calls to the waiting state if their tool is missing. Such calls wait until the
+    /// tool is available again or until a person denies them.
     pub(crate) fn suspend_calls_without_tool(
         &mut self,
         is_available: impl Fn(&str) -> bool,
@@ -254,7 +258,8 @@ impl Run {
         events
     }
 
-    /// Returns the events that describe the open calls, for a subscriber that starts here.
+    /// Returns events that describe the unfinished calls, for a subscriber that missed the earlier
+    /// events.
     pub(crate) fn replay_open_calls(&self) -> Events {
         let mut events = Vec::new();
         for call in self.state.calls().iter().filter(|call| !call.is_settled()) {

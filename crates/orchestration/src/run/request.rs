@@ -17,8 +17,8 @@ use crate::{
     tools::{results, tokens},
 };
 
-/// Share of a known context window that the conversation may fill, in percent. The rest is for the
-/// response and for the error of the estimate.
+/// Share of a known context window that the conversation may fill, in percent. The rest is reserved
+/// for the response and for errors of the token estimate.
 const WINDOW_PERCENT: u64 = 80;
 
 impl Run {
@@ -38,12 +38,12 @@ impl Run {
             });
         }
         if let (0, ToolChoice::Only(names)) = (self.steps(), &self.state.options.tool_choice) {
-            // A model can only be limited to tools that it is offered.
+            // A model can be restricted only to tools that the request offers.
             for name in names {
                 self.state.turn.selection.reveal(name);
             }
         }
-        // The history refers to messages by index, so no example may be inserted from here on.
+        // The history refers to messages by index, so examples can no longer be inserted.
         self.state.turn.has_examples = true;
         self.state.turn.tools = self.offered_tools(&tools);
         let policy = self.history_policy();
@@ -71,7 +71,8 @@ impl Run {
             }
         }
         if let Some(over) = &fit.over {
-            // The estimate is not exact, so the provider decides.
+            // The token estimate is not exact, so the request is sent anyway and the provider
+            // decides.
             let message = format!(
                 "the conversation is longer than {} tokens and cannot be shortened further",
                 over.max_tokens
@@ -108,8 +109,8 @@ impl Run {
         }
     }
 
-    /// Inserts example messages between the instructions and the conversation. It has an effect
-    /// once, before the first request.
+    /// Inserts example messages between the instructions and the conversation. Has an effect only
+    /// once, before the first model request.
     pub fn add_examples(&mut self, examples: Vec<Message>) {
         let turn = &mut self.state.turn;
         if turn.has_examples || examples.is_empty() || self.state.ledger.steps > 0 {
@@ -121,7 +122,8 @@ impl Run {
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
         self.state.initial_messages += count;
-        // Trimming must not cut an example in half, and keeps the question that follows.
+        // Pinned messages are not trimmed. Trimming must not cut an example in half, and it must
+        // keep the question that follows the examples.
         for index in leading..leading + count {
             turn.history.pin(index);
         }
@@ -133,7 +135,7 @@ impl Run {
         }
     }
 
-    /// Takes the result of a summary call. After an error the run continues without a summary.
+    /// Processes the result of a summary call. After an error, the run continues without a summary.
     pub fn summary_finished(
         &mut self,
         summary: Result<ChatResponse, &ModelError>,
@@ -172,8 +174,8 @@ impl Run {
         }
     }
 
-    /// Returns the tools for the request: all of them, or a selection if there are too many, and
-    /// the tools of the loop itself.
+    /// Returns the tools of the next request: all tools, or a selection if there are too many, and
+    /// the tools that the run itself provides.
     fn offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
         let index = &mut self.caches.index;
         if self.state.turn.tools_dropped.is_some() {
@@ -184,14 +186,14 @@ impl Run {
         let mut policy = self.state.options.search.clone();
         policy.enabled &= self.state.capabilities.tool_search != Some(false);
         let mut offered = self.state.turn.selection.select(&policy, index);
-        // Last, so that the prompt cache of the provider covers the tools before it.
+        // This tool is last, so that the provider's prompt cache covers the tools before it.
         if !self.state.complete_results.is_empty() {
             offered.push(results::read_tool());
         }
         offered
     }
 
-    /// Trims the history to the token limit. Without a limit nothing is estimated.
+    /// Trims the history to the token limit. Without a limit, no tokens are estimated.
     fn fit_history(&mut self, policy: &HistoryPolicy) -> Fit {
         let turn = &mut self.state.turn;
         if policy.max_tokens.is_none() {
@@ -208,8 +210,8 @@ impl Run {
         fit
     }
 
-    /// Adds the usage of a response to the totals. Counts that the provider does not report are
-    /// estimated. `answer` is not yet part of the conversation.
+    /// Adds the token usage of a response to the totals. Estimates counts that the provider does
+    /// not report. `answer` is not yet part of the conversation.
     pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let state = &mut self.state;
         state.usage.add(*usage);
@@ -243,7 +245,8 @@ impl Run {
         policy
     }
 
-    /// Returns the maximum of output tokens: the setting or the rest of the run's limit.
+    /// Returns the maximum number of output tokens: the configured maximum, or the rest of the
+    /// run's token limit.
     fn max_output_tokens(&self) -> Option<u32> {
         let options = &self.state.options;
         let left = self.state.ledger.output_left(&options.limits);
@@ -255,7 +258,7 @@ impl Run {
     }
 }
 
-/// Returns the number of system messages at the front.
+/// Counts the system messages at the start of a conversation.
 pub(super) fn system_messages(messages: &[Arc<Message>]) -> usize {
     let is_system = |message: &&Arc<Message>| message.role == Role::System;
     messages.iter().take_while(is_system).count()

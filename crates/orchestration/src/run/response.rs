@@ -14,13 +14,13 @@ use super::{Events, Phase, Run, UnexpectedInput};
 use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
-    /// Reports unavailable servers and tools. The run continues without them.
+    /// Reports unavailable tool servers. The run continues without their tools.
     pub fn tools_unavailable(&mut self, problems: &[ServerProblem]) -> Events {
         let mut events = Vec::new();
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
             let warning = Warning::new(WarningKind::ToolUnavailable, message);
-            // Every step lists the tools again. One report per problem is enough.
+            // The tools are listed before every model call, so each problem is reported only once.
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
                 events.push(RunEventKind::ToolsUnavailable {
@@ -31,7 +31,7 @@ impl Run {
         events
     }
 
-    /// Reports tools of the recipe that do not exist.
+    /// Reports tools that the recipe selects and that do not exist.
     pub(crate) fn tools_missing(&mut self, problems: Vec<String>) -> Events {
         let warnings = problems
             .into_iter()
@@ -39,7 +39,7 @@ impl Run {
         warnings.flat_map(|warning| self.warn(warning)).collect()
     }
 
-    /// Takes a complete response.
+    /// Processes a complete response of the model.
     pub fn model_answered(&mut self, answer: ChatResponse) -> Result<Events, UnexpectedInput> {
         self.expect_model_call("model_answered")?;
         let mut events = vec![RunEventKind::ModelCallFinished {
@@ -93,7 +93,7 @@ impl Run {
         Err(UnexpectedInput::new(method, "no model call is in progress"))
     }
 
-    /// Plans the tool uses of a response.
+    /// Plans a call for each tool use of a response.
     fn begin_batch(&mut self, tool_uses: Vec<ToolUse>, finish: FinishReason) -> Events {
         let mut events = Vec::new();
         let withheld = withheld_calls(&finish);
@@ -107,7 +107,7 @@ impl Run {
         }
         let closed = self.close_batch_if_settled();
         if withheld.is_some() {
-            // The next phase of the strategy does not start.
+            // The run ends, so the next phase of its strategy must not start.
             events.extend(closed.into_iter().filter(|event| !starts_phase(event)));
             self.end_by(finish);
         } else {
@@ -116,10 +116,11 @@ impl Run {
         events
     }
 
-    /// Takes the failure of a model call. `partial` is the received part of the response; `None` if
-    /// no text, reasoning or provider block was emitted. `next` is the fallback model, if any.
+    /// Processes the failure of a model call. `partial` is the received part of the response;
+    /// `None` if no text, reasoning or provider block was emitted. `next` is the fallback model, if
+    /// any.
     ///
-    /// The call is repeated only if nothing of the response was emitted.
+    /// The call is repeated only if no part of the response was emitted.
     pub fn model_failed(
         &mut self,
         error: &ModelError,
@@ -158,13 +159,14 @@ impl Run {
         Ok(events)
     }
 
-    /// Returns to the state before the model call. A failed call does not count as a step.
+    /// Restores the state before a model call that failed. The failed call does not count as a
+    /// step.
     fn repeat_model_call(&mut self) {
         self.state.ledger.undo_step();
         self.state.phase = Phase::Model;
     }
 
-    /// Continues with another model.
+    /// Switches the run to another model and emits the reason.
     pub(crate) fn replace_model(
         &mut self,
         model: ModelId,
@@ -173,7 +175,7 @@ impl Run {
     ) -> Events {
         let from = std::mem::replace(&mut self.state.model, model);
         self.state.capabilities = capabilities;
-        // The other model may accept tools.
+        // The previous model rejected tools, but the new model may accept them.
         self.state.turn.tools_dropped = None;
         let switched = RunEventKind::ModelSwitched {
             from,
@@ -185,8 +187,8 @@ impl Run {
             .collect()
     }
 
-    /// Keeps the received part of a response for the report. It does not become a message, because
-    /// its calls must not run and its reasoning is not signed.
+    /// Stores the received part of a response for the report. The part does not become a message,
+    /// because its tool calls must not run and its reasoning is not signed.
     pub(super) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
         let Some(partial) = partial else { return };
         self.record_usage(&partial.usage, &partial.message);
@@ -205,7 +207,8 @@ impl Run {
     fn answered_without_tools(&mut self, finish: FinishReason, has_content: bool) -> Events {
         let recovery = self.state.options.recovery;
         match finish {
-            // The provider paused a long response. The next request continues it as another step.
+            // The provider paused a long response. The next request continues the response and
+            // counts as another step.
             FinishReason::Paused => {
                 self.state.phase = Phase::Model;
                 Vec::new()
@@ -243,7 +246,8 @@ impl Run {
                      object as its input, or answer without a tool.",
                 )
             }
-            // A limit in the options is intended, so its result is not continued.
+            // The options limit the output on purpose, so a response that reaches this limit is not
+            // continued.
             FinishReason::Length
                 if has_content
                     && self.state.options.max_output_tokens.is_none()
@@ -259,7 +263,7 @@ impl Run {
             }
             other => {
                 if self.is_gathering() {
-                    // The gathered data is sufficient for an answer.
+                    // The response is unusable, but the gathered data is sufficient for an answer.
                     return self.finish_gather_step();
                 }
                 self.end_by(other);
@@ -268,7 +272,8 @@ impl Run {
         }
     }
 
-    /// Repeats the model call with a message that is sent once and is not part of the conversation.
+    /// Repeats the model call with an additional message, which is sent once and is not stored in
+    /// the conversation.
     fn nudge(&mut self, reason: &str, text: &str) -> Events {
         self.state.turn.nudge = Some(Arc::new(Message::user(text)));
         self.state.phase = Phase::Model;
@@ -304,7 +309,7 @@ impl Run {
         Some(self.replace_model(model, capabilities, reason.to_owned()))
     }
 
-    /// Ends the run with the error of a finish reason.
+    /// Ends the run with the error that corresponds to a finish reason.
     pub(super) fn end_by(&mut self, finish: FinishReason) {
         let (kind, message) = match finish {
             FinishReason::Length => (
@@ -336,8 +341,9 @@ impl Run {
         self.end_with(RunError::new(kind, message));
     }
 
-    /// Makes the tool use ids of a response unique within the conversation, because results refer
-    /// to them. Some servers start at zero in every response, and some send no ids.
+    /// Makes the tool use ids of a response unique within the conversation, because tool results
+    /// refer to them. Some model servers number their ids from zero in every response, and some
+    /// send no ids.
     fn make_ids_unique(&self, message: &mut Message) {
         if message.tool_uses().next().is_none() {
             return;
@@ -350,7 +356,7 @@ impl Run {
         }
     }
 
-    /// Returns the generator of tool use ids for the next response.
+    /// Returns a generator of tool use ids for the next response.
     pub(crate) fn unique_ids(&self) -> UniqueIds {
         let initial = self.messages.iter().take(self.state.initial_messages);
         let parts = initial.flat_map(|message| &message.parts);
@@ -367,16 +373,17 @@ impl Run {
     }
 }
 
-/// A generator of unique tool use ids. A streamed response and the complete response get equal ids.
+/// A generator of tool use ids that are unique within a run. It gives a streamed response and the
+/// complete response equal ids.
 #[derive(Debug)]
 pub(crate) struct UniqueIds {
     used: HashSet<String>,
-    /// The next suffix by id. Without it, n equal ids take n² attempts.
+    /// The next suffix for each duplicated id. Without this map, n equal ids take n² attempts.
     next: HashMap<String, u64>,
 }
 
 impl UniqueIds {
-    /// Returns the id within the run for an id of the model.
+    /// Converts a tool use id that the model sent into an id that is unique within the run.
     pub(crate) fn unique(&mut self, id_of_model: &str) -> String {
         let base = if id_of_model.is_empty() {
             "call"
@@ -397,7 +404,7 @@ impl UniqueIds {
     }
 }
 
-/// Returns whether the provider reports that the model or server does not accept tools.
+/// Returns whether an error states that the model or its server does not accept tools.
 fn refuses_tools(error: &ModelError) -> bool {
     let mentions_tools = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -420,14 +427,15 @@ pub(super) fn starts_phase(event: &RunEventKind) -> bool {
     matches!(event, RunEventKind::PhaseStarted { .. })
 }
 
-/// Returns the reason why the calls of a response with this finish reason must not run.
+/// Returns the reason why the tool calls of a response with this finish reason must not run.
 fn withheld_calls(finish: &FinishReason) -> Option<&'static str> {
     match finish {
         FinishReason::Refusal => Some("the answer was declined by the model"),
         FinishReason::ContentFilter => Some("the answer was withheld by a content filter"),
         FinishReason::ContextOverflow => Some("the conversation no longer fits the model"),
         FinishReason::Interrupted => Some("the answer broke off"),
-        // After `Length`, complete calls may run. The call that was cut off is malformed.
+        // After `Length`, complete tool calls may run. The call that was cut off is malformed and
+        // is rejected later.
         _ => None,
     }
 }

@@ -13,7 +13,8 @@ use crate::{RunEventKind, ToolFailure, strategy::repeats};
 const STOPPED_BY_GUARD: &str = "the result of an earlier call of this answer rules it out";
 
 impl Run {
-    /// Records that the driver starts a call. Its effect is unknown until it finishes.
+    /// Records that the driver starts a tool call. The effect of the call is unknown until it
+    /// finishes.
     pub fn tool_started(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
         let position = self.open_position("tool_started", id)?;
         let call = &mut self.state.calls_mut()[position];
@@ -25,7 +26,7 @@ impl Run {
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
     }
 
-    /// Reverts the start of a call that was not sent. No event of the start was emitted.
+    /// Reverts the start of a tool call that was not sent. No start event was emitted for the call.
     pub(crate) fn cancel_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
         let position = self.open_position("cancel_start", id)?;
         let call = &mut self.state.calls_mut()[position];
@@ -35,7 +36,8 @@ impl Run {
         Ok(())
     }
 
-    /// Ends a call whose intent could not be stored. After a crash such a call might run twice.
+    /// Ends a tool call without executing it, because the run could not be stored before the call.
+    /// After a crash, the call might run twice.
     pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
         let position = self.open_position("reject_unstored_call", id)?;
         let end = CallEnd::failed(
@@ -48,7 +50,7 @@ impl Run {
         Ok(events)
     }
 
-    /// Records the outcome of a started call. A cached outcome needs no start.
+    /// Records the outcome of a started tool call. An outcome from the cache needs no start.
     pub fn tool_finished(
         &mut self,
         id: &str,
@@ -65,7 +67,7 @@ impl Run {
             return Err(UnexpectedInput::new("tool_finished", reason));
         }
         let end = CallEnd::from(outcome);
-        // The guard reads the complete output, before it is truncated for the model.
+        // The guard checks the complete output, before the output is truncated for the model.
         let is_stopped = self.guard_stops(position, &end.output);
         let mut events = vec![self.settle(position, end)];
         if is_stopped {
@@ -75,15 +77,15 @@ impl Run {
         Ok(events)
     }
 
-    /// Ends a call that did not run, with the consequences for the later calls of the batch.
+    /// Ends a tool call that did not run, and skips later calls of the batch if necessary.
     pub(super) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
         let mut events = vec![self.settle(position, end)];
         events.extend(self.stop_later_calls(position));
         events
     }
 
-    /// Skips later calls if this one was denied, or if a guard watches it and its result stops
-    /// them.
+    /// Skips later calls of the batch if this call was denied, or if a guard stops them because of
+    /// its result.
     pub(super) fn stop_later_calls(&mut self, position: usize) -> Events {
         let call = &self.state.calls()[position];
         let CallState::Settled { result } = &call.state else {
@@ -106,7 +108,7 @@ impl Run {
         guards.any(|guard| guard.stops(name, output))
     }
 
-    /// Ends later calls that have not started.
+    /// Ends later calls of the batch that have not started, with `why` as the reason for the model.
     fn skip_later_calls(&mut self, position: usize, why: &str) -> Events {
         let mut events = Vec::new();
         for later in position + 1..self.state.calls().len() {
@@ -119,7 +121,7 @@ impl Run {
         events
     }
 
-    /// Sets the result of a call.
+    /// Stores the result of a tool call and returns the event of its end.
     pub(super) fn settle(&mut self, position: usize, end: CallEnd) -> RunEventKind {
         let call = &self.state.calls()[position];
         let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
@@ -128,8 +130,9 @@ impl Run {
         event
     }
 
-    /// Records the end of a call. Event, record and result have the content that the model reads;
-    /// a truncated result is stored completely for [`READ_TOOL`](crate::tools::results::READ_TOOL).
+    /// Records the end of a tool call. The event, the record and the result contain the content
+    /// that the model reads. A truncated result is stored completely for
+    /// [`READ_TOOL`](crate::tools::results::READ_TOOL).
     pub(super) fn record_end(
         &mut self,
         record: usize,
@@ -190,7 +193,8 @@ impl Run {
         (event, result)
     }
 
-    /// Adds all results as one message, in call order, once every call has a result.
+    /// Adds all tool results as one message, in the order of the calls, once every call of the
+    /// batch has a result.
     pub(super) fn close_batch_if_settled(&mut self) -> Events {
         let mut events = self.settle_repeats();
         let Phase::Batch(calls) = &mut self.state.phase else {
@@ -213,8 +217,8 @@ impl Run {
         events
     }
 
-    /// Gives repeated calls the result of the earlier call as soon as that has one. The earlier
-    /// call precedes its repetitions.
+    /// Copies the results of earlier calls to the calls that repeat them. An earlier call always
+    /// precedes its repetitions.
     fn settle_repeats(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.calls().len() {
@@ -228,8 +232,8 @@ impl Run {
                 Some(CallState::Settled { result }) => Some(result),
                 Some(_) => continue,
                 None => {
-                    // The last result of an id belongs to the run and not to the conversation
-                    // before.
+                    // An id can occur again in the conversation before the run, so the search
+                    // starts at the end.
                     let mut messages = self.messages.iter().rev();
                     messages.find_map(|message| {
                         message.results().find(|result| result.tool_use_id == *of)
@@ -250,7 +254,7 @@ impl Run {
         events
     }
 
-    /// Returns the position of the open call with this id.
+    /// Returns the index in the batch of the unfinished call with this id.
     pub(super) fn open_position(
         &self,
         method: &'static str,

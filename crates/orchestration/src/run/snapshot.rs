@@ -18,53 +18,54 @@ use super::{
 };
 use crate::{RunEventKind, SharedDecisions};
 
-/// The stored form of a run.
+/// The serialized form of a run.
 #[derive(Serialize, Deserialize)]
 struct StoredRun<'a> {
-    /// The version. Reading any other version is an error.
+    /// The format version. Reading any other version returns an error.
     #[serde(deserialize_with = "read_format")]
     format: u64,
-    /// Number of stored messages: the conversation, and the complete results between its messages.
+    /// Number of stored messages: the messages of the conversation, and the complete results
+    /// between them.
     message_count: usize,
     state: RunState,
-    /// Absent if a store keeps the messages.
+    /// The stored messages; absent if a store keeps them separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     messages: Option<Cow<'a, [Arc<Message>]>>,
 }
 
-/// The number of messages of a run that a store has. The default is none.
+/// A position in a run's messages, up to which a store has them. The default is the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SnapshotMark {
     messages: usize,
-    /// Number of messages before those of the run. Examples that are inserted there change it.
+    /// Number of messages before those of the run. Inserted examples change this number.
     initial_messages: usize,
 }
 
-/// A stored run cannot be restored.
+/// The reasons why a stored run cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The state has a format that this program does not read.
+    /// The stored state has a format that this program does not support.
     #[error(transparent)]
     Format(#[from] UnsupportedFormat),
-    /// The state is not valid in its format.
+    /// The stored state has a supported format, but it cannot be deserialized.
     #[error("the stored state of the run cannot be read")]
     State(#[from] serde_json::Error),
     /// The number of stored messages differs from the number in the state.
     #[error("the state of the run has {expected} messages, and {actual} are stored")]
     Conversation {
-        /// Number of messages in the state.
+        /// Number of messages according to the stored state.
         expected: usize,
-        /// Number of stored messages.
+        /// Number of messages that the store has.
         actual: usize,
     },
     /// The state has tool calls or results that the stored conversation does not have.
     #[error("the state of the run has tool calls or results that are not in its conversation")]
     Calls,
-    /// The state belongs to another run.
+    /// The stored state belongs to a run with a different id.
     #[error("the stored state belongs to run `{id}`")]
     Other {
-        /// Id of the other run.
+        /// Id of the run that the stored state belongs to.
         id: String,
     },
     /// The store cannot read its data about the run.
@@ -73,8 +74,8 @@ pub enum RestoreError {
 }
 
 impl Run {
-    /// Returns the data that a store needs, if it already has the messages up to `since`, and the
-    /// mark for the next snapshot.
+    /// Returns the data that a store with the messages up to `since` needs, and the mark for the
+    /// next snapshot.
     ///
     /// The size of the state does not depend on the length of the earlier conversation. If messages
     /// were inserted before those of the run, the snapshot has all messages.
@@ -90,7 +91,8 @@ impl Run {
         };
         let mut state = self.stored_state();
         if self.caches.shares_decisions {
-            // The owner of the shared decisions stores them. They may belong to other principals.
+            // The owner of shared approval decisions stores them. They may belong to other
+            // principals.
             state.decisions = SharedDecisions::default();
         }
         let stored = serde_json::to_string(&StoredRun {
@@ -107,7 +109,7 @@ impl Run {
         Ok((snapshot, self.mark()))
     }
 
-    /// Returns the mark of a store that has the whole conversation.
+    /// Returns the mark for a store that already has the whole conversation.
     pub fn mark(&self) -> SnapshotMark {
         SnapshotMark {
             messages: self.messages.len() + self.state.complete_results.count(),
@@ -117,7 +119,8 @@ impl Run {
 
     /// Restores a run from a snapshot with its whole conversation.
     pub fn restore(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
-        /// The rest of another format may have any form.
+        /// The format is checked first, because the other fields of an unknown format may have any
+        /// type.
         #[derive(Deserialize)]
         struct Head {
             #[serde(default)]
@@ -135,7 +138,8 @@ impl Run {
         Self::from_stored(stored.state, snapshot.messages)
     }
 
-    /// Returns the conversation with the complete results between its messages.
+    /// Returns the messages to store: the conversation with complete tool results between its
+    /// messages.
     pub(super) fn stored_messages(&self) -> Cow<'_, [Arc<Message>]> {
         let results = &self.state.complete_results;
         if results.is_empty() {
@@ -144,7 +148,7 @@ impl Run {
         Cow::Owned(results.insert_into(&self.messages))
     }
 
-    /// Returns a copy of the state without the data that the conversation contains.
+    /// Copies the state without the data that the conversation contains.
     fn stored_state(&self) -> RunState {
         let mut state = self.state.clone();
         for call in state.calls_mut() {
@@ -152,13 +156,14 @@ impl Run {
             call.tool_use = ToolUse::new(id, name, JsonObject::new().into());
         }
         if matches!(state.phase, Phase::Model | Phase::Done(_)) {
-            // The tools are listed again before the next model call.
+            // The tools are listed again before the next model call, so they are not stored.
             state.turn.tools.clear();
         }
         state
     }
 
-    /// Restores the data that [`Run::stored_state`] omits.
+    /// Restores a run from its messages and a state without the data that [`Run::stored_state`]
+    /// omits.
     fn from_stored(mut state: RunState, stored: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
         let messages = state.complete_results.take_from(stored);
         let messages = messages.ok_or(RestoreError::Calls)?;
@@ -185,7 +190,7 @@ impl Run {
         })
     }
 
-    /// Returns this run if it has the given id.
+    /// Returns this run if it has the given id, and an error otherwise.
     pub(crate) fn with_id(self, id: &str) -> Result<Self, RestoreError> {
         if self.state.id == id {
             return Ok(self);
@@ -193,7 +198,8 @@ impl Run {
         Err(RestoreError::Other { id: self.state.id })
     }
 
-    /// Sets the text of a response that was interrupted with its process. For runs that end now.
+    /// Sets the text of a model response that was interrupted when its process stopped. Used for
+    /// runs that do not continue.
     pub(crate) fn set_partial_answer(&mut self, text: String) {
         if self.outcome().is_none() && !text.is_empty() {
             self.state.partial_answer = Some(text);
@@ -201,7 +207,7 @@ impl Run {
         }
     }
 
-    /// Returns the number of the next event.
+    /// Returns the sequence number of the next event.
     pub fn next_event(&self) -> u64 {
         self.state.next_event
     }
@@ -210,8 +216,8 @@ impl Run {
         self.state.next_event = number;
     }
 
-    /// Sets the events of the latest change. A checkpoint stores them, so that a later process can
-    /// emit them.
+    /// Sets the events of the latest change. A checkpoint stores these events, so that another
+    /// process can emit them after a crash.
     pub(crate) fn set_pending_events(&mut self, events: Vec<RunEventKind>) {
         self.state.pending_events = events;
     }
@@ -220,14 +226,15 @@ impl Run {
         std::mem::take(&mut self.state.pending_events)
     }
 
-    /// Takes the events that an earlier process stored with the state and did not emit.
+    /// Takes the events that an earlier process stored with the state but did not emit.
     pub(crate) fn take_replayed_events(&mut self) -> Vec<RunEventKind> {
         std::mem::take(&mut self.caches.replayed_events)
     }
 
-    /// Continues the event numbers of a run whose events are stored beside it. `last` is the number
-    /// of the last stored event. `stored` has the stored events from [`Run::next_event`] on.
-    /// Pending events of the snapshot that are not among them are emitted again.
+    /// Continues the event numbers of a run whose events are stored separately. `last` is the
+    /// number of the last stored event, and `stored` contains the stored events from
+    /// [`Run::next_event`] on. Pending events of the snapshot that are not in `stored` are emitted
+    /// again.
     pub fn continue_events_after<'e>(
         &mut self,
         last: u64,
@@ -247,8 +254,8 @@ impl Run {
     }
 
     /// Returns the messages that the run adds to its session: its own messages, and the text of an
-    /// interrupted response that a person may have read. After the end of the run, every tool use
-    /// in them has a result.
+    /// interrupted response, because a person may have read it. After the end of the run, every
+    /// tool use in these messages has a result.
     pub fn session_messages(&self) -> Vec<Arc<Message>> {
         let mut messages = self.new_messages().to_vec();
         let partial = self.state.partial_answer.as_ref();
@@ -278,22 +285,22 @@ impl<'de> Deserialize<'de> for Run {
     }
 }
 
-/// The version that this program writes and reads.
+/// The format version of stored runs that this program writes and reads.
 const FORMAT: u64 = 1;
 
-/// A stored run has a form that this program does not read.
+/// An error about a stored run whose format this program does not support.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the run is stored in format {format}, and this program reads format {FORMAT}; the stored run is \
-     unchanged. To keep it, export it with a program built from commit f008d49 or with the program \
-     that stored it; otherwise abandon the run"
+    "the run is stored in format {format}, and this program reads format {FORMAT}; the stored run \
+     is unchanged. To keep it, export it with a program built from commit f008d49 or with the \
+     program that stored it; otherwise abandon the run"
 )]
 pub struct UnsupportedFormat {
-    /// The stored version, or `unknown` for a form without a version.
+    /// The stored format version, or `unknown` if the stored run has none.
     pub format: String,
 }
 
-/// Checks the version of a stored run before the rest of it is read.
+/// Checks the format version of a stored run before its other fields are read.
 fn check_format(stored: Option<&Value>) -> Result<u64, UnsupportedFormat> {
     if stored.and_then(Value::as_u64) == Some(FORMAT) {
         return Ok(FORMAT);

@@ -29,71 +29,72 @@ use crate::{
     },
 };
 
-/// The part of a run that every checkpoint stores. The conversation is stored beside it.
+/// The state of a run that every checkpoint stores. The conversation is stored separately.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunState {
     pub(super) id: String,
     pub(super) session: Option<String>,
     pub(super) principal: Principal,
-    /// The model of the next call.
+    /// Id of the model for the next model call.
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
     pub(super) pricing: Option<Box<Pricing>>,
     /// The recipe that the run started with.
     pub(super) recipe: Option<Arc<Recipe>>,
     pub(super) options: Arc<RunOptions>,
-    /// Number of messages before the first message of the run itself.
+    /// Number of messages in the conversation before the run added its first message.
     pub(super) initial_messages: usize,
     pub(super) phase: Phase,
     pub(super) stage: Stage,
     pub(super) turn: ModelTurn,
-    /// One record for each tool use. A stored record omits data that the conversation contains.
+    /// One record for each tool use. A stored record omits the data that the conversation contains.
     pub(super) records: Vec<ToolCallRecord>,
     /// Complete texts of tool results that were truncated for the model.
     pub(super) complete_results: FullResults,
     /// Tools whose definition changed after a person last saw it.
     pub(super) redefined: BTreeSet<String>,
-    /// Fingerprints of the tool definitions that a person was first asked about, by tool name.
+    /// Fingerprints of the tool definitions in the first approval requests, by tool name.
     pub(super) reviewed: BTreeMap<String, String>,
-    /// Earlier approval decisions: of this run, or shared with other runs.
+    /// Approval decisions of this run, or of several runs that share them.
     pub(super) decisions: SharedDecisions,
     pub(super) ledger: Ledger,
     pub(super) usage: Usage,
     pub(super) finish: Option<FinishReason>,
     pub(super) warnings: Vec<Warning>,
     pub(super) error: Option<Box<RunError>>,
-    /// Text of an interrupted response. It is not a message of the conversation.
+    /// Text of an interrupted model response. It is not a message of the conversation.
     pub(super) partial_answer: Option<String>,
-    /// The time of the last [`Run::tick`](super::Run::tick).
+    /// The current time of the run, set by [`Run::tick`](super::Run::tick).
     pub(super) now: Timestamp,
-    /// Number of the next event.
+    /// Sequence number of the next event.
     pub(super) next_event: u64,
-    /// Events of the latest change, which the driver emits after the checkpoint.
+    /// Events of the latest change, which the driver emits after it stored the run.
     pub(super) pending_events: Events,
 }
 
-/// The state of the model calls.
+/// The state of the model calls within a run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct ModelTurn {
-    /// The tools of the current step as the model sees them.
+    /// The tool definitions of the current step, without the properties that are hidden from the
+    /// model.
     pub(super) tools: Vec<Arc<ToolDefinition>>,
-    /// The tools that are offered when there are too many for one request.
+    /// The tools that are offered to the model when there are too many for one request.
     pub(super) selection: ToolSelection,
-    /// Reason why the model gets no tools any more.
+    /// Reason why the model no longer gets tools; `None` if it gets them.
     pub(super) tools_dropped: Option<String>,
     pub(super) history: History,
-    /// A message for the next request only.
+    /// An additional message that is sent with the next model request only.
     pub(super) nudge: Option<Arc<Message>>,
     pub(super) retries: Retries,
-    /// Whether the last response had content.
+    /// Whether the last model response had content.
     pub(super) has_content: bool,
-    /// Whether examples were added, or a request was made without them.
+    /// Whether example messages were added, or can no longer be added.
     pub(super) has_examples: bool,
-    /// Estimated tokens of the last request. `None` if no limit required an estimate.
+    /// Estimated tokens of the last model request; `None` if no limit required an estimate.
     pub(super) request_tokens: Option<u64>,
 }
 
-/// Numbers of repeated model calls by reason.
+/// Numbers of repeated model calls, by the reason for the repetition.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Retries {
     pub(super) total: u32,
@@ -109,33 +110,33 @@ pub(super) enum Phase {
     Model,
     /// A model call is in progress.
     CallingModel,
-    /// A model call for a summary of older messages is in progress.
+    /// A model call that summarizes older messages is in progress.
     Summarising,
-    /// Tool uses of the last response wait for their results.
+    /// The tool calls of the last response wait for their results.
     Batch(Vec<PendingCall>),
     Done(Outcome),
 }
 
-/// Data that is not stored. Another process starts with the defaults.
+/// Data of a run that is not stored. A process that resumes the run starts with the defaults.
 #[derive(Debug, Default)]
 pub(super) struct RunCaches {
-    /// Time of this process's steady clock.
+    /// Current time of this process's steady clock.
     pub(super) steady: Option<SteadyTime>,
-    /// Events that an earlier process stored with the state and did not emit.
+    /// Events that an earlier process stored with the state but did not emit.
     pub(super) replayed_events: Events,
-    /// Whether the wall time of the run is counted at the moment.
+    /// Whether the wall time of the run is being counted now.
     pub(super) is_clock_running: bool,
     pub(super) validators: Validators,
-    /// Whether the decisions are shared with other runs.
+    /// Whether the approval decisions are shared with other runs.
     pub(super) shares_decisions: bool,
     pub(super) index: ToolIndex,
-    /// Tool definitions as declared by their hosts, with the parts that the model does not see.
-    /// People approve these definitions.
+    /// Tool definitions as their hosts declare them, with the properties that are hidden from the
+    /// model. People approve these definitions.
     pub(super) declared: Vec<Arc<ToolDefinition>>,
 }
 
 impl RunState {
-    /// Returns the calls of the current batch. Empty outside of a batch.
+    /// Returns the tool calls of the current batch; empty if no batch is in progress.
     pub(super) fn calls(&self) -> &[PendingCall] {
         match &self.phase {
             Phase::Batch(calls) => calls,
@@ -151,43 +152,45 @@ impl RunState {
     }
 }
 
-/// A tool call of the last response.
+/// A tool call that the last model response requested.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PendingCall {
-    /// A stored call omits the input, because the conversation contains the tool use.
+    /// The tool use of the model. The stored form omits the input, because the conversation
+    /// contains it.
     pub(super) tool_use: ToolUse,
-    /// A repaired or edited input, which replaces the input of the tool use.
+    /// The repaired or edited input, if any, which replaces the input of the tool use.
     pub(super) input: Option<SharedObject>,
     pub(super) origin: Option<ToolOrigin>,
     pub(super) annotations: ToolAnnotations,
     pub(super) state: CallState,
-    /// Index of the call's record.
+    /// Index of this call in the records of the run.
     pub(super) record: usize,
-    /// Whether the call runs alone, after all earlier calls and before all later ones.
+    /// Whether this call must run alone, after all earlier calls and before all later ones.
     pub(super) barrier: bool,
     /// Fingerprint of the tool definition in the approval request.
     pub(super) fingerprint: Option<String>,
-    /// Expiry of the approval request on the steady clock of the process that asked.
+    /// Expiry of the approval request, on the steady clock of the process that made the request.
     pub(super) deadline: Option<SteadyTime>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CallState {
-    /// The call needs an approval.
+    /// The call waits for an approval decision.
     Waiting {
-        /// Time stamp of the expiry, set when the request is shown.
+        /// Time stamp at which the approval request expires; set when the request is shown.
         expires_at: Option<String>,
         /// Whether the definition of the tool changed after a person last saw it.
         redefined: bool,
     },
-    /// The call may start.
+    /// The call is allowed to start.
     Ready,
-    /// The intent is recorded. From here on the tool may have had its effect.
+    /// The start of the call is recorded. The tool may already have had its effect.
     Started,
-    /// An equal call was made before. Its result becomes the result of this call.
+    /// The model repeats an earlier call. The result of the earlier call becomes the result of this
+    /// call.
     Repeats { of: String },
-    /// The call has a result.
+    /// The call has ended and has a result.
     Settled { result: ToolResult },
 }
 
@@ -206,7 +209,8 @@ impl PendingCall {
         }
     }
 
-    /// Returns the input with which the call runs.
+    /// Returns the input that the tool receives: the repaired or edited input, or the model's
+    /// input.
     pub(super) fn effective_input(&self) -> SharedObject {
         match (&self.input, &self.tool_use.input) {
             (Some(input), _) | (None, ToolInput::Object(input)) => input.clone(),
@@ -218,7 +222,7 @@ impl PendingCall {
         matches!(self.state, CallState::Settled { .. })
     }
 
-    /// Returns whether the call has not started and would still run.
+    /// Returns whether the call has not started and can still run.
     pub(super) fn is_unstarted(&self) -> bool {
         matches!(self.state, CallState::Waiting { .. } | CallState::Ready)
     }
@@ -238,7 +242,7 @@ impl PendingCall {
     }
 }
 
-/// The end of a call: the output for the model and its circumstances.
+/// The end of a tool call: its output for the model, its attempts and its duration.
 #[derive(Debug)]
 pub(super) struct CallEnd {
     pub(super) output: ToolOutput,
@@ -246,23 +250,24 @@ pub(super) struct CallEnd {
     pub(super) attempts: u32,
     pub(super) duration_ms: u64,
     pub(super) cached: bool,
-    /// Whether the size limit of results applies. Texts of the loop itself are short.
+    /// Whether the size limit of tool results applies. Outputs of the run's own tools are short and
+    /// not limited.
     pub(super) is_limited: bool,
 }
 
 impl CallEnd {
-    /// Returns the end of a call without an output. The model reads `message`.
+    /// Creates the end of a call that has no output. The model reads `message` instead.
     pub(super) fn failed(failure: ToolFailure, message: impl Into<String>) -> Self {
         Self::unlimited(error_output(message), Some(failure), 0)
     }
 
-    /// Returns the end of a call to a tool of the loop itself.
+    /// Creates the end of a call to a tool that the run itself provides.
     pub(super) fn of_loop_tool(output: ToolOutput) -> Self {
         let failure = output.is_error.then_some(ToolFailure::ToolError);
         Self::unlimited(output, failure, 1)
     }
 
-    /// Returns the end of a call that repeats an earlier call.
+    /// Creates the end of a call that repeats an earlier call, with the earlier result.
     pub(super) fn repeated(result: &ToolResult) -> Self {
         Self::unlimited(result.into(), Some(ToolFailure::Repeated), 0)
     }

@@ -8,20 +8,20 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// A monotonic clock of one process. Clones are the same clock.
+/// A monotonic clock of one process. Clones of a clock share its times.
 ///
-/// Approval requests expire by it, so that a change of the system clock has no effect on them. The
+/// Approval requests expire by this clock, so changes of the system clock do not affect them. The
 /// agents of a process share one clock
-/// ([`Agent::with_steady_clock`](crate::Agent::with_steady_clock)), so that a run that one agent
-/// stores and another one resumes keeps its expiry. In another process the time stamp of the
-/// request decides.
+/// ([`Agent::with_steady_clock`](crate::Agent::with_steady_clock)), so a run that one agent stores
+/// and another agent resumes keeps its expiry. Another process uses the time stamp of the approval
+/// request instead.
 #[derive(Debug, Clone)]
 pub struct SteadyClock {
     id: u64,
     started: Instant,
 }
 
-/// A moment of a [`SteadyClock`].
+/// A point in time of a [`SteadyClock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SteadyTime {
     clock: u64,
@@ -30,7 +30,7 @@ pub struct SteadyTime {
 }
 
 impl SteadyClock {
-    /// Returns a new clock. Its times are not comparable with times of another clock.
+    /// Creates a clock. Its times are not comparable with the times of another clock.
     pub fn new() -> Self {
         Self {
             id: RandomState::new().hash_one(0),
@@ -38,7 +38,7 @@ impl SteadyClock {
         }
     }
 
-    /// Returns the current moment.
+    /// Returns the current time of this clock.
     pub fn now(&self) -> SteadyTime {
         SteadyTime {
             clock: self.id,
@@ -54,7 +54,7 @@ impl Default for SteadyClock {
 }
 
 impl SteadyTime {
-    /// Returns the moment after a duration.
+    /// Returns the time that is `span` later.
     pub(crate) fn after(self, span: Duration) -> Self {
         Self {
             ms: self.ms.saturating_add(milliseconds(span)),
@@ -62,7 +62,8 @@ impl SteadyTime {
         }
     }
 
-    /// Returns the time until `end`, or zero after it. `None` if `end` belongs to another clock.
+    /// Returns the duration until `end`, or zero if `end` has passed. Returns `None` if `end`
+    /// belongs to another clock.
     pub(crate) fn until(self, end: Self) -> Option<Duration> {
         let left = Duration::from_millis(end.ms.saturating_sub(self.ms));
         (self.clock == end.clock).then_some(left)

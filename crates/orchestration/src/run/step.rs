@@ -7,55 +7,56 @@ use switchboard_domain::{
 
 use crate::RunEventKind;
 
-/// The next action of the driver.
+/// The next action that a run requests from its driver.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {
-    /// Call the model: [`Run::begin_model_call`](crate::Run::begin_model_call), then the method
-    /// that the purpose of the [`ModelCall`] names.
+    /// Call the model: first [`Run::begin_model_call`](crate::Run::begin_model_call), then the
+    /// method that the [`CallPurpose`] of the call names.
     CallModel,
-    /// Request a decision about each of these: [`Run::apply_decision`](crate::Run::apply_decision).
+    /// Obtain a decision about each approval request, and pass it to
+    /// [`Run::apply_decision`](crate::Run::apply_decision).
     AskApproval(Vec<ApprovalRequest>),
-    /// Call these tools, concurrently if possible. Call
-    /// [`Run::tool_started`](crate::Run::tool_started) before each call and
+    /// Execute these tool calls, concurrently if possible. Call
+    /// [`Run::tool_started`](crate::Run::tool_started) before each tool call and
     /// [`Run::tool_finished`](crate::Run::tool_finished) after it, in any order.
     CallTools(Vec<PlannedCall>),
-    /// Nothing is left to do: [`Run::report`](crate::Run::report) returns the result.
+    /// The run is finished. [`Run::report`](crate::Run::report) returns its result.
     Done,
 }
 
-/// A tool call that may start.
+/// A tool call that is ready to start.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCall {
-    /// Id of the tool use.
+    /// Id of the model's tool use.
     pub id: String,
-    /// The tool's name as declared.
+    /// Name of the tool in the tool host's list.
     pub name: String,
     /// The server that offers the tool.
     pub server: Option<String>,
-    /// The input, valid by the tool's schema.
+    /// The input for the tool, valid according to the tool's input schema.
     pub input: SharedObject,
-    /// The tool's annotations.
+    /// The annotations that the tool declares, such as read-only.
     pub annotations: ToolAnnotations,
-    /// Identical for every attempt of this call, also in another process.
+    /// Idempotency key. It is identical for every attempt of this call, also in another process.
     pub idempotency_key: String,
 }
 
-/// The outcome of one tool call, with all its attempts.
+/// The outcome of one tool call, including all its attempts.
 #[derive(Debug)]
 pub struct ToolCallOutcome {
     /// The tool's output, or the reason why there is none.
     pub result: Result<ToolOutput, ToolCallError>,
-    /// Number of attempts.
+    /// Number of attempts to execute the call.
     pub attempts: u32,
-    /// Duration in milliseconds.
+    /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// Whether the result is an earlier one of an equal call and no tool ran.
+    /// Whether the result comes from the cache, so that no tool ran.
     pub cached: bool,
 }
 
 impl ToolCallOutcome {
-    /// Returns the outcome of a single attempt. `duration_ms` is in milliseconds.
+    /// Creates the outcome of a call with a single attempt. `duration_ms` is in milliseconds.
     pub fn new(result: Result<ToolOutput, ToolCallError>, duration_ms: u64) -> Self {
         Self {
             result,
@@ -66,14 +67,14 @@ impl ToolCallOutcome {
     }
 }
 
-/// A request of a run to its model.
+/// A model call that the driver must execute.
 #[derive(Debug)]
 pub struct ModelCall {
-    /// The request. Boxed because it is large and passes through several futures.
+    /// The request to the model. Boxed because it is large and passes through several futures.
     pub request: Box<ChatRequest>,
-    /// The purpose, which decides where the response goes.
+    /// The purpose of the call, which decides which method receives the response.
     pub purpose: CallPurpose,
-    /// Events of the preparation.
+    /// Events that arose while the request was prepared.
     pub events: Vec<RunEventKind>,
 }
 
@@ -81,31 +82,32 @@ pub struct ModelCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallPurpose {
-    /// The next response of the conversation:
+    /// The next response of the conversation. Pass it to
     /// [`Run::model_answered`](crate::Run::model_answered) or
     /// [`Run::model_failed`](crate::Run::model_failed).
     #[default]
     Answer,
-    /// A summary of older messages, which is not shown:
+    /// A summary of older messages, which no user sees. Pass it to
     /// [`Run::summary_finished`](crate::Run::summary_finished).
     Summary,
 }
 
 impl CallPurpose {
-    /// Returns whether the call is for a response of the conversation.
+    /// Returns whether the model call produces a response of the conversation.
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
     pub(crate) fn is_answer(&self) -> bool {
         *self == Self::Answer
     }
 }
 
-/// A method that does not fit the state of the run. It is a defect of the driver.
+/// An error about a method call that does not fit the state of the run. It indicates a defect of
+/// the driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{method}` does not fit the run's state: {reason}")]
 pub struct UnexpectedInput {
-    /// The method.
+    /// Name of the method that was called.
     pub method: &'static str,
-    /// The reason.
+    /// The reason why the method call does not fit the state.
     pub reason: String,
 }
 

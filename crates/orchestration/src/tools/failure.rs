@@ -5,38 +5,40 @@ use switchboard_domain::ToolCallError;
 
 /// The reason why a tool use has no proper result.
 ///
-/// Surfaces, metrics and the audit use it. The model reads the text of the result.
+/// Reports, metrics and the audit log contain this reason. The model reads the text of the tool
+/// result instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolFailure {
-    /// The tool does not exist.
+    /// The called tool does not exist.
     UnknownTool,
-    /// The input is not a JSON object, or is cut off.
+    /// The input is not a JSON object, or it is cut off.
     MalformedInput,
-    /// The input does not fit the tool's schema.
+    /// The input does not match the tool's schema.
     InvalidInput,
     /// A person or a rule denied the call.
     Denied,
     /// The call needs an approval, and no person was available or answered in time.
     NotApproved,
-    /// An earlier call of the response was denied, or a guard stopped the later calls.
+    /// An earlier call of the same response was denied, or a guard stopped the later calls.
     Skipped,
     /// A limit on tool calls was reached.
     LimitReached,
-    /// An equal call was made before. Its result is repeated.
+    /// The model repeats an earlier call, whose result is returned again.
     Repeated,
     /// The response was refused, filtered or interrupted, so its calls do not run.
     Withheld,
     /// The server is not reachable. The call was not sent.
     Unavailable,
-    /// The server rejected the call. The tool did not run.
+    /// The server rejected the call, so the tool did not run.
     Refused,
     /// The call timed out. Its effect is unknown.
     Timeout,
     /// The connection failed during the call. Its effect is unknown.
     Broken,
-    /// The run could not be stored before a call that is not safe to repeat. The call was not sent.
+    /// The run could not be stored before a call that is not safe to repeat, so the call was not
+    /// sent.
     NotStored,
     /// The program ended during the call. Its effect is unknown.
     Interrupted,
@@ -49,7 +51,7 @@ pub enum ToolFailure {
 }
 
 impl ToolFailure {
-    /// Returns the name in JSON.
+    /// Returns the serialized name of the failure, such as `unknown_tool`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::UnknownTool => "unknown_tool",
@@ -73,7 +75,7 @@ impl ToolFailure {
         }
     }
 
-    /// Returns whether the model invented a tool or wrote invalid arguments.
+    /// Returns whether the model called a tool that does not exist or wrote invalid arguments.
     pub fn is_hallucination(self) -> bool {
         matches!(
             self,
@@ -81,7 +83,7 @@ impl ToolFailure {
         )
     }
 
-    /// Returns whether the tool certainly did not run.
+    /// Returns whether it is certain that the tool did not run.
     pub fn did_not_run(self) -> bool {
         !matches!(
             self,
@@ -103,7 +105,7 @@ impl From<&ToolCallError> for ToolFailure {
             ToolCallError::Timeout { .. } => Self::Timeout,
             ToolCallError::Refused { .. } => Self::Refused,
             ToolCallError::InvalidAnswer { .. } => Self::InvalidOutput,
-            // Unknown kinds count as the worst case.
+            // Treats unknown errors like a broken connection, whose effect is unknown.
             _ => Self::Broken,
         }
     }

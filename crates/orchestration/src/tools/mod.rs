@@ -16,7 +16,7 @@ use switchboard_domain::ToolOutput;
 pub use annotations::only_reads;
 pub use failure::ToolFailure;
 
-/// Returns an error result with this text.
+/// Creates an error result that contains `text`.
 pub(crate) fn error_output(text: impl Into<String>) -> ToolOutput {
     ToolOutput {
         is_error: true,

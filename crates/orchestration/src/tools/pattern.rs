@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A name with wildcards: `*` matches any number of characters, `?` one character. All other
-/// characters match themselves, case-sensitively. A star cannot be escaped, because tool names do
-/// not contain it.
+/// A pattern of tool or server names with wildcards: `*` matches any number of characters, and `?`
+/// matches one character. All other characters match themselves, case-sensitively. A star cannot
+/// be escaped, because names do not contain it.
 ///
 /// ```
 /// use switchboard_orchestration::tools::pattern::Pattern;
@@ -20,23 +20,23 @@ use serde::{Deserialize, Serialize};
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Creates a pattern. Every text is valid.
+    /// Creates a pattern from its text, which cannot be invalid.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Returns the text of the pattern.
+    /// Returns the pattern as it was written, such as `crm_*`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether the pattern matches the whole of `name`. The time is at most proportional to
-    /// the product of both lengths.
+    /// Returns whether the pattern matches the whole of `name`. The running time is at most
+    /// proportional to the product of both lengths.
     pub fn matches(&self, name: &str) -> bool {
         let pattern: Vec<char> = self.0.chars().collect();
         let name: Vec<char> = name.chars().collect();
         let (mut at, mut read) = (0, 0);
-        // Position of the last star, and the end of its match in the name.
+        // Position of the last star in the pattern, and the end of its match in the name.
         let mut star: Option<(usize, usize)> = None;
         while read < name.len() {
             match pattern.get(at) {

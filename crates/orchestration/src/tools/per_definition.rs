@@ -8,18 +8,20 @@ use std::{
 
 use switchboard_domain::ToolDefinition;
 
-/// A value for each live tool definition. The key is the address of its `Arc`: hosts return the
-/// same `Arc` until the tool changes, so that a lookup compares no schemas.
+/// A cache with one value for each live tool definition.
+///
+/// The key is the address of the definition's `Arc`. Hosts return the same `Arc` until the tool
+/// changes, so a lookup compares no schemas.
 pub(crate) struct PerDefinition<T> {
-    /// Values by address. The weak pointer prevents the reuse of the address.
+    /// Cached values by address. A weak pointer prevents the reuse of an address.
     values: Mutex<Values<T>>,
 }
 
 type Values<T> = HashMap<usize, (Weak<ToolDefinition>, Arc<T>)>;
 
 impl<T> PerDefinition<T> {
-    /// Returns the value of `definition`, which `make` creates if it is missing. The value must not
-    /// contain the `Arc` of the definition; otherwise neither is ever dropped.
+    /// Returns the cached value of `definition`, or creates it with `make`. The value must not
+    /// contain the definition's `Arc`; otherwise neither is ever dropped.
     pub(crate) fn of(
         &self,
         definition: &Arc<ToolDefinition>,
@@ -29,8 +31,8 @@ impl<T> PerDefinition<T> {
         if let Some((_, value)) = self.lock().get(&address) {
             return Arc::clone(value);
         }
-        // Without the lock, because compiling a schema is slow. A duplicate computation is
-        // harmless.
+        // The value is created without the lock, because compiling a schema is slow. Creating a
+        // value twice is harmless.
         let value = Arc::new(make(definition));
         let mut values = self.lock();
         values.retain(|_, (definition, _)| definition.strong_count() > 0);

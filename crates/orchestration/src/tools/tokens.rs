@@ -24,17 +24,18 @@ use switchboard_domain::{
     Document, Media, MediaSource, Message, Part, ToolContent, ToolDefinition, ToolInput, ToolResult,
 };
 
-/// Number of weight units per token.
+/// Number of weight units that make up one token.
 const UNIT: u64 = 12;
-/// Tokens of a message in addition to its parts: role and delimiters.
+/// Number of tokens of a message in addition to its parts, for its role and delimiters.
 const PER_MESSAGE: u64 = 4;
-/// Tokens of a part other than text in addition to its content: type and ids.
+/// Number of tokens of a non-text part in addition to its content, for its type and ids.
 const PER_PART: u64 = 6;
-/// Tokens of an image. Providers count 85 to about 1,600 by its size in pixels, which is unknown.
+/// Number of tokens of an image. Providers count 85 to about 1,600 tokens by the size in pixels,
+/// which is unknown here.
 const PER_IMAGE: u64 = 1_500;
-/// Bytes of audio per token: about 32 tokens per second at 128 kbit/s.
+/// Number of audio bytes per token: about 32 tokens per second at 128 kbit/s.
 const AUDIO_BYTES: u64 = 500;
-/// Bytes per token of a binary document such as a PDF.
+/// Number of bytes per token of a binary document such as a PDF.
 const DOCUMENT_BYTES: u64 = 20;
 
 const WEIGHTS: [u8; 256] = {
@@ -42,11 +43,11 @@ const WEIGHTS: [u8; 256] = {
     let mut byte = 0;
     while byte < 256 {
         weights[byte] = match byte {
-            // Letters, space and line break.
+            // ASCII letters, the space and the line break.
             0x41..=0x5a | 0x61..=0x7a | 0x20 | 0x0a => 3,
-            // Other ASCII, and first bytes of two-byte characters.
+            // Other ASCII characters, and the first bytes of two-byte UTF-8 characters.
             0x00..=0x7f | 0xc0..=0xdf => 6,
-            // Continuation bytes.
+            // Continuation bytes of UTF-8 characters.
             0x80..=0xbf => 0,
             0xe0..=0xef => 12,
             _ => 24,
@@ -56,47 +57,47 @@ const WEIGHTS: [u8; 256] = {
     weights
 };
 
-/// Returns the tokens of a text, rounded up.
+/// Estimates the tokens of a text, rounded up.
 pub fn estimate(text: &str) -> u64 {
     let weights = text.bytes().map(|byte| WEIGHTS[usize::from(byte)]);
     weights.map(u64::from).sum::<u64>().div_ceil(UNIT)
 }
 
-/// Returns the tokens of a value as compact JSON, rounded up.
+/// Estimates the tokens of a JSON value in compact form, rounded up.
 pub fn estimate_value(value: &Value) -> u64 {
     estimate(&value.to_string())
 }
 
-/// Returns the tokens of a message with all parts.
+/// Estimates the tokens of a message with all its parts.
 pub fn estimate_message(message: &Message) -> u64 {
     PER_MESSAGE + message.parts.iter().map(part).sum::<u64>()
 }
 
-/// Returns the tokens of tool content.
+/// Estimates the tokens of the content of a tool result.
 pub fn estimate_content(content: &[ToolContent]) -> u64 {
     content.iter().map(piece).sum()
 }
 
-/// Returns the tokens of a tool definition: name, description and input schema.
+/// Estimates the tokens of a tool definition: its name, description and input schema.
 pub fn estimate_tool(tool: &ToolDefinition) -> u64 {
     let schema = estimate_value(&tool.input_schema);
     PER_PART + estimate(&tool.name) + estimate(&tool.description) + schema
 }
 
-/// Returns the tokens of several tool definitions.
+/// Estimates the total tokens of several tool definitions.
 pub(crate) fn estimate_tools(tools: &[Arc<ToolDefinition>]) -> u64 {
     tools.iter().map(|tool| estimate_tool(tool)).sum()
 }
 
-/// Returns the length in bytes of the longest prefix of `text` with at most `tokens`. It ends at a
-/// character boundary.
+/// Returns the length in bytes of the longest prefix of `text` with at most `tokens` tokens. The
+/// prefix ends at a character boundary.
 pub(crate) fn prefix_of(text: &str, tokens: u64) -> usize {
     let max_weight = tokens.saturating_mul(UNIT);
     let mut sum = 0;
     for (at, byte) in text.bytes().enumerate() {
         sum += u64::from(WEIGHTS[usize::from(byte)]);
         if sum > max_weight {
-            // Only the first byte of a character has a weight, so this is a boundary.
+            // Only the first byte of a character has a weight, so `at` is a character boundary.
             return at;
         }
     }
@@ -125,7 +126,7 @@ fn part(part: &Part) -> u64 {
 
 fn tool_result(result: &ToolResult) -> u64 {
     match &result.structured {
-        // The model reads structured content only in the absence of other content.
+        // The model reads structured content only if the result has no other content.
         Some(structured) if result.content.is_empty() => estimate_value(structured),
         _ => estimate_content(&result.content),
     }
@@ -166,7 +167,7 @@ fn document(document: &Document) -> u64 {
     title + bytes(&document.media) / if is_text { 4 } else { DOCUMENT_BYTES }
 }
 
-/// Returns the size in bytes. Media outside of the message count like an image.
+/// Returns the size of media in bytes. Media outside of the message count like an image.
 fn bytes(media: &Media) -> u64 {
     match &media.source {
         MediaSource::Base64(data) => decoded(data),

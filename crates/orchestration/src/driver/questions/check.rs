@@ -8,13 +8,13 @@ use switchboard_domain::{
 
 use super::OpenQuestion;
 
-/// Maximum number of faults in an error.
+/// Maximum number of faults that an error message lists.
 const MAX_FAULTS: usize = 5;
 
 impl OpenQuestion {
-    /// Validates an answer against the form. Missing fields get their defaults, and fields that are
-    /// not in the form are ignored. A form that cannot be compiled accepts every answer; its server
-    /// validates the answer in any case.
+    /// Validates a person's answer against the form of the question. Missing fields get their
+    /// defaults, and fields that are not in the form are ignored. A form that cannot be compiled
+    /// accepts every answer. The server validates the answer in any case.
     pub fn check(&self, answer: &ElicitationAnswer) -> Result<(), String> {
         let ElicitationAnswer::Accept { content } = answer else {
             return Ok(());
@@ -47,7 +47,7 @@ impl OpenQuestion {
 
 fn compile(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
-    // The keywords of forms mean the same in every draft.
+    // The JSON Schema keywords that forms use have the same meaning in every draft.
     schema.as_object_mut()?.remove("$schema");
     let options = SchemaOptions {
         draft: Some(Draft::Draft202012),
@@ -62,7 +62,7 @@ fn with_defaults(schema: &Value, content: &JsonObject) -> JsonObject {
     };
     let values = fields.iter().filter_map(|(name, field)| {
         let value = content.get(name).or_else(|| field.get("default"))?;
-        // `null` is an empty field.
+        // A `null` value means that the person left the field empty.
         (!value.is_null()).then(|| (name.clone(), value.clone()))
     });
     values.collect()

@@ -24,44 +24,45 @@ use uuid::Uuid;
 use super::publish::Publisher;
 use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
-/// Number of ended calls whose owners are stored. A server may not know yet that they ended.
+/// Maximum number of ended calls whose owners are stored. A server may still ask about a call that
+/// just ended.
 const MAX_ENDED_CALLS: usize = 1024;
 
-/// The open questions of servers in all runs of a program. Cheap to clone.
+/// The open questions of tool servers in all runs of a program. Cloning this value is cheap.
 ///
 /// The same value is the elicitor of the tool host and a setting of the agents
 /// ([`Agent::with_questions`](crate::Agent::with_questions)). A question is published as
-/// [`RunEventKind::QuestionAsked`] in the run of its call. [`Questions::answer`] answers it.
+/// [`RunEventKind::QuestionAsked`] in the run of its tool call. [`Questions::answer`] answers it.
 /// [`RunEventKind::QuestionAnswered`] follows in any case.
 #[derive(Clone, Default)]
 pub struct Questions(Arc<Mutex<Registry>>);
 
 #[derive(Default)]
 struct Registry {
-    /// Running calls by idempotency key.
+    /// Running tool calls by idempotency key.
     calls: HashMap<String, RunningCall>,
-    /// Keys and owners of ended calls, oldest first.
+    /// Idempotency keys and owners of ended tool calls, oldest first.
     ended: VecDeque<(String, CallOwner)>,
-    /// Open questions, oldest first.
+    /// Questions that wait for an answer, oldest first.
     open: Vec<PendingQuestion>,
 }
 
-/// The principal and the run of a call.
+/// The principal and the run that a tool call belongs to.
 #[derive(Clone, PartialEq, Eq)]
 struct CallOwner {
     principal: Principal,
     run: Arc<str>,
 }
 
-/// A running call whose server may ask questions.
+/// A running tool call whose server may ask questions.
 #[derive(Clone)]
 struct RunningCall {
     publisher: Publisher,
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
-    /// Whether the run has the warning about a question that was not shown. There is one warning
-    /// for each call.
+    /// Whether the run was warned that a question of this call was not shown. Each call causes at
+    /// most one warning.
     is_warned: bool,
 }
 
@@ -73,16 +74,16 @@ struct PendingQuestion {
     answer: oneshot::Sender<ElicitationAnswer>,
 }
 
-/// A question that waits for its answer.
+/// A question of a tool server that waits for an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
     /// Id of the question, for [`Questions::answer`].
     pub id: String,
-    /// The question and its call.
+    /// The question and the tool call that it belongs to.
     pub question: Elicitation,
 }
 
-/// The run has no open question with this id.
+/// An error about a question that does not exist in the run or is already answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("run `{run}` has no open question `{id}`")]
 pub struct NoSuchQuestion {
@@ -93,7 +94,8 @@ pub struct NoSuchQuestion {
 }
 
 impl Questions {
-    /// Answers a question of a run. Only the first answer has an effect; a second returns an error.
+    /// Answers a question in a run. Only the first answer has an effect; a second answer returns an
+    /// error.
     pub fn answer(
         &self,
         run: &str,
@@ -108,12 +110,12 @@ impl Questions {
                 id: id.to_owned(),
             });
         };
-        // Fails if the call just ended.
+        // Sending fails if the tool call just ended.
         let _ = open.answer.send(answer);
         Ok(())
     }
 
-    /// Returns the open questions of a run, oldest first.
+    /// Returns the unanswered questions of a run, oldest first.
     pub fn open(&self, run: &str) -> Vec<OpenQuestion> {
         let registry = self.lock();
         let pending = registry.open.iter();
@@ -125,7 +127,7 @@ impl Questions {
         open.collect()
     }
 
-    /// Registers a running call until the guard is dropped.
+    /// Registers a running tool call until the returned guard is dropped.
     pub(crate) fn register_call(
         &self,
         key: &str,
@@ -151,7 +153,8 @@ impl Questions {
         }
     }
 
-    /// Publishes a question in the run of its call. The error is the reason why it is not shown.
+    /// Publishes a question in the run of its tool call. The error states why the question is not
+    /// shown.
     fn publish(
         &self,
         id: &str,
@@ -173,7 +176,7 @@ impl Questions {
             id: id.to_owned(),
             question: Box::new(question.clone()),
         };
-        // Published under the lock, so that the end of the question follows it.
+        // The question is published under the lock, so that its end cannot be published before it.
         if !call.publisher.question(&call.tool_use, event) {
             return Err("its call has ended, or its run has too many questions");
         }
@@ -187,7 +190,7 @@ impl Questions {
         Ok(())
     }
 
-    /// Ends the selected questions. Each question has one end.
+    /// Removes the selected open questions and publishes the end of each question.
     fn end(
         &self,
         action: QuestionAction,
@@ -225,14 +228,14 @@ impl Elicitor for Questions {
             questions: self,
             id: &id,
         };
-        // Fails when the call ends first.
+        // Receiving fails if the tool call ends before the question is answered.
         answered.await.unwrap_or(ElicitationAnswer::Cancel)
     }
 }
 
 impl Registry {
-    /// Returns the newest running call among the candidates, if all of them are known and have the
-    /// same owner.
+    /// Returns the newest running tool call among the candidates. Returns `None` if a candidate is
+    /// unknown or the candidates have different owners.
     fn attribute<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
         if candidates.others {
             return None;
@@ -247,7 +250,7 @@ impl Registry {
         running.map(String::as_str)
     }
 
-    /// Returns the owner of a running or ended call.
+    /// Returns the owner of a running or ended tool call.
     fn owner(&self, key: &str) -> Option<&CallOwner> {
         if let Some(call) = self.calls.get(key) {
             return Some(&call.owner);
@@ -257,8 +260,8 @@ impl Registry {
         found.map(|(_, owner)| owner)
     }
 
-    /// Warns each run with a call among the candidates that a question was not shown. The warning
-    /// omits the question, which may be for another person.
+    /// Adds a warning to each run that the hidden question could belong to. The warning omits the
+    /// question's text, which may be for another person.
     fn warn(&mut self, server: &str, candidates: &Candidates) {
         let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {
@@ -271,8 +274,8 @@ impl Registry {
             }
             let message = format!(
                 "server `{server}` asked a question without naming the call, and the question may \
-                 belong to another run, so it was not shown and the server got `cancel`. Repeat the \
-                 call while no other run calls this server. Servers that use HTTP or protocol \
+                 belong to another run, so it was not shown and the server got `cancel`. Repeat \
+                 the call while no other run calls this server. Servers that use HTTP or protocol \
                  2026-07-28 always name the call"
             );
             let warning = Warning::new(WarningKind::QuestionNotAsked, message);
@@ -284,7 +287,7 @@ impl Registry {
     }
 }
 
-/// Cancels a question without an answer when its server no longer waits.
+/// A guard that cancels an unanswered question when its server no longer waits for the answer.
 struct QuestionGuard<'a> {
     questions: &'a Questions,
     id: &'a str,
@@ -298,7 +301,7 @@ impl Drop for QuestionGuard<'_> {
     }
 }
 
-/// A registered running call. Dropping it ends the call and cancels its questions.
+/// A guard of a running tool call. Dropping it ends the call and cancels its questions.
 pub(crate) struct CallGuard {
     questions: Questions,
     key: String,
@@ -321,8 +324,8 @@ impl Drop for CallGuard {
     }
 }
 
-/// Returns the question without injected values, which a server may repeat, and without the
-/// candidates, which may be calls of other runs.
+/// Removes hidden input values from the question, because a server may repeat them. Also removes
+/// the candidate calls, which may belong to other runs.
 fn redacted(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     let mut question = Elicitation {
         candidates: Candidates::default(),
@@ -336,7 +339,7 @@ fn redacted(question: &Elicitation, context: &ContextInjection) -> Elicitation {
             redact(url);
             redact(id);
         }
-        // No program shows a form of an unknown kind.
+        // Forms of unknown kinds are not shown, so they need no redaction.
         _ => {}
     }
     question

@@ -6,13 +6,13 @@ use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
 use switchboard_domain::JsonObject;
 
-/// Returns the input as compact JSON with sorted keys. Equal numbers have one form: `1.0`, `1e0`
-/// and `1` are the same.
+/// Converts a tool input to compact JSON with sorted keys. Equal numbers have one form: `1.0` and
+/// `1e0` become `1`.
 pub fn canonical(input: &JsonObject) -> String {
     sorted(input).to_string()
 }
 
-/// Returns the SHA-256 of [`canonical`] as 64 hexadecimal digits.
+/// Returns the SHA-256 digest of the [canonical JSON](canonical_json) as 64 hexadecimal digits.
 pub fn digest(input: &JsonObject) -> String {
     let digest = Sha256::digest(canonical(input));
     digest.iter().fold(String::new(), |mut hex, byte| {
@@ -42,7 +42,7 @@ fn normalized(value: &Value) -> Value {
     }
 }
 
-/// Returns a number without a fraction as an integer, if it fits.
+/// Converts a number without a fraction to an integer if it fits.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the number has no fraction and is in the range"

@@ -7,26 +7,27 @@ use serde_json::{Map, Value};
 
 use super::template::HIDDEN;
 
-/// Maximum size of a text that a client sends, in bytes.
+/// Maximum size of a text value that a client sends, in bytes.
 const MAX_CLIENT_TEXT: usize = 8192;
 
-/// Values that a client sent for one run, by name. `Debug` shows the names only.
+/// Named values that a client sends with one run, such as an access token. `Debug` prints the names
+/// only.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ClientContext(Arc<Map<String, Value>>);
 
 impl ClientContext {
-    /// Returns the values. A null counts as not sent.
+    /// Creates the values of a client. A null value counts as not sent.
     pub fn new(mut values: Map<String, Value>) -> Self {
         values.retain(|_, value| !value.is_null());
         Self(Arc::new(values))
     }
 
-    /// Returns whether the client sent nothing.
+    /// Returns whether the client sent no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the texts among the values. Any of them may be a secret.
+    /// Returns the values that are texts. Each of them may be a secret.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.values().filter_map(Value::as_str)
     }
@@ -35,7 +36,7 @@ impl ClientContext {
         &self.0
     }
 
-    /// Checks that all names are allowed, and that all values are short scalars.
+    /// Checks that each name is allowed, and that each value is a short scalar.
     pub(super) fn check(&self, allowed: &BTreeSet<String>) -> Result<(), ClientContextError> {
         for (name, value) in self.0.iter() {
             let name = name.clone();
@@ -73,38 +74,38 @@ impl fmt::Debug for ClientContext {
     }
 }
 
-/// Error about a value of a client.
+/// An error about a value that a client sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientContextError {
-    /// No context value has a placeholder for it.
+    /// The name is not allowed, because no configured value has a placeholder for it.
     #[error(
         "no context value is called `{name}`{}",
         if allowed.is_empty() { "; clients may send none".to_owned() }
         else { format!("; clients may send: {}", allowed.join(", ")) }
     )]
     Unknown {
-        /// The name that the client sent.
+        /// Name of the value that the client sent.
         name: String,
-        /// The names that clients may send.
+        /// Names of the values that clients may send.
         allowed: Vec<String>,
     },
     /// The value is an array or an object.
     #[error("the context value `{name}` is not a text, a number, true or false")]
     Compound {
-        /// The name that the client sent.
+        /// Name of the value that the client sent.
         name: String,
     },
-    /// The text is too long.
+    /// The text is longer than 8,192 bytes.
     #[error("the context value `{name}` has more than {MAX_CLIENT_TEXT} bytes")]
     TooLong {
-        /// The name that the client sent.
+        /// Name of the value that the client sent.
         name: String,
     },
 }
 
 impl ClientContextError {
-    /// Returns the name that the client sent.
+    /// Returns the name of the value that the client sent.
     pub fn name(&self) -> &str {
         match self {
             Self::Unknown { name, .. } | Self::Compound { name } | Self::TooLong { name } => name,

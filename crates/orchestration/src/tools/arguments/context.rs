@@ -22,7 +22,7 @@ use super::{
 };
 use crate::tools::per_definition::PerDefinition;
 
-/// An argument of the host without a value. The call cannot be made.
+/// An error about a required hidden argument that has no value. The tool call cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct MissingContext {
@@ -30,7 +30,8 @@ pub struct MissingContext {
     pub tool: String,
     /// Name of the argument.
     pub argument: String,
-    /// The values that the client did not send. Empty if no value is configured.
+    /// Names of the values that the client did not send. Empty if no value is configured for the
+    /// argument.
     pub client: Vec<String>,
 }
 
@@ -44,23 +45,24 @@ impl MissingContext {
         let sets = "is set by the host and not by the model";
         if client.is_empty() {
             return format!(
-                "tool `{tool}` requires the argument `{argument}`, which {sets}, and the configuration has no \
-                 value for it; set `context.{argument}` (if `context_servers` is set, it has to name this server)"
+                "tool `{tool}` requires the argument `{argument}`, which {sets}, and the \
+                 configuration has no value for it; set `context.{argument}` (if \
+                 `context_servers` is set, it has to name this server)"
             );
         }
         format!(
-            "tool `{tool}` requires the argument `{argument}`, which {sets}, and the client did not send `{}` \
-             for this run; send it in the field `context` of the request",
+            "tool `{tool}` requires the argument `{argument}`, which {sets}, and the client did not \
+             send `{}` for this run; send it in the field `context` of the request",
             client.join("`, `")
         )
     }
 }
 
-/// Values from the host for tool inputs, by property name.
+/// Tool input values that the program sets and that are hidden from models, by argument name.
 ///
-/// The driver of runs owns them. They are not part of a stored run and are injected again after a
-/// resume. Placeholders are filled with the session and principal of the run. Clones share a cache
-/// per tool definition.
+/// The driver of runs owns these values. They are not part of a stored run, and they are injected
+/// again after the run is resumed. Placeholders are filled with the session and principal of the
+/// run. Clones share a cache per tool definition.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -97,9 +99,9 @@ impl MissingContext {
 #[derive(Clone, Default)]
 pub struct ContextInjection {
     declared: Arc<Declared>,
-    /// Servers whose tools run at a client.
+    /// Servers whose tools get no values, because the tools run at a client.
     excluded: Vec<String>,
-    /// Session id for runs without a session.
+    /// Session id for runs that belong to no session.
     conversation: Option<String>,
     client: ClientContext,
     scope: Option<Arc<ContextScope>>,
@@ -107,56 +109,59 @@ pub struct ContextInjection {
     arguments: Arc<PerDefinition<HiddenArguments>>,
 }
 
-/// The values and names for all runs.
+/// The configured values and argument names, which are the same for all runs.
 #[derive(Clone, Default)]
 struct Declared {
     servers: Option<Vec<String>>,
     values: BTreeMap<String, ContextTemplate>,
-    /// Values by server and argument.
+    /// Default values by server and argument name.
     defaults: BTreeMap<(String, String), ContextTemplate>,
-    /// Arguments that models never see, with or without a value.
+    /// Names of arguments that are hidden from models, with or without a value.
     reserved: BTreeSet<String>,
 }
 
-/// The arguments of one tool that the host sets, for all runs.
+/// The arguments of one tool that are hidden from the model, for all runs.
 #[derive(Default)]
 struct HiddenArguments {
-    /// The tool without these arguments. `None` if it has none.
+    /// The tool definition without its hidden arguments. `None` if the tool has no hidden
+    /// arguments.
     visible: Option<Arc<ToolDefinition>>,
     arguments: Vec<Argument>,
 }
 
-/// An argument that the host sets.
+/// One argument of a tool that is hidden from the model.
 struct Argument {
     name: String,
-    /// The part of the value that the schema names. `None` without a value.
+    /// The members of the configured value that the tool's schema names. `None` if no value is
+    /// configured.
     value: Option<ContextTemplate>,
-    /// Whether the tool requires the argument.
+    /// Whether the tool's schema requires the argument.
     required: bool,
-    /// Client values that a required part needs.
+    /// Names of the client values without which the argument cannot be set.
     needed: BTreeSet<String>,
 }
 
 impl ContextInjection {
-    /// Creates a context without values.
+    /// Creates a configuration without hidden values.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets the value for tools that request `name`. Texts of at least 8 characters are redacted
-    /// from results (4 if the key is the name of a token, key, secret or password).
+    /// Sets the value for tools with an argument `name`. Texts of at least 8 characters are
+    /// redacted from results (4 if the key is the name of a token, key, secret or password).
     #[must_use]
     pub fn with(self, name: impl Into<String>, value: Value) -> Self {
         self.with_template(name, ContextTemplate::literal(value))
     }
 
-    /// Sets the value of a template for tools that request `name`.
+    /// Sets a value with placeholders for tools with an argument `name`.
     #[must_use]
     pub fn with_template(self, name: impl Into<String>, value: ContextTemplate) -> Self {
         self.change(|declared| declared.values.insert(name.into(), value))
     }
 
-    /// Sets the default of an argument for the tools of one server. Two objects are merged.
+    /// Sets the default value of an argument for the tools of one server. An object default is
+    /// merged with an object value.
     #[must_use]
     pub fn with_default(
         self,
@@ -168,28 +173,29 @@ impl ContextInjection {
         self.change(|declared| declared.defaults.insert(key, value))
     }
 
-    /// Hides an argument from models even without a value. A call of a tool that requires it fails
-    /// then.
+    /// Hides an argument from models even if it has no value. Calls of tools that require the
+    /// argument then fail.
     #[must_use]
     pub fn reserving(self, name: impl Into<String>) -> Self {
         self.change(|declared| declared.reserved.insert(name.into()))
     }
 
-    /// Restricts the values to tools of these servers. By default, all servers get them.
+    /// Restricts the values to the tools of these servers. By default, the tools of all servers get
+    /// them.
     #[must_use]
     pub fn only_for(self, servers: impl IntoIterator<Item = String>) -> Self {
         let servers = servers.into_iter().collect();
         self.change(|declared| declared.servers.replace(servers))
     }
 
-    /// Excludes the tools of a server, because they run elsewhere.
+    /// Excludes the tools of a server, because they run outside of this program.
     #[must_use]
     pub(crate) fn without_server(mut self, server: &str) -> Self {
         self.excluded.push(server.to_owned());
         self
     }
 
-    /// Sets the session id for runs without a session. By default, the run id is used.
+    /// Sets the session id for runs that belong to no session. By default, the run id is used.
     #[must_use]
     pub fn in_conversation(mut self, id: impl Into<String>) -> Self {
         self.conversation = Some(id.into());
@@ -204,13 +210,13 @@ impl ContextInjection {
         Ok(self)
     }
 
-    /// Returns the names of the values that a client may send.
+    /// Returns the names of the values that a client may send with a run.
     pub fn client_names(&self) -> BTreeSet<String> {
         let templates = self.declared.values.values();
         templates.flat_map(ContextTemplate::client_names).collect()
     }
 
-    /// Returns the context of one run, with its session and principal.
+    /// Returns a copy whose placeholders refer to one run, with its session and principal.
     pub(crate) fn for_run(&self, run: &str, session: Option<&str>, principal: &Principal) -> Self {
         let session = session.or(self.conversation.as_deref()).unwrap_or(run);
         Self {
@@ -225,7 +231,7 @@ impl ContextInjection {
     fn change<T>(mut self, change: impl FnOnce(&mut Declared) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
         self.redactor = self.make_redactor();
-        // The cached arguments belong to the previous values.
+        // The cached arguments were computed from the previous values.
         self.arguments = Arc::default();
         self
     }
@@ -244,19 +250,20 @@ impl ContextInjection {
         Redactor::default().with_named_secrets(secrets)
     }
 
-    /// Returns the tool as the model sees it, without the properties that the host sets. Returns
+    /// Returns the tool definition without the arguments that are hidden from the model. Returns
     /// the same `Arc` each time.
     pub fn visible(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
         let hidden = self.arguments_of(original);
         Arc::clone(hidden.visible.as_ref().unwrap_or(original))
     }
 
-    /// Returns whether the host sets an argument of this tool.
+    /// Returns whether the tool has arguments that are hidden from the model.
     pub(crate) fn concerns(&self, original: &Arc<ToolDefinition>) -> bool {
         self.arguments_of(original).visible.is_some()
     }
 
-    /// Returns the input without hidden arguments, which a model may know from elsewhere.
+    /// Removes hidden arguments from a model's input. The model may have learned their names
+    /// elsewhere.
     pub fn without(&self, original: &Arc<ToolDefinition>, mut input: JsonObject) -> JsonObject {
         for argument in &self.arguments_of(original).arguments {
             input.shift_remove(&argument.name);
@@ -264,7 +271,7 @@ impl ContextInjection {
         input
     }
 
-    /// Returns the input of an unknown tool without any argument that the host may set.
+    /// Removes every argument that can be hidden from the input of an unknown tool.
     pub fn without_any(&self, mut input: JsonObject) -> JsonObject {
         for name in self.names() {
             input.shift_remove(name);
@@ -272,9 +279,10 @@ impl ContextInjection {
         input
     }
 
-    /// Returns the input with the host's values, which replace values of the model. For an object
-    /// value, the tool gets the properties that its schema names, or all if the schema names none
-    /// or allows others. Returns an error if a required value is missing.
+    /// Adds the hidden values to a tool input. They replace values of the model.
+    ///
+    /// If a value is an object, the tool gets the members that its schema names, or all members if
+    /// the schema names none or allows others. Returns an error if a required value is missing.
     ///
     /// The result contains secrets; pass it to the tool only.
     pub fn inject(
@@ -313,18 +321,18 @@ impl ContextInjection {
         Ok(input)
     }
 
-    /// Redacts the host's values from a tool's output. Returns whether there were any. Binary data
-    /// is not searched.
+    /// Redacts hidden values from a tool's output. Returns whether the output contained any. Binary
+    /// data is not searched.
     pub fn redact_output(&self, output: &mut ToolOutput) -> bool {
         self.redactor.redact_known_in_output(output)
     }
 
-    /// Redacts the host's values from a text, such as an error or a progress message.
+    /// Redacts hidden values from a text, such as an error or a progress message.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.redactor.redact_known(text)
     }
 
-    /// Redacts the host's values from the strings of a JSON value.
+    /// Redacts hidden values from the strings of a JSON value.
     pub(crate) fn redact_value(&self, value: &mut Value) {
         self.redactor.redact_known_in_value(value);
     }
@@ -337,7 +345,7 @@ impl ContextInjection {
             .of(original, |original| self.hidden_arguments(original))
     }
 
-    /// Returns the value of `name` for the tools of a server.
+    /// Returns the configured value of the argument `name` for the tools of a server.
     fn value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
         let declared = &*self.declared;
         let gets_values = declared
@@ -352,7 +360,7 @@ impl ContextInjection {
         }
     }
 
-    /// Returns every argument that the host may set or hides.
+    /// Returns the names of all arguments that can be hidden or have a configured value.
     fn names(&self) -> BTreeSet<&String> {
         let declared = &*self.declared;
         let of_defaults = declared.defaults.keys().map(|(_, name)| name);
@@ -392,7 +400,7 @@ fn server_of(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
-/// Returns the argument `name` that a schema requests at its top level.
+/// Returns the hidden argument `name` if the tool's schema has it at its top level.
 fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<Argument> {
     let schemas = applied(root, "");
     let mut properties = schemas.iter().filter_map(|it| it.property(name)).peekable();
@@ -418,7 +426,7 @@ fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<
     })
 }
 
-/// Returns the schema without these properties at its top level and without unused definitions.
+/// Removes properties from the top level of a schema, and the definitions that are then unused.
 fn hide(root: &Value, names: &[&str]) -> Value {
     let mut shown = root.clone();
     for found in applied(root, "") {
@@ -442,7 +450,7 @@ fn hide_in(schema: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// Removes the definitions without a reference, until all remaining ones have one.
+/// Removes definitions that no `$ref` of the schema uses, repeatedly until all others are used.
 fn remove_unused_definitions(schema: &mut Value) {
     for list in ["$defs", "definitions"] {
         loop {

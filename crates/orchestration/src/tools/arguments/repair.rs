@@ -15,11 +15,11 @@ use switchboard_domain::{
 
 use super::schema::{names_property, unescaped};
 
-/// Maximum number of faults that are repaired in one input.
+/// Maximum number of faults that are repaired in one tool input.
 const MAX_FAULTS: usize = 500;
-/// Number of decimal digits that a 64-bit float keeps.
+/// Number of decimal digits that a 64-bit float represents exactly.
 const EXACT_DIGITS: usize = 15;
-/// Property names of objects that models put around the arguments.
+/// Names of properties in which models wrap the actual arguments.
 const WRAPPERS: [&str; 8] = [
     "arguments",
     "input",
@@ -31,13 +31,13 @@ const WRAPPERS: [&str; 8] = [
     "kwargs",
 ];
 
-/// A changed value and the descriptions of the changes.
+/// A repaired value and the descriptions of its repairs.
 pub(super) type Repaired<T> = (T, Vec<String>);
 
-/// Parses a malformed input without its code fence and its trailing commas.
+/// Parses a malformed tool input after removing its code fence and its trailing commas.
 ///
-/// `reason` is the error of the malformed input. Returns `None` if the text has other errors, or if
-/// the input is malformed for another reason than its text, such as a cut-off answer.
+/// `reason` is the parse error of the malformed input. Returns `None` if the text has other errors,
+/// or if the input is malformed for a reason outside of its text, such as a cut-off response.
 pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject>> {
     match ToolInput::parse(raw) {
         ToolInput::Malformed { reason: own, .. } if own == reason => {}
@@ -56,7 +56,7 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
         n => repairs.push(format!("removed {n} trailing commas")),
     }
     match ToolInput::parse(&text) {
-        // An empty text is an empty object.
+        // An empty text would parse as an empty object.
         ToolInput::Object(object) if !repairs.is_empty() && !text.is_empty() => {
             Some((object.into_object(), repairs))
         }
@@ -70,7 +70,7 @@ fn fenced_text(text: &str) -> Option<&str> {
     Some(inner.trim_start_matches(char::is_alphanumeric).trim())
 }
 
-/// Returns the text without commas before a closing bracket, and the number of these commas.
+/// Removes commas before closing brackets. Returns the text and the number of removed commas.
 fn without_trailing_commas(text: &str) -> (String, usize) {
     let mut clean = String::with_capacity(text.len());
     let mut removed = 0;
@@ -97,8 +97,8 @@ fn without_trailing_commas(text: &str) -> (String, usize) {
     (clean, removed)
 }
 
-/// Returns the input as the schema accepts it, and its repairs. Returns `None` if the input needs
-/// no repair or if the repairs do not make it valid.
+/// Repairs a tool input so that the schema accepts it. Returns the input and its repairs, or `None`
+/// if it needs no repair or stays invalid.
 pub(super) fn repair_values(
     validator: &SchemaValidator,
     tool: &ToolDefinition,
@@ -115,7 +115,7 @@ pub(super) fn repair_values(
     }
 }
 
-/// Returns the object inside `{"arguments": {…}}`, if the schema has no such property.
+/// Unwraps `{"arguments": {…}}` if the tool's schema has no property of this name.
 fn unwrap(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {
@@ -144,7 +144,8 @@ fn unwrap(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, Stri
     Some((inner, description))
 }
 
-/// Returns the value without faults and its repairs. The repairs are empty if it had no fault.
+/// Repairs the scalar values of an input. Returns the value and its repairs, which are empty if it
+/// had no fault.
 fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
     let mut changes: Vec<Change> = Vec::new();
     for fault in validator.errors(&value).ok()?.iter().take(MAX_FAULTS) {
@@ -157,7 +158,7 @@ fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repai
         } else {
             let (parent, key) = path.rsplit_once('/')?;
             let parent = value.pointer_mut(parent)?.as_object_mut()?;
-            // `remove` would change the order of the other properties.
+            // `shift_remove` keeps the order of the other properties, unlike `remove`.
             parent.shift_remove(&unescaped(key))?;
         }
         repairs.push(format!("{path}: {description}"));
@@ -165,12 +166,12 @@ fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repai
     (validator.is_valid(&value) == Ok(true)).then_some((value, repairs))
 }
 
-/// A proposed change: the JSON pointer of the value, the new value (`None` removes the property),
-/// and the description.
+/// A proposed change of an input: the JSON pointer of a value, the new value (`None` removes the
+/// property), and a description.
 type Change = (String, Option<Value>, String);
 
-/// Adds the changes that could repair a fault. For a fault of `anyOf` or `oneOf`, these are the
-/// changes for every branch.
+/// Collects changes that could repair a validation fault. For a fault of `anyOf` or `oneOf`,
+/// collects the changes for every branch.
 fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
     let path = fault.instance_path().as_str();
     let (new_value, description) = match (root.pointer(path), fault.kind()) {
@@ -203,8 +204,8 @@ fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>)
     }
 }
 
-/// Returns the number or boolean that a text holds, if the schema requires that type. A number must
-/// keep all its digits: a longer row of digits is an id.
+/// Parses a text as the number or boolean that the schema requires. A number must keep all its
+/// digits, because a longer sequence of digits is an id.
 fn read_scalar(text: &str, required: &TypeKind) -> Option<Value> {
     let is_required = |wanted: JsonType| match required {
         TypeKind::Single(single) => *single == wanted,

@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of schemas that are visited for one instance.
+/// Maximum number of subschemas that are visited for one JSON value.
 const MAX_SCHEMAS: usize = 256;
 
-/// A schema and its location.
+/// A subschema and its location in the schema document.
 pub(super) struct Applied<'a> {
-    /// JSON pointer into the document.
+    /// JSON pointer of the subschema in the document.
     pub(super) pointer: String,
     pub(super) schema: &'a Map<String, Value>,
 }
 
 impl Applied<'_> {
-    /// Returns the JSON pointer of the schema of a property, if this schema names it.
+    /// Returns the JSON pointer of a property's schema, if this subschema declares the property.
     pub(super) fn property(&self, name: &str) -> Option<String> {
         self.schema.get("properties")?.get(name)?;
         Some(format!("{}/properties/{}", self.pointer, escaped(name)))
@@ -25,9 +25,9 @@ impl Applied<'_> {
     }
 }
 
-/// Returns all schemas that apply to the same instance as the one at `pointer` of `root`: itself
-/// and those of its `$ref`, `allOf`, `anyOf` and `oneOf`, recursively. References stay within the
-/// document. Each schema is returned once.
+/// Returns all subschemas that apply to the same value as the subschema at `pointer`: itself and
+/// those of its `$ref`, `allOf`, `anyOf` and `oneOf`, recursively. References stay within the
+/// document. Each subschema is returned once.
 pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
     let mut found: Vec<Applied<'a>> = Vec::new();
     let mut open = vec![pointer.to_owned()];
@@ -50,7 +50,7 @@ pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
     found
 }
 
-/// Returns whether a schema at the top level of `root` names this property.
+/// Returns whether the top level of a schema declares this property.
 pub(super) fn names_property(root: &Value, name: &str) -> bool {
     let mut schemas = applied(root, "").into_iter();
     schemas.any(|schema| schema.property(name).is_some() || schema.requires(name))
@@ -61,7 +61,7 @@ pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// Returns the key of a step in a JSON pointer.
+/// Returns the original key of a JSON pointer token (RFC 6901).
 pub(super) fn unescaped(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }

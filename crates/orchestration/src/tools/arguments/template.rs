@@ -7,14 +7,14 @@ use switchboard_domain::Principal;
 
 use super::schema::Applied;
 
-/// The text that replaces a hidden value in `Debug`.
+/// The text that `Debug` prints instead of a hidden value.
 pub(super) const HIDDEN: &str = "[hidden]";
-/// The prefix of placeholders that a client fills.
+/// The prefix of placeholders whose values a client sends.
 const CLIENT: &str = "client.";
-/// Maximum length of a client value's name, in bytes.
+/// Maximum length of the name of a client value, in bytes.
 const MAX_CLIENT_NAME: usize = 64;
 
-/// A context value with placeholders.
+/// A hidden tool input value with placeholders, which are filled for each run.
 ///
 /// | placeholder | value |
 /// |---|---|
@@ -28,14 +28,14 @@ const MAX_CLIENT_NAME: usize = 64;
 #[derive(Clone, PartialEq)]
 pub struct ContextTemplate(Value);
 
-/// The run whose data fills placeholders.
+/// The session and the principal of one run, which replace placeholders.
 #[derive(Clone)]
 pub(super) struct ContextScope {
     pub(super) session: String,
     pub(super) principal: Principal,
 }
 
-/// A part of a text.
+/// A part of a template text: literal text or a placeholder.
 enum Piece {
     Literal(String),
     Session,
@@ -44,16 +44,16 @@ enum Piece {
     Client(String),
 }
 
-/// A placeholder that does not exist.
+/// An error about a placeholder that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`${{{0}}}` is not a placeholder of a context value; there are ${{session.id}}, ${{principal.user}}, \
-     ${{principal.tenant}} and ${{client.NAME}}, with a NAME of letters, digits and `_`"
+    "`${{{0}}}` is not a placeholder of a context value; there are ${{session.id}}, \
+     ${{principal.user}}, ${{principal.tenant}} and ${{client.NAME}}, with a NAME of letters, digits and `_`"
 )]
 pub struct UnknownPlaceholder(pub String);
 
 impl ContextTemplate {
-    /// Parses the placeholders in every text of `value`.
+    /// Parses the placeholders in every text of a JSON value.
     pub fn parse(value: &Value) -> Result<Self, UnknownPlaceholder> {
         let mut texts = Vec::new();
         each_text("", value, &mut |_, text| texts.push(text));
@@ -61,29 +61,29 @@ impl ContextTemplate {
         unknown.next().map_or_else(|| Ok(Self(value.clone())), Err)
     }
 
-    /// Returns a template without placeholders.
+    /// Creates a template without placeholders, in which `$` has no special meaning.
     pub fn literal(value: Value) -> Self {
         Self(escaped_literal(value))
     }
 
-    /// Returns an object that has the id of the session under `key`.
+    /// Creates a template of an object that contains the session id under `key`.
     pub fn session_id_under(key: impl Into<String>) -> Self {
         Self(json!({key.into(): "${session.id}"}))
     }
 
-    /// Returns whether `name`, the text between `${` and `}`, is a placeholder.
+    /// Returns whether a placeholder `${name}` exists.
     pub fn is_placeholder(name: &str) -> bool {
         piece(name).is_some()
     }
 
-    /// Returns the names of the values that a client may send.
+    /// Returns the names of the client values that the template uses.
     pub fn client_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         each_text("", &self.0, &mut |_, text| names.extend(client_names(text)));
         names
     }
 
-    /// Returns the literal texts, which may be secrets.
+    /// Returns the literal texts of the template, which may be secrets.
     pub fn literals(&self) -> Vec<String> {
         let mut literals = Vec::new();
         each_text("", &self.0, &mut |_, text| {
@@ -95,7 +95,7 @@ impl ContextTemplate {
         literals
     }
 
-    /// Adds the key and the text of everything that results must not show to `secrets`.
+    /// Adds the key and the text of every value that results must not contain to `secrets`.
     ///
     /// The ids of sessions, users and tenants are not secrets.
     pub(super) fn add_secrets(
@@ -106,7 +106,8 @@ impl ContextTemplate {
     ) {
         each_text(name, &self.0, &mut |key, text| {
             let pieces: Vec<Piece> = valid_pieces(text).collect();
-            // A part of a longer text, such as `Bearer `, is an ordinary word.
+            // A part of a longer text, such as `Bearer `, is not a secret, even if its key is that
+            // of a secret.
             let key_of_literal = if pieces.len() > 1 { "" } else { key };
             for piece in pieces {
                 match piece {
@@ -123,7 +124,7 @@ impl ContextTemplate {
         });
     }
 
-    /// Adds the entries of `defaults` that this object does not have.
+    /// Adds the object members of `defaults` that this object does not have.
     pub(super) fn or_defaults(mut self, defaults: &Self) -> Self {
         if let (Value::Object(entries), Value::Object(defaults)) = (&mut self.0, &defaults.0) {
             for (key, value) in defaults {
@@ -133,10 +134,10 @@ impl ContextTemplate {
         self
     }
 
-    /// Returns the members of an object that `schemas` name, or all if the schemas name none or
-    /// allow others. All schemas describe this value. Other values stay complete.
+    /// Keeps the object members that `schemas` declare, or all members if the schemas declare none
+    /// or allow others. All `schemas` describe this object. Other values do not change.
     ///
-    /// Adds the client values that a required member depends on to `needed`.
+    /// Adds the names of the client values that a required member depends on to `needed`.
     pub(super) fn named_part(
         &self,
         schemas: &[Applied<'_>],
@@ -168,12 +169,14 @@ impl ContextTemplate {
         Self(Value::Object(part))
     }
 
-    /// Returns the client values that this text depends on. Lists and objects stay without them.
+    /// Returns the names of the client values that this text requires. Lists and objects require
+    /// none, because their members are omitted individually.
     pub(super) fn required_client_names(&self) -> BTreeSet<String> {
         text_client_names(&self.0).collect()
     }
 
-    /// Returns the value for a run; `None` if it is a text with a placeholder that has no value.
+    /// Replaces the placeholders with the values of a run. Returns `None` for a text with a
+    /// placeholder that has no value.
     pub(super) fn fill(
         &self,
         scope: Option<&ContextScope>,
@@ -189,7 +192,8 @@ impl fmt::Debug for ContextTemplate {
     }
 }
 
-/// Calls `visit` with each text in a value and its key. Items of a list have the key of the list.
+/// Calls `visit` with the key and the content of each text in a JSON value. Items of a list have
+/// the key of the list.
 fn each_text<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str, &'v str)) {
     match value {
         Value::String(text) => visit(key, text),
@@ -242,7 +246,7 @@ fn fill_text(
     client: &Map<String, Value>,
 ) -> Option<Value> {
     let pieces: Vec<Piece> = valid_pieces(text).collect();
-    // A client's number stays a number if it is the whole text.
+    // If the placeholder is the whole text, a number from the client stays a number.
     if let [Piece::Client(name)] = &*pieces {
         return client.get(name).cloned();
     }
@@ -262,7 +266,7 @@ fn fill_text(
     Some(Value::String(filled))
 }
 
-/// Splits a text at its placeholders.
+/// Splits a text into literals and placeholders.
 fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -289,7 +293,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
     Ok(pieces)
 }
 
-/// Returns the pieces of a text of a template, whose placeholders exist.
+/// Splits the text of a template whose placeholders are known to exist.
 fn valid_pieces(text: &str) -> impl Iterator<Item = Piece> {
     pieces(text).unwrap_or_default().into_iter()
 }

@@ -10,46 +10,47 @@ use switchboard_domain::{
 use super::repair::{repair_text, repair_values};
 use crate::tools::per_definition::PerDefinition;
 
-/// Maximum number of faults in one message.
+/// Maximum number of faults that one error message lists.
 const MAX_FAULTS: usize = 6;
-/// Maximum length of one fault in bytes. A fault quotes the value, which can be long.
+/// Maximum length of one fault description in bytes. It quotes the faulty value, which can be long.
 const MAX_FAULT_BYTES: usize = 300;
 
-/// Compiled input schemas, one per tool definition. Clones share them.
+/// A cache of compiled input schemas, one per tool definition. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct Validators {
-    /// `None` for a schema that cannot be compiled. The server then validates the input.
+    /// Compiled schemas. `None` marks a schema that cannot be compiled, whose server validates the
+    /// input instead.
     compiled: Arc<PerDefinition<Option<SchemaValidator>>>,
 }
 
-/// Input that may be executed.
+/// A tool input that is valid or was repaired, so it may be executed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// The input.
+    /// The input to execute, with the repairs.
     pub input: SharedObject,
     /// Descriptions of the repairs, such as `/customer_id: read the text "42" as a number`.
     pub repairs: Vec<String>,
 }
 
-/// Input that is not executed.
+/// The reasons why a tool input is not executed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputFault {
     /// The input is not a JSON object.
     #[error("{reason}")]
     Malformed {
-        /// The syntax error.
+        /// The syntax error of the JSON text.
         reason: String,
     },
     /// The input does not match the tool's schema.
     #[error("{faults}")]
     Invalid {
-        /// Every fault with its JSON pointer.
+        /// Description of every fault, with the JSON pointer of the faulty value.
         faults: String,
     },
 }
 
 impl Validators {
-    /// Validates an input. Returns a description of the faults for the model as the error.
+    /// Validates a tool input. The error describes the faults for the model.
     pub fn check(
         &self,
         definition: &Arc<ToolDefinition>,
@@ -63,7 +64,7 @@ impl Validators {
         }
     }
 
-    /// Returns the model's input as it may be executed: unchanged if it is valid, or repaired.
+    /// Validates a model's tool input and repairs it if it is invalid.
     pub fn examine(
         &self,
         definition: &Arc<ToolDefinition>,
@@ -81,7 +82,7 @@ impl Validators {
                 })
             }
             (ToolInput::Malformed { raw, reason }, validator) => {
-                // Without a schema, nothing confirms that the repair is right.
+                // Without a schema, no validation can confirm that a repair is correct.
                 let repaired = validator.as_ref().and_then(|validator| {
                     let (object, mut repairs) = repair_text(raw, reason)?;
                     let checked = accept(validator, definition, object.into())?;
@@ -102,7 +103,7 @@ impl Validators {
     }
 }
 
-/// Returns the object unchanged or repaired. Returns `None` if it stays invalid.
+/// Validates an object and repairs it if it is invalid. Returns `None` if it stays invalid.
 fn accept(
     validator: &SchemaValidator,
     definition: &ToolDefinition,
@@ -114,12 +115,12 @@ fn accept(
         let (input, repairs) = repair_values(validator, definition, object.as_value())?;
         (input.into(), repairs)
     };
-    // An object that was parsed from a string adds levels.
+    // The depth is checked again, because an object that was parsed from a string adds levels.
     check_depth(input.as_value()).ok()?;
     Some(Checked { input, repairs })
 }
 
-/// Describes the faults of a value, for the model.
+/// Describes the faults of a tool input for the model.
 fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
     let errors = match validator.errors(value) {
         Ok(errors) => errors,
@@ -136,7 +137,8 @@ fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
     described.chain(more).collect::<Vec<_>>().join("; ")
 }
 
-/// Shortens a fault in the middle. It quotes the value at its start and ends with the error.
+/// Removes the middle of a long fault description. Its start quotes the faulty value, and its end
+/// states the error.
 fn shortened(fault: String) -> String {
     if fault.len() <= MAX_FAULT_BYTES {
         return fault;

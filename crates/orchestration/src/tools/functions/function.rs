@@ -15,7 +15,7 @@ pub(super) type Body = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
 /// Maximum length of a tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
 
-/// A Rust function as a tool: a definition and the function body.
+/// A Rust function that models can call as a tool: a tool definition and the function body.
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -49,17 +49,17 @@ const MAX_NAME_BYTES: usize = 64;
 pub struct Function {
     pub(super) definition: Arc<ToolDefinition>,
     pub(super) body: Body,
-    /// Why the tool cannot be offered.
+    /// The reason why the tool cannot be offered; `None` if it can.
     pub(super) problem: Option<String>,
 }
 
 impl Function {
-    /// Creates a tool that runs `body` with its input deserialized as `A`, a struct.
+    /// Creates a tool that runs `body` with its input deserialized as the struct `A`.
     ///
-    /// The output of `body` is sent to the model as JSON, or unchanged if it is a string. Other
-    /// values are also structured content. An error of `body` or of the deserialization becomes an
-    /// error result. A panic becomes an error result without its message. Dropping the call drops
-    /// the future of `body`.
+    /// If `body` returns a string, the model reads the string. The model reads other values as
+    /// JSON, and the result also contains them as structured content. An error of `body` or of the
+    /// deserialization becomes an error result. A panic becomes an error result without its
+    /// message. Dropping the call drops the future of `body`.
     pub fn new<A, F, R, O, E>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -80,7 +80,8 @@ impl Function {
         let body = Arc::new(body);
         let run = move |call: ToolCall| -> OutputFuture {
             let body = Arc::clone(&body);
-            // `body` is called inside the future, so that a panic at its start is caught as well.
+            // `body` is called inside the future, so that a panic before its first await is also
+            // caught.
             Box::pin(async move {
                 let running = match read::<A>(&call.input) {
                     Ok(input) => body(input),
@@ -93,7 +94,8 @@ impl Function {
     }
 
     /// Creates a tool with a custom definition, for features that [`Function::new`] does not
-    /// support: a dynamic schema, images in the result, progress, the call's idempotency key.
+    /// support: a dynamic schema, images in the result, progress reports, or the idempotency key of
+    /// the call.
     pub fn raw<F, R, E>(definition: ToolDefinition, body: F) -> Self
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
@@ -134,7 +136,7 @@ impl Function {
         self
     }
 
-    /// Sets the server of the tool, which is also the origin of its definition.
+    /// Sets the server name of the tool, which becomes the origin of its definition.
     pub(super) fn of_server(self, server: &str) -> Self {
         self.change(|definition| {
             definition.origin = Some(ToolOrigin {
@@ -144,18 +146,18 @@ impl Function {
         })
     }
 
-    /// Returns the definition.
+    /// Returns the tool definition that the model receives.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 
-    /// Sets the display name.
+    /// Sets the name of the tool that people see.
     pub fn title(self, title: impl Into<String>) -> Self {
         self.change(|tool| tool.title = Some(title.into()))
     }
 
-    /// Declares that the tool is read-only: it may run without approval, may be retried, and its
-    /// results may be cached.
+    /// Declares that the tool is read-only: it may run without approval, its calls may be retried,
+    /// and its results may be cached.
     pub fn read_only(self) -> Self {
         self.change(|tool| tool.annotations.read_only = Some(true))
     }
@@ -170,17 +172,17 @@ impl Function {
         self.change(|tool| tool.annotations.idempotent = Some(true))
     }
 
-    /// Declares that the tool reaches the open world, such as the web.
+    /// Declares that the tool interacts with systems outside of the program, such as the web.
     pub fn open_world(self) -> Self {
         self.change(|tool| tool.annotations.open_world = Some(true))
     }
 
-    /// Declares that calls of the tool run alone.
+    /// Declares that a call of the tool must not run concurrently with other calls.
     pub fn sequential(self) -> Self {
         self.change(|tool| tool.sequential = true)
     }
 
-    /// Declares the output schema of the tool.
+    /// Declares the type of the tool's output, whose JSON schema the model receives.
     pub fn output<T: JsonSchema>(self) -> Self {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -204,12 +206,13 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Returns the schema of an argument type, or the reason why it cannot be an input.
+/// Returns the JSON schema of an argument type. The error states why the type cannot be a tool
+/// input.
 fn input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
     let Value::Object(schema) = tidy(schema.to_value()) else {
-        // Any value, as for `serde_json::Value`.
+        // The argument type accepts any value, like `serde_json::Value`.
         return Ok(json!({"type": "object"}));
     };
     match schema
@@ -217,7 +220,7 @@ fn input_schema<A: JsonSchema>() -> Result<Value, String> {
         .map(|kind| kind.as_str().unwrap_or("of several types"))
     {
         Some("object") => Ok(Value::Object(schema)),
-        // `()`: a tool without parameters.
+        // The argument type is `()`, so the tool has no parameters.
         Some("null") => Ok(json!({"type": "object", "properties": {}})),
         None => {
             let mut typed = Map::from_iter([("type".to_owned(), "object".into())]);
@@ -230,7 +233,7 @@ fn input_schema<A: JsonSchema>() -> Result<Value, String> {
     }
 }
 
-/// Removes keywords without a meaning for models.
+/// Removes schema keywords that have no meaning for models.
 fn tidy(mut schema: Value) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.shift_remove("$schema");
@@ -242,7 +245,7 @@ fn tidy(mut schema: Value) -> Value {
 fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
     A::deserialize(input.as_value()).or_else(|error| {
         if input.is_empty() {
-            // `()` is deserialized from `null`.
+            // The argument type `()` is deserialized from `null`.
             serde_json::from_value(Value::Null).map_err(|_| error)
         } else {
             Err(error)

@@ -50,8 +50,8 @@ mod tools;
 
 #[cfg(feature = "functions")]
 pub use function::Function;
-/// The crate with `#[derive(JsonSchema)]` for argument types. Crates that do not depend on it add
-/// `#[schemars(crate = "…")]`.
+/// The crate that provides `#[derive(JsonSchema)]` for argument types. Crates that do not depend on
+/// `schemars` themselves add `#[schemars(crate = "…")]`.
 #[cfg(feature = "functions")]
 pub use schemars;
 pub use set::ToolSet;

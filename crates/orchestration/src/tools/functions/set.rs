@@ -13,17 +13,18 @@ use switchboard_domain::{
     ToolHostChanges, ToolOutput,
 };
 
-/// Maximum length of a tool name that every provider accepts.
+/// Maximum length in bytes of a tool name that every provider accepts.
 const MAX_NAME_BYTES: usize = 64;
-/// Maximum number of names that are tried for one tool.
+/// Maximum number of candidate names that are tried to make a tool name unique.
 const MAX_NAME_ATTEMPTS: usize = 100;
 
-/// Several tool hosts as one, such as MCP servers and Rust functions.
+/// Several tool hosts, such as MCP servers and Rust functions, that act as one tool host.
 ///
-/// The tools are in the order of the hosts. If two hosts have a tool with the same name, the tool
-/// of the earlier host keeps it. The other one is renamed to `server__name` with the server of its
-/// origin, or to `host2__name` with the position of the host; a number is appended if that name is
-/// taken. A name stays with its tool for the life of the set, so a call never reaches another tool.
+/// The tools are listed in the order of the hosts. If two hosts have a tool with the same name, the
+/// tool of the earlier host keeps the name. The other tool is renamed to `server__name` with the
+/// server of its origin, or to `host2__name` with the position of its host. A number is appended if
+/// that name is taken. A name belongs to the same tool for the life of the set, so a call never
+/// reaches another tool.
 ///
 /// The hosts are queried concurrently. A slow host delays the list.
 #[derive(Default)]
@@ -32,38 +33,38 @@ pub struct ToolSet {
     members: Arc<Mutex<Members>>,
 }
 
-/// The tools that were listed so far, by their names in the set.
+/// The tools that were listed so far, by their unique names in the set.
 type Members = HashMap<String, Member>;
 
 struct Member {
-    /// Position of the host.
+    /// Position of the tool's host in the set.
     host: usize,
-    /// The definition of the host.
+    /// The tool definition as its host lists it.
     original: Arc<ToolDefinition>,
-    /// The definition with the name in the set.
+    /// The tool definition with its unique name in the set.
     offered: Arc<ToolDefinition>,
 }
 
 impl ToolSet {
-    /// Creates a set without hosts.
+    /// Creates a set without tool hosts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a host.
+    /// Adds a tool host to the end of the set.
     #[must_use]
     pub fn with(self, host: impl ToolHost + 'static) -> Self {
         self.with_shared(Arc::new(host))
     }
 
-    /// Adds a host that is shared with others.
+    /// Adds a tool host that other owners share.
     #[must_use]
     pub fn with_shared(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.hosts.push(host);
         self
     }
 
-    /// Returns the host of a tool and the tool's name there.
+    /// Returns the host of a tool, and the tool's name on this host.
     fn host_of(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
         let members = lock(&self.members);
         let member = members.get(name)?;
@@ -76,15 +77,15 @@ fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
     members.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the name in the set of a tool that was listed before.
+/// Returns the unique name of a host's tool if the tool was listed before.
 fn known_name(members: &Members, host: usize, tool: &str) -> Option<String> {
     let mut members = members.iter();
     let found = members.find(|(_, it)| it.host == host && it.original.name == tool);
     found.map(|(name, _)| name.clone())
 }
 
-/// Returns the definition with its name in the set; the same `Arc` until the host changes it.
-/// Returns `None` if all names are taken.
+/// Returns the tool definition with its unique name in the set. Returns the same `Arc` until the
+/// host changes the definition, and `None` if no name is free.
 fn offer(
     members: &mut Members,
     host: usize,
@@ -119,14 +120,14 @@ fn free_name(members: &Members, host: usize, tool: &ToolDefinition) -> Option<St
     let full = full.replace(|c| !is_allowed(c), "_");
     let suffixes = (2..=MAX_NAME_ATTEMPTS).map(|n| format!("_{n}"));
     let mut names = [String::new()].into_iter().chain(suffixes).map(|suffix| {
-        // ASCII only, so it can be cut anywhere.
+        // The name contains only ASCII, so it can be cut at any byte.
         let end = full.len().min(MAX_NAME_BYTES - suffix.len());
         format!("{}{suffix}", &full[..end])
     });
     names.find(|name| !members.contains_key(name))
 }
 
-/// Returns the server of a tool, or the position of its host.
+/// Returns the server name of a tool. A tool without a server gets a name from its host's position.
 fn server_name(host: usize, tool: &ToolDefinition) -> String {
     match &tool.origin {
         Some(origin) if !origin.server.is_empty() => origin.server.clone(),
@@ -170,14 +171,14 @@ impl ToolHost for ToolSet {
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let mut known = self.host_of(&call.name);
         if known.is_none() {
-            // The list may not have been read yet, for example after a run was resumed.
+            // The tools may not have been listed yet, for example after a run was resumed.
             let _ = self.tools().await;
             known = self.host_of(&call.name);
         }
         let outer = call.name.clone();
         if let Some((host, name)) = known {
             match host.call(ToolCall { name, ..call }).await {
-                // The host knows its own names only.
+                // The host's error lists the host's own tool names, so it is replaced below.
                 Err(ToolCallError::UnknownTool { .. }) => {}
                 answer => return answer,
             }

@@ -14,10 +14,10 @@ use switchboard_domain::{
 use super::function::Function;
 use crate::tools::error_output;
 
-/// Server name of functions without a name.
+/// Server name of functions that have no configured server name.
 const DEFAULT_SERVER: &str = "functions";
 
-/// Rust functions as tools.
+/// A tool host whose tools are Rust functions.
 ///
 /// ```
 /// use serde::Deserialize;
@@ -52,7 +52,7 @@ const DEFAULT_SERVER: &str = "functions";
 /// ```
 ///
 /// A function is not offered if its name is invalid or taken, or if its argument is not a struct.
-/// The catalog then contains a problem.
+/// The catalog then describes the problem.
 #[derive(Debug, Default)]
 pub struct FunctionTools {
     server: Option<String>,
@@ -61,12 +61,12 @@ pub struct FunctionTools {
 }
 
 impl FunctionTools {
-    /// Creates a host without functions.
+    /// Creates a tool host without functions.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a function. See [`Function::new`].
+    /// Adds a Rust function as a tool. See [`Function::new`] for its parameters.
     #[must_use]
     pub fn with<A, F, R, O, E>(
         self,
@@ -84,7 +84,7 @@ impl FunctionTools {
         self.with_function(Function::new(name, description, body))
     }
 
-    /// Adds a function with further properties.
+    /// Adds a function that was created separately, for example with annotations.
     #[must_use]
     pub fn with_function(mut self, mut function: Function) -> Self {
         let name = &function.definition.name;
@@ -102,8 +102,8 @@ impl FunctionTools {
         self
     }
 
-    /// Sets a server name for the functions, for rules about servers and for reports. Without it,
-    /// their definitions have no origin.
+    /// Sets the server name of the functions, for rules about servers and for reports. Without a
+    /// server name, their definitions have no origin.
     #[must_use]
     pub fn named(mut self, server: impl Into<String>) -> Self {
         let server = server.into();
@@ -140,7 +140,7 @@ impl ToolHost for FunctionTools {
         }
     }
 
-    /// Enforces the deadline of the call, which needs a tokio runtime.
+    /// Executes a function and enforces the deadline of the call, which needs a tokio runtime.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let Some(function) = self.find(&call.name) else {
             return Err(ToolCallError::UnknownTool {
@@ -149,7 +149,8 @@ impl ToolHost for FunctionTools {
             });
         };
         let deadline = call.deadline;
-        // The function is responsible for its shared state after a panic, as in a thread.
+        // After a panic, the function is responsible for the consistency of its shared state, as in
+        // a thread.
         let answer = AssertUnwindSafe((function.body)(call)).catch_unwind();
         let answer = match deadline {
             None => answer.await,
@@ -167,7 +168,7 @@ impl ToolHost for FunctionTools {
         Ok(answer.unwrap_or_else(|_| error_output("The tool panicked. Its effect is unknown.")))
     }
 
-    /// Returns an empty stream, because the functions never change.
+    /// Returns an empty stream, because functions never change.
     fn changes(&self) -> ToolHostChanges {
         Box::pin(stream::empty())
     }

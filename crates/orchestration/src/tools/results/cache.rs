@@ -14,15 +14,15 @@ use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput};
 
 use crate::tools::{arguments::canonical, only_reads};
 
-/// The size and lifetime of a cache.
+/// Settings of a cache for tool results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CacheOptions {
-    /// Lifetime of a result.
+    /// Time after which a stored result expires.
     pub lifetime: Duration,
-    /// Maximum number of results.
+    /// Maximum number of stored results.
     pub max_entries: usize,
-    /// Maximum size of all results as JSON, in bytes.
+    /// Maximum total size of stored results as JSON, in bytes.
     pub max_bytes: usize,
 }
 
@@ -37,25 +37,27 @@ impl Default for CacheOptions {
     }
 }
 
-/// An in-memory cache of results of tools that declare themselves read-only. The key is the
-/// principal, the tool's definition and the input. The least recently used result is removed first.
+/// An in-memory cache of results of tools that declare themselves read-only.
+///
+/// The cache key consists of the principal, the tool's definition and the input. The least recently
+/// used result is removed first.
 #[derive(Default)]
 pub struct ResultCache {
     options: CacheOptions,
     entries: Mutex<Entries>,
 }
 
-/// The key of a result: a digest that reveals nothing.
+/// The cache key of a tool result: a digest that reveals nothing about the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<CacheKey, Entry>,
-    /// Number of stores and reads so far.
+    /// Number of reads and writes so far, which orders the results by their last use.
     uses: u64,
-    /// Numbers of changes by server. They are part of the keys, so that a change makes the earlier
-    /// results of its server unreachable, also those that are being read.
+    /// Number of changes by server. The number is part of the cache key, so a change makes earlier
+    /// results of its server unreachable, even if their calls are still running.
     changes: HashMap<String, u64>,
 }
 
@@ -67,7 +69,7 @@ struct Entry {
 }
 
 impl ResultCache {
-    /// Creates an empty cache.
+    /// Creates an empty cache with these settings.
     pub fn new(options: CacheOptions) -> Self {
         Self {
             options,
@@ -75,10 +77,10 @@ impl ResultCache {
         }
     }
 
-    /// Returns the key of a call, or `None` for a tool that is not read-only.
+    /// Returns the cache key of a tool call, or `None` for a tool that is not read-only.
     ///
-    /// `definition` is the tool as its host offers it. `input` includes the values that the host
-    /// injected, because results can differ by them. Create the key before the call, so that a
+    /// `definition` is the tool as its host lists it. `input` includes the hidden values that the
+    /// host injected, because results can depend on them. Create the key before the call, so that a
     /// change of the server during the call is detected.
     pub fn key(
         &self,
@@ -100,7 +102,7 @@ impl ResultCache {
     pub fn get(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
         let entries = &mut *self.lock();
         let entry = entries.by_key.get_mut(key)?;
-        // A clock that was set back makes the age negative, so unknown.
+        // If the clock was set back, the age of the result is unknown.
         let age = Duration::try_from(now.duration_since(entry.stored));
         if age.is_ok_and(|age| age < self.options.lifetime) {
             entries.uses += 1;
@@ -111,8 +113,8 @@ impl ResultCache {
         None
     }
 
-    /// Stores a result and returns whether it did. Errors and results that are too large are not
-    /// stored.
+    /// Stores a tool result. Returns whether it was stored; errors and results that are too large
+    /// are not.
     pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = serde_json::to_string(output).map_or(usize::MAX, |json| json.len());
         let CacheOptions {
@@ -146,8 +148,8 @@ impl ResultCache {
         true
     }
 
-    /// Invalidates the results of a server, also those that are being read. Called before and after
-    /// each call that can change something on the server.
+    /// Makes the stored results of a server unreachable, including results of running calls. Call
+    /// this before and after each tool call that can change data on the server.
     pub fn invalidate(&self, server: &str) {
         *self.lock().changes.entry(server.to_owned()).or_default() += 1;
     }
@@ -157,7 +159,7 @@ impl ResultCache {
     }
 }
 
-/// Formats the cache without its results.
+/// Formats the cache without its results, which may be private.
 impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResultCache")

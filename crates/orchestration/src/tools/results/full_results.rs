@@ -15,35 +15,35 @@ use switchboard_domain::{
 use super::ResultLimit;
 use crate::tools::{error_output, tokens};
 
-/// The name of the tool that reads full results.
+/// Name of the tool with which the model reads full results.
 pub const READ_TOOL: &str = "read_tool_result";
 
-/// Default size of a page in bytes.
+/// Default size of a page of a full result, in bytes.
 const DEFAULT_PAGE_BYTES: usize = 8_000;
-/// Maximum size of all full results of a run in bytes. The newest result is always stored.
+/// Maximum total size of the full results of a run, in bytes. The newest result is always stored.
 const MAX_BYTES: usize = 16 << 20;
-/// Maximum number of lines that a search returns.
+/// Maximum number of lines that a search in a full result returns.
 const MAX_LINES: usize = 20;
-/// Number of bytes before and after a match.
+/// Number of bytes that are shown before and after a search match.
 const CONTEXT_BYTES: usize = 120;
-/// Tokens of a page that are reserved for its description.
+/// Number of tokens that are reserved for the description of a page.
 const RESERVED_TOKENS: u64 = 200;
 
-/// The full result of a call whose result was cut.
+/// The full text of a tool result that was truncated for the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FullResult {
-    /// Id of the tool use. The model reads the result by this id.
+    /// Id of the tool use, by which the model requests the full result.
     id: String,
-    /// Number of conversation messages before the result.
+    /// Number of conversation messages that precede the result.
     position: usize,
-    /// A message with the text, because a run stores messages once and its state with every
-    /// checkpoint. `None` if the result was removed.
+    /// The full text as a message, because a run stores each message once, but its state at every
+    /// checkpoint. `None` if the text was removed.
     #[serde(skip)]
     message: Option<Arc<Message>>,
 }
 
 impl FullResult {
-    /// Creates the full result of a tool use. Structured content in `text` is JSON.
+    /// Creates the full result of a tool use. `text` contains structured content as JSON.
     pub(super) fn new(id: &str, tool: &str, text: String) -> Self {
         let result = ToolResult {
             tool_use_id: id.to_owned(),
@@ -62,7 +62,7 @@ impl FullResult {
         }
     }
 
-    /// Returns the text of the result; empty if it was removed.
+    /// Returns the full text of the tool result; empty if it was removed.
     pub fn text(&self) -> &str {
         let results = self.message.iter().flat_map(|message| message.results());
         let mut content = results.flat_map(|result| &*result.content);
@@ -73,8 +73,10 @@ impl FullResult {
     }
 }
 
-/// The full results of a run, oldest first. The stored state has their ids and positions, and the
-/// texts are stored as messages between the messages of the conversation.
+/// The full texts of a run's truncated tool results, oldest first.
+///
+/// The stored state contains their ids and positions. The texts are stored as messages between the
+/// messages of the conversation.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FullResults {
@@ -82,8 +84,8 @@ pub struct FullResults {
 }
 
 impl FullResults {
-    /// Stores a result and replaces one with the same id. Removes the oldest results beyond 16 MiB.
-    /// `position` is the number of messages in the conversation.
+    /// Stores a full result, replacing a result with the same id. Removes the oldest results if the
+    /// total exceeds 16 MiB. `position` is the number of messages in the conversation.
     pub fn store(&mut self, result: FullResult, position: usize) {
         for other in &mut self.results {
             if other.id == result.id {
@@ -106,12 +108,12 @@ impl FullResults {
         }
     }
 
-    /// Returns the number of results, with the removed ones.
+    /// Returns the number of results, including results whose texts were removed.
     pub(crate) fn count(&self) -> usize {
         self.results.len()
     }
 
-    /// Returns the conversation with each result as a message at its position.
+    /// Returns the conversation with each full result inserted as a message at its position.
     pub(crate) fn insert_into(&self, conversation: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut stored = Vec::with_capacity(conversation.len() + self.results.len());
         let mut results = self.results.iter().peekable();
@@ -125,8 +127,8 @@ impl FullResults {
         stored
     }
 
-    /// Takes the results out of the messages that [`FullResults::insert_into`] returned. Returns
-    /// the conversation; `None` if results are missing.
+    /// Extracts the full results from messages that [`FullResults::insert_into`] returned. Returns
+    /// the remaining conversation, or `None` if results are missing.
     pub(crate) fn take_from(&mut self, stored: Vec<Arc<Message>>) -> Option<Vec<Arc<Message>>> {
         let mut conversation = Vec::with_capacity(stored.len());
         let mut results = self.results.iter_mut().peekable();
@@ -143,12 +145,12 @@ impl FullResults {
         Some(conversation)
     }
 
-    /// Returns whether all results are shown in full. The tool is not offered then.
+    /// Returns whether no result of the run was truncated. If so, the read tool is not offered.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }
 
-    /// Returns the full result of a tool use.
+    /// Returns the full result of the tool use with this id.
     pub fn get(&self, id: &str) -> Option<&FullResult> {
         let mut available = self.available();
         available.find(|result| result.id == id)
@@ -159,8 +161,8 @@ impl FullResults {
         results.filter(|result| result.message.is_some())
     }
 
-    /// Executes [`READ_TOOL`]: returns a page of a result, or the lines that contain a text. The
-    /// output respects `limit`. Invalid requests return an error result.
+    /// Executes a call of [`READ_TOOL`]: returns a page of a full result, or the lines that contain
+    /// a search text. The output respects `limit`. Invalid requests return an error result.
     pub fn read(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
         self.try_read(input, limit)
             .map_or_else(error_output, ToolOutput::text)
@@ -200,13 +202,13 @@ impl FullResults {
     }
 }
 
-/// Returns the definition of [`READ_TOOL`]; the same `Arc` each time.
+/// Returns the definition of [`READ_TOOL`]. Returns the same `Arc` each time.
 pub fn read_tool() -> Arc<ToolDefinition> {
     static TOOL: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
         let mut tool = ToolDefinition::new(
             READ_TOOL,
-            "Reads a tool result that was too long to be shown in full: a part of it from an offset, \
-             or the lines that contain a text.",
+            "Reads a tool result that was too long to be shown in full: a part of it from an \
+             offset, or the lines that contain a text.",
             json!({
                 "type": "object",
                 "properties": {
@@ -226,7 +228,8 @@ pub fn read_tool() -> Arc<ToolDefinition> {
                     },
                     "search": {
                         "type": "string",
-                        "description": "Returns the lines that contain this text instead, ignoring case.",
+                        "description": "Returns the lines that contain this text instead, ignoring \
+                                        case.",
                     },
                 },
                 "required": ["result_id"],
@@ -250,7 +253,7 @@ fn page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String 
     let max_bytes = rest.floor_char_boundary(max_bytes);
     let mut length = tokens::prefix_of(&rest[..max_bytes], max_tokens);
     if length == 0 {
-        // At least one character, so that reading makes progress.
+        // A page has at least one character, so that repeated reading reaches the end.
         length = rest.chars().next().map_or(0, char::len_utf8);
     }
     let end = offset + length;
@@ -266,16 +269,16 @@ fn page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String 
     )
 }
 
-/// Returns the lines that contain `query` at or after `offset`, each with its offset.
+/// Returns the lines at or after `offset` that contain `query`, each with its offset.
 fn search(text: &str, query: &str, offset: usize, max_tokens: u64) -> String {
-    // ASCII case conversion keeps the offsets.
+    // ASCII case conversion does not change the byte offsets of matches.
     let (lower, query_lower) = (
         text[offset..].to_ascii_lowercase(),
         query.to_ascii_lowercase(),
     );
     let mut out = String::new();
     let mut lines = 0;
-    // End of the part that is already shown.
+    // Byte offset up to which the text is already shown.
     let mut shown_to = offset;
     let mut next = None;
     for (at, found) in lower.match_indices(&query_lower) {

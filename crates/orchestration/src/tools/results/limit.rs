@@ -12,17 +12,17 @@ use super::{
 };
 use crate::tools::tokens;
 
-/// The size limit of a tool result in a prompt, in [estimated tokens](tokens).
+/// The size limit of a tool result that the model reads, in [estimated tokens](tokens).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultLimit {
-    /// Maximum number of tokens. A longer result is cut.
+    /// Maximum number of tokens of a tool result. A longer result is truncated.
     pub max_tokens: u64,
-    /// Number of tokens of a cut text.
+    /// Number of tokens of the text that remains of a truncated result.
     pub preview_tokens: u64,
 }
 
-/// Returns 20,000 tokens and a preview of 2,000.
+/// Returns a limit of 20,000 tokens and a preview of 2,000 tokens.
 impl Default for ResultLimit {
     fn default() -> Self {
         Self {
@@ -33,12 +33,12 @@ impl Default for ResultLimit {
 }
 
 impl ResultLimit {
-    /// Returns the result for the model, and the full result if it was cut. `id` is the id of the
-    /// tool use.
+    /// Returns the tool result for the model, and the full result if it was truncated. `id` is the
+    /// id of the tool use.
     ///
-    /// A cut result has the beginning of its text, the media that fit the limit, and a marker that
-    /// states how to read the rest. The text ends after a line, a word or a character. Structured
-    /// content that is too large is replaced by its outline.
+    /// A truncated result contains the beginning of its text, the media that fit the limit, and a
+    /// note that states how to read the rest. The text ends after a line, a word or a character.
+    /// Structured content that is too large is replaced by its outline.
     pub fn apply(
         &self,
         id: &str,
@@ -87,7 +87,7 @@ impl ResultLimit {
     }
 }
 
-/// Returns the media that fit into `tokens`, and the number of the others.
+/// Returns the media that fit into `tokens`, and the number of omitted media.
 fn media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
     let (mut media, mut omitted) = (Vec::new(), 0);
     for piece in content.iter().filter(|piece| text_of(piece).is_none()) {
@@ -103,7 +103,7 @@ fn media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, 
     (media, omitted)
 }
 
-/// Returns the text of a piece, or `None` for media.
+/// Returns the text of a content item, or `None` for media.
 fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
     match piece {
         ToolContent::Text { text }
@@ -115,7 +115,7 @@ fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns the text of a result, and its structured content unless the text is the same JSON.
+/// Joins the text and the structured content of a result, unless both are the same JSON value.
 fn whole_text(text: &str, structured: Option<&Value>) -> String {
     let mut whole = text.to_owned();
     if let Some(structured) = structured
@@ -131,14 +131,14 @@ fn whole_text(text: &str, structured: Option<&Value>) -> String {
     whole
 }
 
-/// Returns the outline of a text that is a JSON object or list.
+/// Returns the outline of a text if it is a JSON object or list.
 fn outline_of_json(text: &str) -> Option<Value> {
     let value: Option<Value> = serde_json::from_str(text).ok();
     let value = value.filter(|value| value.is_object() || value.is_array());
     value.as_ref().map(outline)
 }
 
-/// Returns the end of a line or word shortly before `end`, or `end`.
+/// Returns the end of the last line or word shortly before `end`, or `end` if there is none.
 fn line_or_word_end(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
     if end >= text.len() {
@@ -149,8 +149,9 @@ fn line_or_word_end(text: &str, end: usize) -> usize {
     found.map_or(end, |at| close + at + 1)
 }
 
-/// Returns the text that states how to read the rest of a result with `total` estimated tokens.
-/// `rest` is the offset of the omitted text, if any, and `omitted` the number of omitted media.
+/// Returns a note that tells the model how to read the rest of a result with `total` estimated
+/// tokens. `rest` is the offset of the omitted text, if any, and `omitted` is the number of omitted
+/// media.
 fn marker(
     id: &str,
     total: u64,

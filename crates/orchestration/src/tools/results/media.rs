@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use switchboard_domain::{Media, MediaSource, Message, ModelCapabilities, Part, ToolContent};
 
-/// Replaces images and audio in tool results that the model does not accept by notes. Media with an
-/// unknown capability stay.
+/// Replaces images and audio in tool results by notes if the model does not accept them. Media stay
+/// if the model's capabilities are unknown.
 pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &ModelCapabilities) {
     let note_of = |piece: &ToolContent| match piece {
         ToolContent::Image(media) if model.images == Some(false) => {

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of values in an outline.
+/// Maximum number of JSON values in an outline.
 const MAX_VALUES: usize = 100;
 const MAX_DEPTH: usize = 5;
-/// Maximum number of keys of an object.
+/// Maximum number of keys that an outline shows for one object.
 const MAX_KEYS: usize = 24;
-/// Maximum length of a key in bytes.
+/// Maximum length of an object key in an outline, in bytes.
 const MAX_KEY_BYTES: usize = 60;
 
-/// Returns the outline of a value: the keys of objects, the first item and the length of lists, and
-/// the types of other values.
+/// Returns the outline of a JSON value: the keys of objects, the first item and the length of
+/// lists, and the types of other values.
 pub(super) fn outline(value: &Value) -> Value {
     let mut left = MAX_VALUES;
     outlined(value, 0, &mut left)

@@ -13,23 +13,23 @@ use switchboard_domain::{ToolDefinition, nearest::nearest};
 use super::words::Words;
 use crate::{tools::only_reads, tools::tokens::estimate_tools};
 
-/// Maximum number of stems of a query.
+/// Maximum number of word stems in a search query.
 const MAX_QUERY_STEMS: usize = 64;
-/// Minimum length of a stem, in bytes, for prefix matches and for typing errors.
+/// Minimum length of a word stem for prefix matches and typing corrections, in bytes.
 const MIN_STEM_BYTES: usize = 4;
-/// BM25 parameter `b`: the weight of the document length, 0 to 1. Small, because long tool
-/// descriptions are mostly good ones.
+/// BM25 parameter `b`, from 0 to 1: the weight of the document length. It is small, because tools
+/// with long descriptions are usually well described.
 const LENGTH_WEIGHT: f32 = 0.4;
-/// Factor for read-only tools, which come first among equal matches.
+/// Ranking factor that puts read-only tools first among equal matches.
 const READ_ONLY_FACTOR: f32 = 1.1;
-/// Maximum depth of nested parameters that are indexed.
+/// Maximum nesting depth of tool parameters that are indexed.
 const MAX_SCHEMA_DEPTH: usize = 4;
 
-/// A tool catalog with a search index, which is built at the first search.
+/// A tool catalog with a full-text search index, which is built at the first search.
 #[derive(Default)]
 pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
-    /// Estimated tokens of all definitions.
+    /// Total estimated tokens of all tool definitions.
     tokens: u64,
     search: OnceLock<Search>,
 }
@@ -59,9 +59,9 @@ impl Search {
         }
     }
 
-    /// Returns the search terms for a stem of a query: the stem twice, and once each longer stem that
-    /// starts with it, such as `mailbox` for `mail`. A stem without matches, such as one with a
-    /// typing error, gets the most similar stem.
+    /// Returns the search terms for a word stem of a query: the stem twice, and each longer stem
+    /// that starts with it once, such as `mailbox` for `mail`. A stem without matches, for example
+    /// because of a typing error, is replaced by the most similar stem.
     fn expand<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
         let mut terms = vec![stem, stem];
         if stem.len() < MIN_STEM_BYTES {
@@ -80,7 +80,8 @@ impl Search {
     }
 }
 
-/// Splits at spaces. Documents and queries consist of stems.
+/// A tokenizer that splits texts at spaces. Indexed documents and queries already consist of word
+/// stems.
 #[derive(Debug, Clone, Copy, Default)]
 struct SpaceTokenizer;
 
@@ -92,11 +93,11 @@ impl Tokenizer for SpaceTokenizer {
 }
 
 impl ToolIndex {
-    /// Sets the catalog. Returns whether it changed.
+    /// Replaces the tool catalog. Returns whether the catalog changed.
     pub fn update(&mut self, tools: &[Arc<ToolDefinition>]) -> bool {
         let is_equal = self.tools.len() == tools.len()
             && self.tools.iter().zip(tools).all(|(old, new)| {
-                // The comparison of definitions is slower.
+                // Pointers are compared first, because comparing definitions is slower.
                 Arc::ptr_eq(old, new) || old == new
             });
         self.tools = tools.to_vec();
@@ -107,7 +108,7 @@ impl ToolIndex {
         !is_equal
     }
 
-    /// Returns the tools in the order of the catalog.
+    /// Returns all tools in the order of the catalog.
     pub fn tools(&self) -> &[Arc<ToolDefinition>] {
         &self.tools
     }
@@ -117,12 +118,12 @@ impl ToolIndex {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the estimated tokens of all definitions.
+    /// Returns the total estimated tokens of all tool definitions.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Returns the servers in the order of the catalog.
+    /// Returns the names of the tool servers in the order of the catalog.
     pub fn servers(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
         for server in self.tools.iter().filter_map(|tool| server_of(tool)) {
@@ -134,8 +135,8 @@ impl ToolIndex {
     }
 
     /// Returns at most `limit` tools of `server`, or of all servers, that match the query, best
-    /// first. A tool whose exact name is in the query comes first. A word without matches is
-    /// replaced by the most similar one.
+    /// match first. A tool whose exact name is in the query comes first. A word without matches is
+    /// replaced by the most similar word.
     pub fn search(
         &self,
         query: &str,
@@ -187,8 +188,8 @@ pub(super) fn server_of(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
-/// Returns whether a query contains the tool's name. An ordinary word, such as `status`, does not
-/// count as a name.
+/// Returns whether a query contains the tool's exact name. A name that is an ordinary word, such as
+/// `status`, does not count.
 fn is_named(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
     let own = tool.origin.as_ref().map(|origin| origin.tool.as_str());
     [Some(tool.name.as_str()), own]
@@ -197,7 +198,8 @@ fn is_named(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
         .any(|name| name.contains(|c: char| !c.is_alphabetic()) && names.contains(name))
 }
 
-/// Returns the stems of a tool. Stems of more significant texts are repeated.
+/// Returns the word stems of a tool as the indexed text. Stems of more significant texts are
+/// repeated.
 fn document(tool: &ToolDefinition, words: &Words) -> String {
     let own = tool
         .origin
@@ -214,7 +216,8 @@ fn document(tool: &ToolDefinition, words: &Words) -> String {
     if let Some(origin) = &tool.origin {
         words.stems_into(&origin.server, &mut stems);
     }
-    // Parameters add new stems only: a tool that accepts an order id is not one that finds orders.
+    // Parameters add only stems that the tool does not have yet. A tool that accepts an order id
+    // does not necessarily find orders.
     let mut parameters = Vec::new();
     add_parameters(&tool.input_schema, MAX_SCHEMA_DEPTH, words, &mut parameters);
     let mut known: HashSet<String> = stems.iter().cloned().collect();
@@ -226,7 +229,7 @@ fn document(tool: &ToolDefinition, words: &Words) -> String {
     stems.join(" ")
 }
 
-/// Adds the stems of names, descriptions and choices of parameters.
+/// Adds the word stems of parameter names, descriptions and choices.
 fn add_parameters(schema: &Value, depth: usize, words: &Words, stems: &mut Vec<String>) {
     if depth == 0 {
         return;

@@ -47,20 +47,21 @@ use crate::tools::pattern::Pattern;
 pub use index::ToolIndex;
 pub use selection::{SEARCH_TOOL, ToolSelection};
 
-/// The configuration of the tool search.
+/// The configuration of tool search, which decides when the model searches for tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchPolicy {
-    /// Whether the search is enabled. If not, all tools are offered.
+    /// Whether tool search is enabled. Without it, the model gets all tools.
     pub enabled: bool,
-    /// Number of tools above which the search is used.
+    /// Number of tools above which tool search is used.
     pub above_tools: usize,
-    /// Number of [tokens](crate::tools::tokens) of definitions above which the search is used.
+    /// Estimated [tokens](crate::tools::tokens) of tool definitions above which tool search is
+    /// used.
     pub above_tokens: u64,
-    /// Patterns of tools that are always offered, by the name that the model sees or by the own
-    /// name.
+    /// Patterns of tools that are always offered. A pattern matches the name that the model sees or
+    /// the name on the server.
     pub always: Vec<Pattern>,
-    /// Maximum number of tools that one search finds.
+    /// Maximum number of tools that one search returns.
     pub max_results: usize,
 }
 

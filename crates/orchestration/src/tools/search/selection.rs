@@ -9,33 +9,34 @@ use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput
 use super::{SearchPolicy, ToolIndex, index::server_of};
 use crate::tools::error_output;
 
-/// The name of the search tool. A number is appended if another tool has this name.
+/// Name of the search tool. A number is appended if another tool has the same name.
 pub const SEARCH_TOOL: &str = "search_tools";
-/// Maximum number of servers in the description of the search tool.
+/// Maximum number of servers that the description of the search tool lists.
 const MAX_SERVERS: usize = 30;
-/// Maximum length of a tool's one-line description, in characters.
+/// Maximum length of a tool's one-line description in search results, in characters.
 const MAX_LINE_CHARS: usize = 160;
-/// Maximum number of listed tool names of a server.
+/// Maximum number of tool names that are listed for one server.
 const MAX_LISTED: usize = 200;
 
-/// The tools that are offered to the model. The selection only grows, in the order of discovery.
+/// The tools that are offered to the model. Found tools are added in the order of discovery and
+/// never removed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolSelection {
-    /// Names of the offered tools, also of those offered before the search was used.
+    /// Names of the offered tools, including those offered before tool search was used.
     shown: Vec<String>,
-    /// The definition of the search tool while the search is used. It does not change, so that
-    /// every request has the same one.
+    /// The definition of the search tool while tool search is used. It does not change, so that
+    /// every request contains the same definition.
     search_tool: Option<Arc<ToolDefinition>>,
 }
 
 impl ToolSelection {
-    /// Returns the tools of the next request, from the catalog of the [updated](ToolIndex::update)
-    /// `index`: all tools, or the search tool and the tools found so far.
+    /// Returns the tools for the next request from the catalog of `index`: all tools, or the search
+    /// tool and the tools found so far. Call [`ToolIndex::update`] first.
     ///
-    /// Once used, the search stays in use for the conversation, and tools that were offered before
-    /// stay. A tool that is missing for a while keeps its position. A later tool with the name of
-    /// the search tool is not offered.
+    /// Once tool search is used, it stays in use for the conversation, and tools that were offered
+    /// before stay offered. A tool that is temporarily missing keeps its position. A later tool
+    /// with the name of the search tool is not offered.
     pub fn select(&mut self, policy: &SearchPolicy, index: &ToolIndex) -> Vec<Arc<ToolDefinition>> {
         let is_large =
             index.tools().len() > policy.above_tools || index.tokens() > policy.above_tokens;
@@ -61,20 +62,20 @@ impl ToolSelection {
         [&*search].into_iter().chain(shown).cloned().collect()
     }
 
-    /// Returns whether the search is used.
+    /// Returns whether tool search is in use for the conversation.
     pub fn is_active(&self) -> bool {
         self.search_tool.is_some()
     }
 
-    /// Returns whether a tool name is the search tool, which the run executes itself.
+    /// Returns whether `name` is the name of the search tool, which the run executes itself.
     pub fn is_search_tool(&self, name: &str) -> bool {
         self.search_tool
             .as_ref()
             .is_some_and(|tool| tool.name == name)
     }
 
-    /// Offers a tool from the next request on, such as one that the model called. Returns whether
-    /// it was not offered before.
+    /// Offers a tool from the next request on, for example because the model called it. Returns
+    /// whether the tool was not offered before.
     pub fn reveal(&mut self, name: &str) -> bool {
         let is_new = !self.shown.iter().any(|shown| shown == name);
         if is_new {
@@ -83,8 +84,8 @@ impl ToolSelection {
         is_new
     }
 
-    /// Executes a search and offers the found tools from the next request on. Without a query, it
-    /// lists the tool names of the given server. Returns the result for the model.
+    /// Executes a call of the search tool and offers the found tools from the next request on.
+    /// Without a query, lists the tool names of the given server. Returns the result for the model.
     pub fn search(
         &mut self,
         policy: &SearchPolicy,
@@ -175,19 +176,22 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
         }
     }
     description.push_str(
-        ". Before you answer that something is not possible, search for a tool. Tools that are found are \
-         listed from then on and can be called.",
+        ". Before you answer that something is not possible, search for a tool. Tools that are found \
+         are listed from then on and can be called.",
     );
     let schema = json!({
         "type": "object",
         "properties": {
             "query": {
                 "type": "string",
-                "description": "The purpose of the tool in a few English words, such as `create calendar event`. Use technical terms instead of the user's words. Synonyms find more tools.",
+                "description": "The purpose of the tool in a few English words, such as `create \
+                                calendar event`. Use technical terms instead of the user's words. \
+                                Synonyms find more tools.",
             },
             "server": {
                 "type": "string",
-                "description": "Search among the tools of this server only. Without `query`: list all its tools.",
+                "description": "Search among the tools of this server only. Without `query`: list all \
+                                its tools.",
             },
             "limit": {
                 "type": "integer",
@@ -209,7 +213,7 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
     }
 }
 
-/// Returns the server with this name, or an error text that lists the servers.
+/// Returns the server with this name. The error text lists the available servers.
 fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, String> {
     if name.is_empty() {
         return Ok(None);
@@ -223,7 +227,7 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
     })
 }
 
-/// Returns the tool names of a server.
+/// Lists the tool names of a server for the model.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
     let tools = index.tools().iter();
     let tools = tools.filter(|tool| server_of(tool) == Some(server));
@@ -240,7 +244,7 @@ fn list_tools(index: &ToolIndex, server: &str) -> String {
     text
 }
 
-/// Returns the first sentence of the description, or the title.
+/// Returns a one-line description of a tool: the first sentence of its description, or its title.
 fn one_line(tool: &ToolDefinition) -> String {
     let text = match (tool.description.trim(), &tool.title) {
         ("", Some(title)) => title,

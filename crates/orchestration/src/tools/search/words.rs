@@ -4,7 +4,7 @@ use heck::ToSnakeCase;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Stop words. They are rare in tool descriptions and would have a large weight.
+/// Words that are not indexed. They are rare in tool descriptions and would get a large weight.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "current",
@@ -16,8 +16,8 @@ const STOP_WORDS: &[&str] = &[
     "would", "you", "your",
 ];
 
-/// Splits texts into stems: `createEvents`, `create_event` and "created an event" have the same
-/// two.
+/// A splitter of texts into word stems: `createEvents`, `create_event` and "created an event" have
+/// the same two stems.
 pub(super) struct Words {
     stemmer: Stemmer,
 }
@@ -31,7 +31,7 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Appends the stems of a text in order.
+    /// Appends the word stems of a text to `stems`, in the order of the text.
     pub(super) fn stems_into(&self, text: &str, stems: &mut Vec<String>) {
         for word in text.unicode_words() {
             let word = word.trim_end_matches("'s").trim_end_matches("’s");
@@ -43,7 +43,7 @@ impl Words {
         }
     }
 
-    /// Returns the stems of a text in order.
+    /// Returns the word stems of a text, in the order of the text.
     pub(super) fn stems(&self, text: &str) -> Vec<String> {
         let mut stems = Vec::new();
         self.stems_into(text, &mut stems);
