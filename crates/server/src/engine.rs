@@ -13,12 +13,13 @@ use utoipa::ToSchema;
 
 use crate::openapi::schema;
 
-/// Builds agents, and lists models, recipes, servers and tools.
+/// Builds agents for runs, and lists models, recipes, servers and tools. The program that embeds
+/// the server implements this trait.
 #[async_trait]
 pub trait Engine: Send + Sync + 'static {
-    /// Returns an agent for the parameters of a request. It has no approver, session and
-    /// checkpoints; the server adds them. It is called for every run, so expensive parts should be
-    /// shared between calls.
+    /// Builds an agent for the settings of a request. The server adds approver, session and
+    /// checkpoints to the agent. The server calls this method for every run, so an engine should
+    /// share expensive parts between calls.
     ///
     /// `session` is the session of the run, which is stored when the run begins. `None` means no
     /// session. A shared agent must not contain values of one session, principal or client.
@@ -35,18 +36,20 @@ pub trait Engine: Send + Sync + 'static {
     /// Returns the available recipes.
     async fn recipes(&self) -> Vec<RecipeInfo>;
 
-    /// Returns the state of every MCP server: the objects of `switchboard servers --output json`.
+    /// Returns the state of every MCP server as the JSON objects that `switchboard servers --output
+    /// json` prints.
     async fn servers(&self) -> Vec<Value>;
 
-    /// Returns the current tools.
+    /// Returns the tools of all ready MCP servers, and the servers whose tools are missing.
     async fn tools(&self) -> ToolCatalog;
 
-    /// Returns the tools of ready servers that have a page (MCP Apps).
+    /// Returns the tools of ready MCP servers that have an HTML page (MCP Apps).
     async fn tool_pages(&self) -> Vec<ToolPage> {
         Vec::new()
     }
 
-    /// Returns such a page as untrusted HTML. The error states why there is none.
+    /// Returns the HTML page `uri` of an MCP server. The HTML is untrusted. The error states why
+    /// the page cannot be read.
     async fn read_tool_page(&self, server: &str, uri: &str) -> Result<String, String> {
         Err(format!("server `{server}` has no page `{uri}`"))
     }
@@ -54,23 +57,23 @@ pub trait Engine: Send + Sync + 'static {
     /// Checks that all required servers are ready. The error lists the missing ones.
     async fn readiness(&self) -> Result<(), String>;
 
-    /// Returns whether a model is configured or in the catalogue. Metrics limit the number of other
-    /// models.
+    /// Returns whether a model is configured or in the catalogue. Metrics use one common label for
+    /// most other models.
     fn knows_model(&self, _model: &ModelId) -> bool {
         true
     }
 
-    /// Returns the elicitation requests of servers, if clients can answer them. Agents and tool
-    /// host must have the same.
+    /// Returns the open elicitation requests of MCP servers, or `None` if HTTP clients cannot
+    /// answer them. The agents and the tool host must share this value.
     fn questions(&self) -> Option<&Questions> {
         None
     }
 
-    /// Releases the decisions of a deleted session or a finished run without session. `id` is the
-    /// id of the session or the run.
+    /// Releases the approval decisions of a deleted session or of a finished run without a session.
+    /// `_session` is the id of the session or the run.
     fn forget(&self, _principal: &Principal, _session: &str) {}
 
-    /// Returns an observer for a run, such as an audit.
+    /// Returns an observer that receives the events of a run, such as an audit log.
     fn observer(
         &self,
         _principal: &Principal,
@@ -80,81 +83,84 @@ pub trait Engine: Send + Sync + 'static {
     }
 }
 
-/// Observer of one run.
+/// An observer of the events of one run.
 #[async_trait]
 pub trait Observer: Send {
-    /// Receives every stored event except deltas of text and input. The run waits for it.
+    /// Receives every stored event except deltas of text and tool input. The run waits until this
+    /// method returns.
     async fn observe(&mut self, event: &RunEvent);
 }
 
-/// The parameters of a request. Missing values use the configuration.
+/// Settings of a run in a request. Missing settings use the configured values.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSettings {
-    /// The provider, if `model` does not contain it.
+    /// The provider of the model, if `model` does not contain it.
     pub provider: Option<String>,
-    /// The model: `PROVIDER/MODEL` or a name alone. The engine resolves it.
+    /// The model of the run: `PROVIDER/MODEL` or a model name alone.
     pub model: Option<String>,
-    /// The name of the recipe, never a file.
+    /// The name of the recipe for the run. File paths are not accepted.
     pub recipe: Option<String>,
-    /// The parameters of the run.
+    /// Parameters of the run, such as temperature and limits.
     pub parameters: Parameters,
-    /// Values for tools that are hidden from the model. They are not stored, so a resumed run lacks
-    /// them. An engine refuses unknown names.
+    /// Values for tools that are hidden from the model, by name. The values are not stored, so a
+    /// resumed run lacks them. Unknown names are errors.
     #[schema(value_type = Object)]
     pub context: ClientContext,
 }
 
-/// Parameters of a run.
+/// Parameters of a run, such as temperature and limits.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parameters {
-    /// From 0, the most predictable, to a maximum of the provider, at most 2.
+    /// Sampling temperature. 0 is the most predictable. The provider sets the maximum, at most 2.
     #[schema(minimum = 0.0, maximum = 2.0)]
     pub temperature: Option<f64>,
-    /// Nucleus sampling.
+    /// Nucleus sampling (`top_p`): the probability mass of the tokens to sample from.
     #[schema(minimum = 0.0, maximum = 1.0)]
     pub top_p: Option<f64>,
-    /// Stop sequences, at most 16.
+    /// Stop sequences: texts that end the answer. At most 16.
     #[schema(max_items = 16)]
     pub stop: Vec<String>,
     /// The seed for reproducible answers, where the provider supports one.
     pub seed: Option<u64>,
-    /// Maximum number of model calls. The limit of a recipe applies too.
+    /// Maximum number of model calls in the run. The limit of a recipe applies too.
     #[schema(minimum = 1)]
     pub max_steps: Option<u32>,
-    /// Maximum number of tokens of one answer.
+    /// Maximum number of output tokens of one model call.
     #[schema(minimum = 1)]
     pub max_output_tokens: Option<u32>,
-    /// The tool choice of the first step: `"auto"`, `"none"`, `"required"`, or
-    /// `{"only": ["NAME", …]}`.
+    /// The tool choice of the first model call: `"auto"`, `"none"`, `"required"`, or `{"only":
+    /// ["NAME", …]}`.
     #[schema(value_type = Option<schema::ToolChoice>)]
     pub tool_choice: Option<ToolChoice>,
-    /// The reasoning effort.
+    /// The reasoning effort of the model.
     #[schema(value_type = Option<schema::ReasoningEffort>)]
     pub reasoning: Option<ReasoningEffort>,
-    /// Whether one answer may contain several tool uses.
+    /// Whether one model call may request several tool calls.
     pub parallel_tool_use: Option<bool>,
-    /// The approval policy. Only a stricter policy than the configured one has an effect.
+    /// The approval policy for tool calls. Only a stricter policy than the configured one has an
+    /// effect.
     pub approve: Option<Approve>,
-    /// `false` offers the model no tools.
+    /// Whether the model may use tools. The default is `true`.
     pub tools: Option<bool>,
 }
 
-/// The tool calls that need approval.
+/// The approval policy of a run: which tool calls need a decision by a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
-    /// No calls.
+    /// No tool call needs approval.
     All,
-    /// Calls of tools that are not read-only.
+    /// Tool calls that are not read-only need approval.
     Ask,
-    /// Only calls of read-only tools are allowed.
+    /// Only read-only tool calls are allowed. All others are denied.
     None,
 }
 
 impl Parameters {
-    /// Checks what types do not express. The error names the field.
+    /// Checks value ranges and exclusive fields that the types do not express. The error names the
+    /// invalid field.
     pub fn check(&self) -> Result<(), RunSettingsError> {
         let invalid = |field: &str, message: &str| {
             Err(RunSettingsError::Invalid {
@@ -195,73 +201,73 @@ impl Parameters {
     }
 }
 
-/// The reason why an engine cannot build an agent.
+/// The reason why an engine cannot build an agent for a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunSettingsError {
-    /// A named model, recipe, tool or other value does not exist.
+    /// The model, recipe, tool or other value that a field names does not exist.
     #[error("{message}")]
     Unknown {
-        /// The field of the request.
+        /// The path of the field in the request.
         field: String,
-        /// The unknown name and the existing ones.
+        /// The unknown name and the list of existing names, for the client.
         message: String,
     },
-    /// A field has an invalid value.
+    /// A field of the request has an invalid value.
     #[error("`{field}` {message}")]
     Invalid {
-        /// The field.
+        /// The path of the invalid field in the request.
         field: String,
-        /// The expected value.
+        /// The description of valid values, which follows the field name in the message.
         message: String,
     },
-    /// A model or server is unavailable.
+    /// A model or MCP server that the run needs is unavailable.
     #[error("{message}")]
     Unavailable {
-        /// The reason and a remedy.
+        /// The reason and a remedy, for the client.
         message: String,
-        /// When a retry may succeed.
+        /// The time after which a retry may succeed.
         retry_after: Option<Duration>,
     },
 }
 
-/// An available model.
+/// A model that runs can use.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ModelInfo {
-    /// The name for `model`: `PROVIDER/MODEL`.
+    /// The id of the model for the field `model`, as `PROVIDER/MODEL`.
     pub id: String,
-    /// The provider.
+    /// The provider of the model.
     pub provider: String,
-    /// The provider's name of the model.
+    /// The provider's name for the model.
     pub name: String,
-    /// Whether the provider is usable: it has a key or needs none.
+    /// Whether the provider of the model has an API key or needs none.
     pub ready: bool,
-    /// Whether it is the default model.
+    /// Whether this model is the configured default.
     pub default: bool,
-    /// Whether it supports tools.
+    /// Whether the model supports tools.
     pub tools: bool,
-    /// Whether it supports images.
+    /// Whether the model accepts images.
     pub images: bool,
-    /// Tokens of prompt and answer together, if known.
+    /// The context window in tokens: prompt and answer together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub context_window: Option<u64>,
-    /// Maximum tokens of one answer, if known.
+    /// Maximum number of output tokens of one model call.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub max_output_tokens: Option<u64>,
-    /// US dollars for a million input tokens, if known.
+    /// The price of a million input tokens in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub input_price: Option<f64>,
-    /// US dollars for a million output tokens, if known.
+    /// The price of a million output tokens in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub output_price: Option<f64>,
 }
 
 impl ModelInfo {
-    /// Returns the default model without further information.
+    /// Creates the entry of the default model when nothing but its id is known.
     pub fn unknown(id: &ModelId) -> Self {
         Self {
             id: id.to_string(),
@@ -279,31 +285,31 @@ impl ModelInfo {
     }
 }
 
-/// A tool with a page.
+/// A tool of an MCP server that has an HTML page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ToolPage {
-    /// The server.
+    /// The MCP server of the tool.
     pub server: String,
-    /// The original name of the tool.
+    /// The tool's name at its MCP server.
     pub tool: String,
-    /// The URI of the page, with the scheme `ui:`.
+    /// The URI of the HTML page, with the scheme `ui:`.
     pub uri: String,
 }
 
-/// An available recipe.
+/// A recipe that runs can use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct RecipeInfo {
-    /// The name for `recipe`.
+    /// The name of the recipe for the field `recipe`.
     pub name: String,
-    /// The title.
+    /// The title of the recipe, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub title: Option<String>,
-    /// The description.
+    /// The description of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub description: Option<String>,
-    /// The model of the recipe.
+    /// The model that the recipe sets, as `PROVIDER/MODEL` or a name alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub model: Option<String>,

@@ -8,54 +8,58 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use switchboard_domain::Principal;
 
-/// The options of the server. Each field states its default.
+/// The options of the server. The comment of each field states its default.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// The access tokens. Without tokens every client of the address has access, which then must be
-    /// a loopback address.
+    /// The access tokens. A server without tokens accepts all clients, and may listen only on a
+    /// loopback address.
     pub tokens: Vec<AccessToken>,
-    /// Further host names, beside the listening address and `localhost`. Requests for other names
-    /// are refused, because the DNS name of another site may point here.
+    /// Host names that requests may use, beside the listening address and `localhost`. Other names
+    /// are refused, because the DNS name of another site may point to this server.
     pub hosts: Vec<String>,
-    /// Origins, such as `https://app.example.com`, whose pages may use the server. The default is
-    /// only the server's own page.
+    /// Origins of web pages that may use the server, such as `https://app.example.com`. The default
+    /// is only the server's own web page.
     pub origins: Vec<HeaderValue>,
-    /// Maximum number of active runs: 256.
+    /// Maximum number of active runs. The default is 256.
     pub max_runs: usize,
-    /// Maximum number of active runs of one principal: 256.
+    /// Maximum number of active runs of one principal. The default is 256.
     pub max_runs_each: usize,
-    /// Maximum number of open requests and streams: 2,048. `/healthz`, `/readyz` and `/metrics` are
-    /// exempt, and 64 more slots are reserved for control of runs (`POST` below `/runs/`).
+    /// Maximum number of open requests and streams. The default is 2,048. `/healthz`, `/readyz` and
+    /// `/metrics` do not count. Requests that control runs (`POST` below `/runs/`) may use 64 more
+    /// slots.
     pub max_requests: usize,
-    /// Maximum number of open requests of one principal: 1,024. `/metrics` and control of runs do
-    /// not count.
+    /// Maximum number of open requests of one principal. The default is 1,024. `/metrics` and
+    /// requests that control runs do not count.
     pub max_requests_each: usize,
-    /// Maximum number of open connections: 4,096.
+    /// Maximum number of open connections. The default is 4,096.
     pub max_connections: usize,
-    /// Maximum size of a request body in bytes: 16 MiB, for images and documents.
+    /// Maximum size of a request body in bytes. The default is 16 MiB, so that images and documents
+    /// fit.
     pub max_body: usize,
-    /// Maximum size of request line and headers in bytes: 32 KiB.
+    /// Maximum size of the request line and headers in bytes. The default is 32 KiB.
     pub max_headers: usize,
-    /// Time limit for the headers of a request, and for an idle connection: 15 s.
+    /// Maximum time in which the headers of a request must arrive on a connection. It also limits
+    /// idle connections. The default is 15 s.
     pub header_time: Duration,
-    /// Time limit for a request body: 30 s.
+    /// Maximum time in which a request body must arrive. The default is 30 s.
     pub body_time: Duration,
-    /// Time without progress of the client after which its connection ends: 60 s. A client that
-    /// reads occasionally keeps its connection.
+    /// Time after which a connection is closed if its client reads no data. The default is 60 s. A
+    /// client that reads occasionally keeps its connection.
     pub write_time: Duration,
-    /// Time limit until the response begins, for requests other than `POST`: 30 s.
+    /// Maximum time until a response begins, for all methods except `POST`. The default is 30 s.
     pub request_time: Duration,
-    /// Interval of comments in a silent stream: 15 s.
+    /// Interval of comments that keep an event stream open while it has no events. The default is
+    /// 15 s.
     pub keep_alive: Duration,
-    /// Time that a waiting run stays in memory: 10 min. Then it is stored, and the next decision
-    /// resumes it.
+    /// Time that a run which waits for a person stays in memory. The default is 10 min. After that
+    /// the run is stored, and the next approval decision resumes it.
     pub approval_time: Duration,
-    /// Time limit of the whole shutdown: 10 s. Runs have [`ServerOptions::run_drain_time`] of it
-    /// and are interrupted after that.
+    /// Maximum time of the whole shutdown. The default is 10 s. Active runs are interrupted after
+    /// [`ServerOptions::run_drain_time`], which is a part of it.
     pub drain_time: Duration,
-    /// Maximum bytes of events of one run in memory: 1 MiB. Older events are read from the
-    /// store.
+    /// Maximum size in bytes of the events that one run keeps in memory. The default is 1 MiB.
+    /// Older events are read from the store.
     pub log_bytes: usize,
 }
 
@@ -85,23 +89,23 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Returns how long runs may take to end after the request to stop: the drain time without its
-    /// last two seconds, and at least half of it.
+    /// Returns how long active runs may take to end after the shutdown begins: the drain time minus
+    /// two seconds, and at least half of the drain time.
     pub fn run_drain_time(&self) -> Duration {
         let without_close = self.drain_time.saturating_sub(CLOSE_TIME);
         without_close.max(self.drain_time / 2)
     }
 
-    /// Returns how long the whole shutdown may take after the request to stop: the drain time, and
-    /// at least a second more than runs have.
+    /// Returns the maximum time of the whole shutdown: the drain time, and at least one second more
+    /// than [`ServerOptions::run_drain_time`].
     pub fn shutdown_time(&self) -> Duration {
         self.drain_time.max(self.run_drain_time() + MIN_CLOSE_TIME)
     }
 }
 
-/// The part of the drain time that runs do not have.
+/// The part of the drain time that is reserved for closing connections.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// Minimum time between the end of runs and the end of the shutdown.
+/// Minimum time between the end of the run drain time and the end of the shutdown.
 const MIN_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// An access token and its principal. Only a digest of the token is stored.
@@ -111,12 +115,12 @@ pub struct AccessToken {
     principal: Principal,
 }
 
-/// Minimum length of a token. Shorter ones could be guessed.
+/// Minimum length of an access token in bytes. Shorter tokens could be guessed.
 pub const MIN_TOKEN_LENGTH: usize = 16;
 
 impl AccessToken {
-    /// Returns a token of at least [`MIN_TOKEN_LENGTH`] printable ASCII characters without spaces,
-    /// otherwise `None`.
+    /// Creates an access token for a principal. Returns `None` unless the text has at least
+    /// [`MIN_TOKEN_LENGTH`] printable ASCII characters without spaces.
     pub fn new(token: &SecretString, principal: Principal) -> Option<Self> {
         let token = token.expose_secret();
         let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -139,8 +143,8 @@ fn digest(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// Returns the principal of a token. Compares all tokens in constant time, so that the time does
-/// not depend on the matching part.
+/// Returns the principal of a token. The function compares all tokens in constant time, so that the
+/// response time does not reveal a partial match.
 pub(crate) fn owner<'t>(tokens: &'t [AccessToken], given: &[u8]) -> Option<&'t Principal> {
     let given = digest(given);
     let mut owner = None;

@@ -12,39 +12,39 @@ use utoipa::ToSchema;
 
 use crate::RunSettingsError;
 
-/// The prefix of [`Problem::kind`] in the field `type`.
+/// The prefix of every problem kind in the JSON field `type`.
 const TYPE: &str = "urn:switchboard:problem:";
 
-/// The default delay before a retry.
+/// The default delay before a client may retry.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The delay before a retry if the session store is unavailable.
+/// The delay before a client may retry if the session store is unavailable.
 const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// The reason why a request failed. In HTTP: `application/problem+json`.
+/// The reason why a request failed. HTTP responses contain it as `application/problem+json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
-    /// The kind, for programs: `urn:switchboard:problem:` and a name.
+    /// The machine-readable kind of the problem, with the prefix `urn:switchboard:problem:`.
     #[serde(rename = "type", serialize_with = "serialize_kind")]
     #[schema(example = "urn:switchboard:problem:not-found")]
     pub kind: &'static str,
-    /// The title of the kind, for people.
+    /// The title of the problem kind, for people.
     pub title: &'static str,
-    /// The HTTP status.
+    /// The HTTP status code of the response.
     #[serde(serialize_with = "serialize_status")]
     #[schema(value_type = u16, minimum = 400, maximum = 599)]
     pub status: StatusCode,
-    /// The description and a remedy.
+    /// The description of the failure, and what the client can do.
     pub detail: String,
-    /// The field of the request.
+    /// The invalid field of the request, or `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub field: Option<Box<str>>,
-    /// The conflicting run.
+    /// The unfinished run that conflicts with the request, or `null`.
     #[serde(rename = "run_id", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     pub run: Option<Box<str>>,
-    /// The delay before a retry. Only in the header `Retry-After`.
+    /// The delay before a retry. It is sent only in the header `Retry-After`.
     #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
@@ -62,7 +62,7 @@ fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result
 }
 
 impl Problem {
-    /// Returns a problem without further fields.
+    /// Creates a problem without field, run and retry delay.
     pub fn new(
         status: StatusCode,
         kind: &'static str,
@@ -85,21 +85,21 @@ impl Problem {
         self
     }
 
-    /// Sets the field of the request.
+    /// Sets the request field that caused the problem.
     #[must_use]
     pub fn at(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self
     }
 
-    /// Sets the conflicting run.
+    /// Sets the unfinished run that conflicts with the request.
     #[must_use]
     pub(crate) fn with_run(mut self, run: &str) -> Self {
         self.run = Some(run.into());
         self
     }
 
-    /// Returns 400: the request is malformed.
+    /// Creates a problem with status 400: the request is malformed.
     pub fn malformed(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
@@ -109,12 +109,12 @@ impl Problem {
         )
     }
 
-    /// Returns 422: a field has an invalid value.
+    /// Creates a problem with status 422: a field has an invalid value.
     pub fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
         Self::unfitting(detail).at(field)
     }
 
-    /// Returns 422: the body does not match the schema.
+    /// Creates a problem with status 422: the body does not match the schema.
     pub fn unfitting(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -124,19 +124,19 @@ impl Problem {
         )
     }
 
-    /// Returns 404: this does not exist for the principal.
+    /// Creates a problem with status 404: the resource does not exist for this principal.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
     }
 
-    /// Returns 404: the run does not exist.
+    /// Creates a problem with status 404: the run does not exist.
     pub fn no_run(run: &str) -> Self {
         Self::not_found(format!(
             "run `{run}` does not exist: GET /sessions/{{id}} lists the runs of a session"
         ))
     }
 
-    /// Returns 404: the session does not exist.
+    /// Creates a problem with status 404: the session does not exist.
     pub fn no_session(session: &str) -> Self {
         Self::not_found(format!(
             "session `{session}` does not exist: GET /sessions lists the sessions; omit \
@@ -144,7 +144,7 @@ impl Problem {
         ))
     }
 
-    /// Returns 409: the session has an unfinished run.
+    /// Creates a problem with status 409: the session already has an unfinished run.
     pub fn busy(session: &str, run: &str) -> Self {
         Self::new(
             StatusCode::CONFLICT,
@@ -159,7 +159,7 @@ impl Problem {
         .with_run(run)
     }
 
-    /// Returns 409: not possible in the current state.
+    /// Creates a problem with status 409: the current state does not allow the operation.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::CONFLICT,
@@ -169,7 +169,7 @@ impl Problem {
         )
     }
 
-    /// Returns 429: the principal exceeds a limit.
+    /// Creates a problem with status 429: the principal exceeds a limit.
     pub fn too_many(detail: impl Into<String>) -> Self {
         Self::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -180,7 +180,7 @@ impl Problem {
         .with_retry_after(RETRY_AFTER)
     }
 
-    /// Returns 503: temporarily unavailable.
+    /// Creates a problem with status 503: the server cannot handle the request at the moment.
     pub fn unavailable(detail: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -191,7 +191,7 @@ impl Problem {
         .with_retry_after(retry_after.unwrap_or(RETRY_AFTER))
     }
 
-    /// Returns 503: the session store is locked or unavailable.
+    /// Creates a problem with status 503: the session store is locked or unavailable.
     pub fn store_unavailable() -> Self {
         Self::unavailable(
             "the session store is locked by another program or not reachable, and nothing was \
@@ -200,7 +200,8 @@ impl Problem {
         )
     }
 
-    /// Returns 500: a fault of this program or its store. The details are only in the log.
+    /// Creates a problem with status 500 for a fault of this program or its store. The cause is
+    /// only in the log.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -225,14 +226,15 @@ impl IntoResponse for Problem {
         let kind = HeaderValue::from_static("application/problem+json");
         let mut response = (self.status, [(header::CONTENT_TYPE, kind)], text).into_response();
         self.set_headers(&mut response);
-        // A dialect converts the error to its own form.
+        // The middleware `observe_request` reads this copy to write the error in the dialect's
+        // format.
         response.extensions_mut().insert(self);
         response
     }
 }
 
 impl Problem {
-    /// Adds the headers, which are independent of the form of the body.
+    /// Adds the headers of the problem, which do not depend on the format of the body.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         let headers = response.headers_mut();
         if let Some(after) = self.retry_after {

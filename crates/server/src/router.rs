@@ -36,7 +36,7 @@ fn open() -> OpenApiRouter<App> {
     routes::open().routes(routes!(openapi))
 }
 
-/// Returns all routes and middleware for a server at this address.
+/// Returns all routes and middleware for a server that listens on the address `bound`.
 pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
     let (guarded, _) = guarded().split_for_parts();
     let guarded = guarded
@@ -72,9 +72,9 @@ pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
         .with_state(app.clone())
 }
 
-/// Read this document
+/// Read the OpenAPI document of the server
 ///
-/// Needs no token.
+/// Needs no access token.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "openapi", tag = "operation", security(()),
     responses((status = 200, description = "An OpenAPI 3.1 document.", body = serde_json::Value))
@@ -114,21 +114,21 @@ fn panic_response(_: Box<dyn std::any::Any + Send>) -> Response {
     Problem::internal().into_response()
 }
 
-/// The outermost middleware: traces and counts requests, adds common headers, and converts errors
-/// to the form of the dialect.
+/// Traces and counts a request, adds common headers to its response, and converts errors to the
+/// format of the dialect. It is the outermost middleware.
 async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let prefix = prefix(&request).to_owned();
-    // Query and headers may contain secrets.
+    // The span omits query and headers, which may contain secrets.
     let span = tracing::info_span!(
         "http request",
         http.request.method = %method,
         url.path = %path,
         http.response.status_code = tracing::field::Empty,
     );
-    // Dropped with this future when the client disconnects.
+    // The count ends when this future is dropped because the client disconnects.
     let open_request = app.metrics().open_requests.open();
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<MatchedPath>();
@@ -136,7 +136,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         && let Some(mut converted) = dialects::problem(&path, &problem)
     {
         problem.set_headers(&mut converted);
-        // Headers of inner layers, such as CORS, apply to both forms.
+        // Inner layers such as CORS may have added headers, which apply to both error formats.
         for (name, value) in response.headers() {
             if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
                 converted.headers_mut().insert(name.clone(), value.clone());
@@ -146,7 +146,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     }
     let status = response.status();
     span.record("http.response.status_code", status.as_u16());
-    // A stream continues after this.
+    // The response only starts here: an event stream continues after this line.
     tracing::debug!(parent: &span, "the response started");
     let route = route.as_ref().map_or("other", MatchedPath::as_str);
     app.metrics()
@@ -163,12 +163,13 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     }
     let nosniff = HeaderValue::from_static("nosniff");
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    // Links in output of models and servers must not cause DNS requests. Frames inherit the header.
+    // Links in output of models and servers must not cause DNS requests. Frames inherit this
+    // header.
     let off = HeaderValue::from_static("off");
     headers.insert(header::X_DNS_PREFETCH_CONTROL, off);
     let no_store = HeaderValue::from_static("no-store");
     headers.entry(header::CACHE_CONTROL).or_insert(no_store);
-    // Browsers must not render other responses as pages.
+    // Browsers must not render a response as a page unless its handler set a policy.
     let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
     headers
         .entry(header::CONTENT_SECURITY_POLICY)
@@ -176,19 +177,19 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     limits::hold_until_sent(response, open_request)
 }
 
-/// Returns the path below which the routes are nested, or an empty string.
+/// Returns the path prefix below which a program nested these routes, or an empty string.
 fn prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {
         return "";
     };
-    // The root of a nested router also matches without its slash.
+    // A nested router also matches its own path without the final slash.
     let prefix = original.path().strip_suffix(inner);
     prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
-/// Adds the matched route to the response, for [`observe`].
+/// Adds the matched route to the response, where [`observe_request`] reads it.
 async fn add_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;

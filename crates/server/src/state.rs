@@ -9,7 +9,7 @@ use crate::{
     monitoring::{metrics::ServerMetrics, readiness::StoreCheck},
 };
 
-/// The state of all handlers. Clones are cheap.
+/// The state that all request handlers share. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct App {
     shared: Arc<Shared>,
@@ -63,7 +63,7 @@ impl App {
         self.shared.store_check.passes(ping).await
     }
 
-    /// Returns the place for the OpenAPI document as JSON, which is generated on demand.
+    /// Returns the cell for the JSON text of the OpenAPI document, which is generated on demand.
     pub(crate) fn document(&self) -> &OnceLock<String> {
         &self.shared.document
     }

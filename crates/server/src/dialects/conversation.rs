@@ -16,20 +16,21 @@ use switchboard_domain::{
 
 use crate::Problem;
 
-/// The model name that selects the configured model, for SDKs that require a name.
+/// The model name that selects the configured model. Some SDKs require a name.
 const DEFAULT_MODEL: &str = "default";
 
-/// A builder of a conversation in which every tool call has one result, in call order.
+/// A builder that converts a client's messages to a conversation. Every tool call gets exactly one
+/// result, in the order of the calls.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     messages: Vec<Message>,
-    /// Results of the last message's calls, in the client's order.
+    /// Collected results for the tool calls of the last message, in the client's order.
     results: Vec<ToolResult>,
 }
 
 impl Conversation {
-    /// Reads messages with their indices, and returns the conversation. `add` adds one message, and
-    /// returns the reason if it is invalid.
+    /// Converts the client's messages, given with their indices, to a conversation. The function
+    /// `add` adds one message, or returns the reason why it is invalid.
     pub(crate) fn read<'m, M: 'm>(
         mut self,
         messages: impl IntoIterator<Item = (usize, &'m M)>,
@@ -42,7 +43,7 @@ impl Conversation {
         self.finish().map_err(bad_messages)
     }
 
-    /// Adds a system, user or assistant message. An empty one is omitted.
+    /// Adds a system, user or assistant message. A message without parts is omitted.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.add_results()?;
         check_nul(&parts)?;
@@ -52,7 +53,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds the result of a call of the last assistant message.
+    /// Adds a tool result. It must belong to a tool call of the last assistant message.
     pub(crate) fn push_result(&mut self, mut result: ToolResult) -> Result<(), String> {
         check_nul(&result)?;
         let id = &result.tool_use_id;
@@ -74,7 +75,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds the collected results as a message.
+    /// Adds the collected tool results as one message, in the order of the tool calls.
     fn add_results(&mut self) -> Result<(), String> {
         let mut results = std::mem::take(&mut self.results);
         let mut ordered = Vec::new();
@@ -95,7 +96,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Returns the messages. The last one must be a user message or a tool result.
+    /// Completes the conversation. Fails unless the last message is a user message or a tool
+    /// result.
     pub(crate) fn finish(mut self) -> Result<Vec<Arc<Message>>, String> {
         self.add_results()?;
         match self.messages.last().map(|last| last.role) {
@@ -109,7 +111,7 @@ impl Conversation {
     }
 }
 
-/// Rejects values with U+0000 in a text, which PostgreSQL cannot store.
+/// Rejects a value that contains the character U+0000, which PostgreSQL cannot store in text.
 pub(crate) fn check_nul(value: &impl Serialize) -> Result<(), String> {
     fn has_nul(value: &Value) -> bool {
         match value {
@@ -127,7 +129,7 @@ pub(crate) fn check_nul(value: &impl Serialize) -> Result<(), String> {
     Ok(())
 }
 
-/// Content of a message: text, or parts of a dialect.
+/// The content of a client's message: a text, or a list of parts in the format of the dialect.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Content<P> {
@@ -136,9 +138,10 @@ pub(crate) enum Content<P> {
     Other(IgnoredAny),
 }
 
-/// A part of a dialect's message.
+/// A message part in the format of a dialect, convertible to a domain part.
 pub(crate) trait ContentPart {
-    /// Returns the part, `None` if it is ignored, or the reason why it is invalid.
+    /// Converts the part. Returns `None` if the part is ignored. The error states why it is
+    /// invalid.
     fn part(&self) -> Result<Option<Part>, String>;
 }
 
@@ -155,7 +158,7 @@ impl<P: ContentPart> Content<P> {
     }
 }
 
-/// The source of a file in a message, in the form of Anthropic or AG-UI.
+/// The source of a file in a message, as Anthropic and AG-UI define it.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum FileSource {
@@ -180,7 +183,7 @@ pub(crate) enum FileSource {
 }
 
 impl FileSource {
-    /// Returns the part of the file. `default` is the media type of a URL without one.
+    /// Converts the file to a message part. `default` is the media type of a URL without one.
     pub(crate) fn part(&self, default: &str, title: Option<&str>) -> Result<Option<Part>, String> {
         match self {
             Self::Base64 { media_type, data } => {
@@ -199,7 +202,7 @@ impl FileSource {
     }
 }
 
-/// A tool call in a message, in the form of OpenAI and AG-UI.
+/// A tool call in a client's message, as OpenAI and AG-UI define it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionCall {
     id: String,
@@ -223,12 +226,12 @@ impl FunctionCall {
     }
 }
 
-/// Creates a text part, or `None` for an empty text.
+/// Creates a text part. Returns `None` for an empty text.
 pub(crate) fn text_part(text: &str) -> Option<Part> {
     (!text.is_empty()).then(|| Part::text(text))
 }
 
-/// Creates the part of a file from its URL, which may be a `data:` URL.
+/// Creates the message part of a file from a web URL or a base64 `data:` URL.
 pub(crate) fn file(
     url: &str,
     media_type: Option<&str>,
@@ -251,7 +254,8 @@ pub(crate) fn file(
             (media_type, Media::base64(media_type, bytes))
         }
         None if url.starts_with("https://") || url.starts_with("http://") => {
-            // The provider determines the type of an image when it fetches it.
+            // An image URL has no known subtype. The provider determines it when it fetches the
+            // image.
             let media_type = media_type.unwrap_or("image/*");
             (media_type, Media::url(media_type, url))
         }
@@ -267,7 +271,7 @@ pub(crate) fn file(
     })
 }
 
-/// Checks a session id that a client chose.
+/// Checks that a session id chosen by the client has a valid length and only valid characters.
 pub(crate) fn session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if (1..=128).contains(&id.len()) && id.chars().all(is_allowed) && !matches!(id, "." | "..") {
@@ -279,12 +283,12 @@ pub(crate) fn session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
     ))
 }
 
-/// Returns the model that the client named. `None` is the configured model.
+/// Returns the model that the client named, or `None` for the configured model.
 pub(crate) fn chosen_model(name: &str) -> Option<String> {
     (name != DEFAULT_MODEL).then(|| name.to_owned())
 }
 
-/// Changes the problem of an unknown model to 404, which OpenAI and Anthropic use.
+/// Changes the status of an unknown model to 404, as in the APIs of OpenAI and Anthropic.
 pub(crate) fn model_not_found(problem: Problem) -> Problem {
     if problem.status != StatusCode::UNPROCESSABLE_ENTITY
         || problem.field.as_deref() != Some("model")
@@ -294,7 +298,7 @@ pub(crate) fn model_not_found(problem: Problem) -> Problem {
     Problem::not_found(problem.detail).at("model")
 }
 
-/// Parses the reasoning effort that the client named in a field.
+/// Parses the reasoning effort in a request. `path` names the value in the error message.
 pub(crate) fn parse_effort(
     effort: Option<&str>,
     field: &str,
@@ -310,7 +314,7 @@ pub(crate) fn parse_effort(
     })
 }
 
-/// Rejects fields that were not read, unless their value has no effect.
+/// Rejects request fields that the server does not support, unless their value has no effect.
 pub(crate) fn check_unread_fields(
     rest: &Map<String, Value>,
     has_no_effect: impl Fn(&str, &Value) -> bool,
@@ -327,12 +331,12 @@ pub(crate) fn check_unread_fields(
     }
 }
 
-/// 400: an unsupported value. It is never ignored.
+/// Creates a problem with status 400 for a field value that the server does not support.
 pub(crate) fn unsupported(field: &str, detail: &str) -> Problem {
     Problem::malformed(detail).at(field)
 }
 
-/// 400: the messages cannot be read.
+/// Creates a problem with status 400 for messages that the server cannot read.
 pub(crate) fn bad_messages(detail: String) -> Problem {
     Problem::malformed(detail).at("messages")
 }

@@ -8,11 +8,11 @@ use super::{
     tools::client_tools::call_id,
 };
 
-/// An encoder of a protocol: it receives [`ClientEvent`]s and writes server-sent events.
+/// An encoder for one client protocol. It converts [`ClientEvent`]s to server-sent events.
 pub(crate) trait EventEncoder: Send + 'static {
-    /// Whether the runs belong to a session. Every decision about their calls comes with another
-    /// request. Decisions of other runs come through `POST /runs/{id}/approvals/{call}`, except for
-    /// results of client tools.
+    /// Whether runs of this protocol belong to a session. If so, every approval decision comes with
+    /// another request of the protocol. Otherwise decisions come through `POST
+    /// /runs/{id}/approvals/{call}`, except for results of client tools.
     const IS_DURABLE: bool = false;
 
     /// Observes a run event before its client events are encoded.
@@ -21,23 +21,23 @@ pub(crate) trait EventEncoder: Send + 'static {
     /// Encodes a client event.
     fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames);
 
-    /// Continues after events that an earlier response contained.
+    /// Continues a run whose earlier events were in an earlier response.
     fn resume(&mut self, _out: &mut SseFrames) {}
 
-    /// Ends the response because the run waits for decisions about these calls.
+    /// Ends the response because the run waits for decisions about the calls in `waiting`.
     fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames);
 
-    /// Ends the response before the run, because the server stops or its store failed.
+    /// Ends the response before the run has finished, because the server stops or its store failed.
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames);
 }
 
-/// An encoder behind an [`EventSequencer`].
+/// An encoder that receives its events from an [`EventSequencer`].
 #[derive(Debug)]
 pub(crate) struct SequencedEncoder<E> {
     sequencer: EventSequencer,
     pub(crate) encoder: E,
     run: String,
-    /// Whether the response ended before the run.
+    /// Whether the response ended before the run finished.
     is_paused: bool,
 }
 
@@ -51,7 +51,7 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         }
     }
 
-    /// Encodes a run event.
+    /// Passes a run event through the sequencer and encodes the resulting client events.
     pub(crate) fn event(&mut self, event: &RunEvent, out: &mut SseFrames) {
         if self.run.is_empty() {
             self.run = event.run_id.to_string();
@@ -62,13 +62,13 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         self.sequencer.event(event, &mut emit);
     }
 
-    /// Continues after events that an earlier response contained.
+    /// Continues a run whose earlier events were in an earlier response.
     pub(crate) fn resume(&mut self, out: &mut SseFrames) {
         self.is_paused = false;
         self.encoder.resume(out);
     }
 
-    /// Ends the response because the run waits.
+    /// Ends the response because the run waits for decisions about calls.
     pub(crate) fn pause(&mut self, out: &mut SseFrames) {
         if self.close(out) {
             let waiting: Vec<&Call> = self.sequencer.waiting_calls().collect();
@@ -76,14 +76,14 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         }
     }
 
-    /// Ends the response before the run.
+    /// Ends the response before the run has finished. `reason` is the message for the client.
     pub(crate) fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
         if self.close(out) {
             self.encoder.interrupt(reason, out);
         }
     }
 
-    /// Closes open parts. Returns `false` if the response is already complete.
+    /// Closes open parts of the response. Returns `false` if the response is already complete.
     fn close(&mut self, out: &mut SseFrames) -> bool {
         if self.is_closed() {
             return false;
@@ -95,18 +95,19 @@ impl<E: EventEncoder> SequencedEncoder<E> {
         true
     }
 
-    /// Returns whether the response is complete.
+    /// Returns whether the response is complete: its run has finished or waits.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_paused || self.sequencer.is_finished()
     }
 
-    /// Returns whether a call waits for a decision that comes with another request.
+    /// Returns whether a call waits for a decision or result that must come with another request.
     pub(crate) fn needs_request(&self) -> bool {
         let mut waiting = self.sequencer.waiting_calls();
         waiting.any(|call| E::IS_DURABLE || call.is_client_tool())
     }
 
-    /// Returns the calls that wait for the client: the client's id and the run's id of each.
+    /// Returns the waiting calls of client tools, as pairs of the client's call id and the run's
+    /// call id.
     pub(crate) fn client_calls(&self) -> Vec<(String, String)> {
         let waiting = self.sequencer.waiting_calls();
         waiting

@@ -42,17 +42,17 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .layer(Extension(PausedRuns::default()))
 }
 
-/// Returns a problem in the format of the dialect at a path. `None` if the path has no dialect with
-/// its own error format.
+/// Converts a problem to the error format of the dialect at `path`. Returns `None` if no dialect
+/// with its own error format has this path.
 pub(crate) fn problem(path: &str, problem: &Problem) -> Option<Response> {
-    // The status of both APIs for an invalid body.
+    // OpenAI and Anthropic both use the status 400 for an invalid body.
     let status = match problem.status {
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
         status => status,
     };
     let mut response = match path {
         _ if path.starts_with("/v1/messages") => anthropic_messages::error(status, &problem.detail),
-        // All other paths below `/v1/` are used by OpenAI's SDKs.
+        // SDKs of OpenAI use all other paths below `/v1/`.
         _ if path.starts_with("/v1/") => openai_chat::problem(status, problem),
         _ => return None,
     };

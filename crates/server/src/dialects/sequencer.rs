@@ -13,76 +13,76 @@ use switchboard_orchestration::{
 
 use crate::hub::CLIENT_SERVER;
 
-/// An ordered event for a dialect.
+/// An event of a run in the order that the client protocols need.
 ///
 /// ```text
-/// run    = Began (step | call | Note | Void)* Ended?
-/// step   = StepBegan (part | call | Note | Void)* StepDone
-/// part   = PartBegan PartGrew* PartDone
-/// call   = CallBegan CallGrew* (CallReady … CallDone | CallDropped)
+/// run    = RunStarted (step | call | Other | TextSuperseded)* Artifact* RunFinished?
+/// step   = StepStarted (part | call | Other | TextSuperseded)* StepFinished
+/// part   = PartStarted PartDelta* PartFinished
+/// call   = CallStarted CallInputDelta* (CallInputReady … CallFinished | CallDropped)
 /// ```
 ///
-/// `CallChanged`, `CallAsks` and `CallDenied` come between `CallReady` and `CallDone`. Parts do not
-/// overlap, but calls may.
+/// `CallInputReplaced`, `CallAwaitsDecision` and `CallDenied` come between `CallInputReady` and
+/// `CallFinished`. Parts do not overlap, but calls may.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ClientEvent<'a> {
-    /// The first event, emitted once.
+    /// The run started. This event comes first and only once.
     RunStarted {
-        /// The original event.
+        /// The run event that caused this client event.
         event: &'a RunEvent,
-        /// The model.
+        /// The model of the run, or `unknown/unknown`.
         model: &'a ModelId,
     },
-    /// Start of a step.
+    /// A step, which is one model call and its tool calls, started.
     StepStarted {
-        /// The number of the step, from 1.
+        /// The number of the started step, from 1.
         step: u32,
     },
-    /// End of a step.
+    /// A step finished.
     StepFinished {
-        /// The step.
+        /// The number of the finished step, from 1.
         step: u32,
     },
-    /// Start of text or reasoning.
+    /// A part of text or reasoning started.
     PartStarted(Part),
-    /// More text of the part.
+    /// The model wrote more text of the open part.
     PartDelta(Part, &'a str),
-    /// End of the part.
+    /// The open part of text or reasoning is complete.
     PartFinished(Part),
-    /// Start of a call.
+    /// The model began to write a tool call.
     CallStarted(&'a Call),
-    /// More JSON text of the input.
+    /// The model wrote more JSON text of the call's input.
     CallInputDelta(&'a Call, &'a str),
-    /// The input is complete.
+    /// The input of the call is complete.
     CallInputReady(&'a Call, &'a Value),
-    /// The input was replaced by a repair or by a person.
+    /// A repair or a person replaced the input of the call.
     CallInputReplaced(&'a Call, &'a Value),
-    /// The input was not completed, and the call does not exist.
+    /// The model did not complete the input of the call, so the call will not be executed.
     CallDropped(&'a Call),
     /// The call needs an approval decision.
     CallAwaitsDecision(&'a Call),
     /// The call will not be executed.
     CallDenied(&'a Call),
-    /// The call has its result.
+    /// The tool call has its result.
     CallFinished(&'a Call, CallOutcome<'a>),
-    /// The text since the start of the step is not part of the answer. It is emitted again,
-    /// possibly changed.
+    /// The text since the start of the step is not part of the answer. The run emits the text
+    /// again, possibly changed.
     TextSuperseded,
-    /// An event without an equivalent in the dialect.
+    /// A run event that has no client event of its own, unchanged.
     Other(&'a RunEvent),
-    /// A separate item of the answer.
+    /// An item of the answer that is not text, such as a file.
     Artifact(&'a AnswerItem),
     /// The run is finished.
     RunFinished(&'a RunReport),
 }
 
-/// A text or reasoning part.
+/// A part of the answer: text or reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) kind: PartKind,
-    /// The number within the run: 1, 2, 3, …
+    /// The number of the part within the run, from 1.
     pub(crate) number: u32,
-    /// Whether the text does not continue the text before it.
+    /// Whether the text of this part does not continue the text of the part before it.
     pub(crate) starts_paragraph: bool,
 }
 
@@ -101,30 +101,31 @@ impl PartKind {
     }
 }
 
-/// A tool call as a client sees it.
+/// A tool call as the client receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// The id for the client: the id of the run, unless a dropped call had it.
+    /// The call id for the client. It differs from `tool_use_id` if a dropped call already had that
+    /// id.
     pub(crate) id: String,
-    /// The id in the run.
+    /// The call id within the run.
     pub(crate) tool_use_id: String,
-    /// The name declared to the model if known, otherwise the original name.
+    /// The tool name that the model used if known, otherwise the tool's name at its server.
     pub(crate) name: String,
-    /// The server of the tool.
+    /// The MCP server of the tool, if known.
     pub(crate) server: Option<String>,
-    /// The original name of the tool.
+    /// The tool's name at its MCP server, if known.
     pub(crate) tool: Option<String>,
-    /// Whether the input was streamed.
+    /// Whether the input of the call was streamed.
     pub(crate) is_streamed: bool,
-    /// Whether a decision was requested.
+    /// Whether the call needed an approval decision.
     pub(crate) needed_decision: bool,
-    /// The complete input of a client tool as JSON text. Empty for other tools.
+    /// The complete input of a call of a client tool as JSON text. Empty for other calls.
     pub(crate) client_input: String,
     stage: Stage,
 }
 
 impl Call {
-    /// Whether the tool runs at the client.
+    /// Returns whether the client executes the tool.
     pub(crate) fn is_client_tool(&self) -> bool {
         self.server.as_deref() == Some(CLIENT_SERVER)
     }
@@ -142,15 +143,15 @@ impl Call {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The model writes the input.
+    /// The model is writing the input of the call.
     Streaming,
-    /// The input is complete.
+    /// The input of the call is complete.
     Ready,
-    /// A decision was requested.
+    /// The call waits for an approval decision.
     Waiting,
-    /// It will not be executed.
+    /// The call will not be executed.
     Denied,
-    /// It has its result.
+    /// The call has its result.
     Done,
     Dropped,
 }
@@ -160,13 +161,13 @@ enum Stage {
 pub(crate) struct CallOutcome<'a> {
     pub(crate) is_error: bool,
     pub(crate) failure: Option<ToolFailure>,
-    /// Whether [`ClientEvent::CallDenied`] was already emitted.
+    /// Whether [`ClientEvent::CallDenied`] was already emitted for this call.
     pub(crate) was_denied: bool,
     pub(crate) content: &'a [ToolContent],
     pub(crate) structured: Option<&'a Value>,
 }
 
-/// The state between two events.
+/// Converts run events to [`ClientEvent`]s. It stores the state of the open step, part and calls.
 #[derive(Debug, Default)]
 pub(crate) struct EventSequencer {
     has_started: bool,
@@ -174,18 +175,19 @@ pub(crate) struct EventSequencer {
     step: Option<u32>,
     part: Option<Part>,
     parts: u32,
-    /// The calls in the order of their start. The last one with an id of the run is valid.
+    /// The calls of the run in the order of their start. If several calls have the same id, the
+    /// last one is valid.
     calls: Vec<Call>,
     dropped: u32,
-    /// Whether text of the answer was emitted.
+    /// Whether a part of the answer's text was emitted.
     has_text: bool,
-    /// Whether text was emitted since the start of the step.
+    /// Whether text was emitted since the start of the current step.
     has_text_in_step: bool,
     /// Whether a model call is in progress.
     is_model_call_open: bool,
-    /// Whether the next text does not continue the last one.
+    /// Whether the next text part does not continue the text before it.
     starts_paragraph: bool,
-    /// Whether there was a call since the start of the step.
+    /// Whether a tool call started since the start of the current step.
     has_call_in_step: bool,
     is_formatting: bool,
 }
@@ -196,7 +198,7 @@ impl EventSequencer {
             return;
         }
         if !self.has_started {
-            // A log starts with this event; other input still needs a beginning.
+            // A run always begins with `RunStarted`, but a reader may begin at a later event.
             let unknown = ModelId::new("unknown", "unknown");
             let model = match &event.kind {
                 RunEventKind::RunStarted { model, .. }
@@ -207,7 +209,7 @@ impl EventSequencer {
             emit(ClientEvent::RunStarted { event, model });
         }
         match &event.kind {
-            // The partial answer is void, because the model is called again.
+            // A resumed run calls the model again, so its partial answer is void.
             RunEventKind::RunStarted { resumed: true, .. } => self.discard_answer(emit),
             RunEventKind::RunStarted { .. } => return,
             RunEventKind::ModelCallStarted { step, .. } => return self.start_step(*step, emit),
@@ -274,13 +276,13 @@ impl EventSequencer {
     }
 
     /// Closes open parts in a response that ends before the run. The next response contains the
-    /// rest.
+    /// remaining events.
     pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.discard_answer(emit);
         self.finish_step(emit);
     }
 
-    /// Returns the waiting calls in the order of their start.
+    /// Returns the calls that wait for an approval decision, in the order of their start.
     pub(crate) fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
         let calls = self.calls.iter();
         calls.filter(|call| call.stage == Stage::Waiting)
@@ -291,7 +293,8 @@ impl EventSequencer {
         calls.find(|call| call.tool_use_id == id)
     }
 
-    /// Starts a call. A call that reuses the id of a dropped one gets another id for the client.
+    /// Adds a call. If an earlier call already used the id, the new one gets another id for the
+    /// client.
     fn start_call(&mut self, id: &str, name: &str) -> &mut Call {
         let client_id = if self.find_call(id).is_some() {
             self.dropped += 1;
@@ -328,12 +331,13 @@ impl EventSequencer {
         match self.find_call(id).map(|call| call.stage) {
             Some(Stage::Streaming) => {}
             None | Some(Stage::Dropped) => {
-                // The input was not streamed, or another reader received it.
+                // The input was not streamed, or another response contained it.
                 let call = self.start_call(id, tool);
                 call.is_streamed = false;
                 emit(ClientEvent::CallStarted(call));
             }
-            // Repeated for readers that start here.
+            // Runs repeat this event for readers that start here, but this reader has the call
+            // already.
             Some(_) => return,
         }
         if let Some(call) = self.find_call(id) {
@@ -375,7 +379,7 @@ impl EventSequencer {
         self.step = Some(step);
         self.has_text_in_step = false;
         self.is_model_call_open = true;
-        // Text after a result is a new part.
+        // Text after a tool result does not continue the text before the tool call.
         self.starts_paragraph |= std::mem::take(&mut self.has_call_in_step);
         emit(ClientEvent::StepStarted { step });
     }
@@ -383,7 +387,7 @@ impl EventSequencer {
     fn finish_run(&mut self, report: &RunReport, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.drop_unfinished(emit);
         if !self.has_text {
-            // An answer without any delta.
+            // The answer was not streamed as deltas.
             self.append(PartKind::Text, &report.answer, emit);
         }
         self.finish_step(emit);
@@ -395,7 +399,7 @@ impl EventSequencer {
         emit(ClientEvent::RunFinished(report));
     }
 
-    /// Marks the partial answer as void.
+    /// Discards the text of an unfinished model call.
     fn discard_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.drop_unfinished(emit);
         if std::mem::take(&mut self.is_model_call_open) {
@@ -436,7 +440,7 @@ impl EventSequencer {
     }
 }
 
-/// Applies an event of a planned call.
+/// Applies a run event to a call whose input is complete.
 fn update_call(call: &mut Call, event: &RunEventKind, emit: &mut dyn FnMut(ClientEvent<'_>)) {
     match event {
         RunEventKind::ToolInputRepaired { input, .. } => {
@@ -474,7 +478,7 @@ fn update_call(call: &mut Call, event: &RunEventKind, emit: &mut dyn FnMut(Clien
     }
 }
 
-/// Returns the type and the JSON of an event, for protocols without an equivalent.
+/// Returns the type and the JSON of a run event. Protocols without an equivalent event use them.
 pub(crate) fn to_json(event: &RunEvent) -> (String, Value) {
     let json = serde_json::to_value(event).unwrap_or_default();
     let kind = json["type"].as_str().unwrap_or("event").to_owned();

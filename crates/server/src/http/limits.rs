@@ -29,19 +29,19 @@ use crate::{
     hub::limits::{PrincipalLimit, semaphore, try_acquire},
 };
 
-/// The number of slots that are reserved for control of runs.
+/// The number of request slots that are reserved for requests that control runs.
 const RESERVED_FOR_CONTROL: usize = 64;
 
 /// Maximum number of concurrent control requests of one principal. A control request with a slow
-/// body holds its slot as long as a body may take.
+/// body holds its slot until the time limit for bodies.
 const MAX_CONTROL_EACH: usize = RESERVED_FOR_CONTROL / 2;
 
-/// The class of a request for the limits.
+/// The class of a request, which determines its concurrency limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestClass {
-    /// Monitoring. Needs no slot.
+    /// A monitoring request, which needs no slot.
     Probe,
-    /// Control of runs. May use a reserved slot.
+    /// A request that controls a run. It may use a reserved slot.
     Control,
     Other,
 }
@@ -56,7 +56,7 @@ impl RequestClass {
     }
 }
 
-/// The limits on open requests.
+/// The limits on concurrent requests, in total and per principal.
 pub(crate) struct ConcurrencyLimits {
     max: usize,
     total: Arc<Semaphore>,
@@ -78,7 +78,7 @@ impl ConcurrencyLimits {
         }
     }
 
-    /// Acquires a slot of the total for a request that is not a probe.
+    /// Acquires a slot for a request. Returns `None` if all slots are in use. Probes need no slot.
     fn acquire(&self, class: RequestClass) -> Option<OwnedSemaphorePermit> {
         let slot = try_acquire(&self.total);
         match class {
@@ -95,7 +95,7 @@ impl ConcurrencyLimits {
     }
 }
 
-/// Limits the number of open requests.
+/// Middleware that limits the total number of open requests, and the time until a response.
 pub(crate) async fn limit(
     State(limits): State<Arc<ConcurrencyLimits>>,
     request: Request,
@@ -111,8 +111,8 @@ pub(crate) async fn limit(
         );
         return Problem::unavailable(detail, None).into_response();
     }
-    // Only `POST` waits for runs. The limit ends when the response begins, because it may be a
-    // stream.
+    // Only `POST` requests wait for runs, so they have no time limit. The limit applies until the
+    // response starts, because the response may be an endless stream.
     let time_limit = limits.request_time;
     let response = if request.method() == Method::POST {
         next.run(request).await
@@ -150,8 +150,7 @@ pub(crate) async fn limit_each(
     hold_until_sent(next.run(request).await, slot)
 }
 
-/// Attaches a value to the response that is dropped after the last byte of the body is sent or
-/// discarded.
+/// Keeps a value until the last byte of the response is sent or discarded, and then drops it.
 pub(crate) fn hold_until_sent(response: Response, value: impl Send + 'static) -> Response {
     response.map(|body| {
         Body::new(body.map_err(move |error| {

@@ -12,7 +12,7 @@ use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_d
 
 use crate::{App, Problem};
 
-/// Extracts a JSON body.
+/// An extractor of a JSON body. Errors are [`Problem`]s.
 pub(crate) struct ReadJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
@@ -45,7 +45,7 @@ impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
     }
 }
 
-/// Extracts a JSON body, or the default value for a request without a body.
+/// An extractor of a JSON body. A request without a body has the default value.
 pub(crate) struct ReadJsonOrNothing<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Default> FromRequest<App> for ReadJsonOrNothing<T> {
@@ -85,7 +85,7 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
             ),
         )
     };
-    // Of a request with the header Content-Length, the size is known before the body.
+    // The header Content-Length reveals the size before the body is read.
     if body.size_hint().lower() > max_bytes as u64 {
         return Err(too_large());
     }
@@ -111,7 +111,7 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// Extracts the query of a URL.
+/// An extractor of the query parameters of a URL. Errors are [`Problem`]s.
 pub(crate) struct ReadQuery<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
@@ -128,7 +128,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
     }
 }
 
-/// Extracts the ids in the path of a URL.
+/// An extractor of the ids in the path of a URL. Errors are [`Problem`]s.
 pub(crate) struct ReadPath<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ReadPath<T> {
@@ -136,13 +136,13 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ReadPat
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let path = Path::<T>::from_request_parts(parts, state).await;
-        // Fails if an id is not valid UTF-8.
+        // The extractor of axum fails if an id is not valid UTF-8.
         path.map(|Path(value)| Self(value))
             .map_err(|_| Problem::not_found("the id in the URL does not exist"))
     }
 }
 
-/// Refuses an object that is nested too deeply.
+/// Rejects a JSON object that is nested too deeply. `field` is the field name in the error.
 pub(crate) fn check_object(field: &str, object: JsonObject) -> Result<JsonObject, Problem> {
     let object = SharedObject::from(object);
     match check_depth(object.as_value()) {
@@ -151,7 +151,8 @@ pub(crate) fn check_object(field: &str, object: JsonObject) -> Result<JsonObject
     }
 }
 
-/// Refuses text that a store cannot contain.
+/// Rejects text that contains U+0000, which stores cannot contain. `field` is the field name in the
+/// error.
 pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
         let detail = format!("`{field}` contains the character U+0000, which cannot be stored");

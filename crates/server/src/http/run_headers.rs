@@ -6,12 +6,12 @@ use axum::{
 };
 use switchboard_domain::SessionId;
 
-/// The id of the run.
+/// The response header with the id of the run.
 pub(crate) const RUN_ID: HeaderName = HeaderName::from_static("x-switchboard-run-id");
-/// The id of the session of a durable run.
+/// The response header with the session id of a durable run.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("x-switchboard-session-id");
 
-/// Adds the ids to the headers of a response.
+/// Adds the ids of the run and its session to the headers of a response.
 pub(crate) fn set_run_headers(response: &mut Response, run: &str, session: Option<&SessionId>) {
     let headers = response.headers_mut();
     if let Ok(run) = HeaderValue::from_str(run) {

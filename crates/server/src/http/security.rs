@@ -17,7 +17,7 @@ use tower_http::cors::{AllowOrigin, CorsLayer};
 use super::{limits, run_headers};
 use crate::{App, Problem, ServerOptions, options};
 
-/// The principal of a request.
+/// An extractor of the principal that sends a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller(pub(crate) Principal);
 
@@ -26,15 +26,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Self>().cloned();
-        // All routes with this extractor are behind `authenticate`.
+        // The middleware `authenticate` adds the caller to the requests of all routes that extract
+        // it.
         caller.ok_or_else(Problem::internal)
     }
 }
 
-/// The host names that requests may use.
+/// The host names that requests may have in the header `Host`.
 #[derive(Debug, Clone)]
 pub(crate) struct HostNames {
-    /// The configured names in lower case, without ports.
+    /// The configured host names in lower case and without ports.
     configured: Arc<[String]>,
     bound: IpAddr,
 }
@@ -48,8 +49,9 @@ impl HostNames {
         }
     }
 
-    /// Returns whether a request may use the host. Unknown names are refused, because the DNS entry
-    /// of another site may point to this server. Addresses are not affected by DNS.
+    /// Returns whether requests may use the host name. Unknown names are refused, because the DNS
+    /// entry of another site may point to this server. IP addresses are safe, because they need no
+    /// DNS.
     fn contains(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         let plain = host.trim_start_matches('[').trim_end_matches(']');
@@ -63,7 +65,8 @@ impl HostNames {
     }
 }
 
-/// Refuses requests with too large headers, for other hosts, or from pages of other sites.
+/// Middleware that refuses requests with too large headers, for unknown hosts, or from web pages of
+/// other origins.
 pub(crate) async fn check_head(
     State((app, names)): State<(App, HostNames)>,
     request: Request,
@@ -78,7 +81,8 @@ pub(crate) async fn check_head(
 fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Result<(), Problem> {
     let (headers, uri) = (request.headers(), request.uri());
     let max_bytes = options.max_headers;
-    // hyper checks its limit only when it reads again, so larger headers may pass.
+    // hyper compares the size with its own limit only before it reads more data, so larger headers
+    // may arrive here.
     if head_length(request) > max_bytes {
         return Err(Problem::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -128,7 +132,7 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
     ))
 }
 
-/// Returns the length in bytes of the request line and headers in HTTP/1.
+/// Returns the length in bytes that the request line and headers have in HTTP/1.
 fn head_length(request: &Request) -> usize {
     let uri = request.uri();
     let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
@@ -142,23 +146,24 @@ fn head_length(request: &Request) -> usize {
     line + "  HTTP/1.1\r\n".len() + headers + "\r\n".len()
 }
 
-/// Returns whether a path is a file of the page. These files are public, and sandboxed frames load
-/// them with the origin `null`.
+/// Returns whether a path is a file of the server's web page. These files are public, because
+/// sandboxed frames load them with the origin `null`.
 fn is_asset(path: &str) -> bool {
     path.starts_with("/assets/")
 }
 
-/// A host with an optional port.
+/// A host name or address with an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct HostPort<'t> {
-    /// A name or an address. IPv6 addresses have brackets.
+    /// A host name or an IP address. IPv6 addresses have brackets.
     host: &'t str,
     port: Option<u16>,
 }
 
 impl<'t> HostPort<'t> {
-    /// Parses the value of `Host`, or of `Origin` without its scheme (RFC 9110 section 4.2.3). A
-    /// user, an invalid port, and brackets without an IPv6 address are refused.
+    /// Parses the value of the header `Host`, or of `Origin` without its scheme (RFC 9110 section
+    /// 4.2.3). Values with a user, an invalid port, or brackets without an IPv6 address are
+    /// refused.
     fn parse(text: &'t str) -> Option<Self> {
         let (host, port) = if text.starts_with('[') {
             let end = text.find(']')?;
@@ -173,7 +178,7 @@ impl<'t> HostPort<'t> {
         }
         let port = match port.strip_prefix(':') {
             None if port.is_empty() => None,
-            // A colon without a port is valid.
+            // RFC 9110 allows a colon without a port.
             Some("") => None,
             Some(digits) if digits.bytes().all(|it| it.is_ascii_digit()) => {
                 Some(digits.parse().ok()?)
@@ -184,7 +189,7 @@ impl<'t> HostPort<'t> {
     }
 }
 
-/// Returns the host and port of a request.
+/// Returns the host and port that a request is sent to.
 fn target<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
     let text = if let Some(authority) = uri.authority() {
         Some(authority.as_str())
@@ -199,10 +204,11 @@ fn target<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Prob
     })
 }
 
-/// Returns whether an origin is this server itself. Its scheme is `https` behind a proxy for TLS.
+/// Returns whether an origin is this server. Its scheme may be `https`, because a proxy may add
+/// TLS.
 fn is_same(origin: &HeaderValue, target: HostPort<'_>) -> bool {
     let Some((scheme, authority)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
-        // `null`: sandboxed frames, local files, and privacy settings.
+        // Sandboxed frames, local files and privacy settings cause the origin `null`.
         return false;
     };
     let default = match scheme {
@@ -216,7 +222,8 @@ fn is_same(origin: &HeaderValue, target: HostPort<'_>) -> bool {
     })
 }
 
-/// Adds the [`Caller`] to a request. Without tokens all requests have the same principal.
+/// Middleware that checks the token and adds the [`Caller`] to a request. If no tokens are
+/// configured, all requests have the same principal.
 pub(crate) async fn authenticate(
     State(app): State<App>,
     mut request: Request,
@@ -246,8 +253,8 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// Returns the token of a request: from `Authorization: Bearer`, or from `x-api-key`, which
-/// Anthropic's SDKs send.
+/// Returns the access token of a request. It comes from the header `Authorization: Bearer`, or from
+/// `x-api-key`, which the SDKs of Anthropic send.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
@@ -259,7 +266,7 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
     bearer.or_else(key)
 }
 
-/// Returns the CORS layer for pages of the configured origins.
+/// Returns a layer that permits requests from web pages of the configured origins (CORS).
 pub(crate) fn cors(options: &ServerOptions) -> Option<CorsLayer> {
     if options.origins.is_empty() {
         return None;

@@ -22,18 +22,18 @@ use utoipa::openapi::OpenApi;
 use super::write_timeout::WriteTimeout;
 use crate::{App, Engine, ServerOptions, hub::Hub, openapi::document, router};
 
-/// The HTTP server. Clones are cheap.
+/// An HTTP server for runs and sessions. Clones are cheap.
 #[derive(Clone)]
 pub struct Server {
     app: App,
 }
 
-/// The signals for the shutdown of a server.
+/// The two signals that shut down a server.
 pub struct Shutdown {
-    /// Starts the shutdown: nothing new begins, and active runs have
-    /// [`ServerOptions::run_drain_time`].
+    /// Completes when the shutdown starts. The server accepts no new work, and active runs may take
+    /// [`ServerOptions::run_drain_time`] to end.
     pub first: BoxFuture<'static, ()>,
-    /// Abandons active runs immediately.
+    /// Completes when the server must interrupt active runs immediately.
     pub second: BoxFuture<'static, ()>,
 }
 
@@ -43,30 +43,30 @@ impl fmt::Debug for Shutdown {
     }
 }
 
-/// The reason why the server does not start.
+/// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The address is reachable by others, and no token is configured.
+    /// Other machines can reach the address, and no access token is configured.
     #[error(
         "{address} can be reached from other machines, and no access token is configured: bind to \
          127.0.0.1, or configure `serve.tokens`"
     )]
     Unguarded {
-        /// The address.
+        /// The address that the server should listen on.
         address: SocketAddr,
     },
-    /// The listener is unusable.
+    /// The operating system reports no address for the listener.
     #[error("the listener has no address: {source}")]
     Listener {
-        /// The cause.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
 }
 
 impl Server {
-    /// Returns a server that does not listen yet.
+    /// Creates a server that does not listen yet.
     pub fn new(
         engine: Arc<dyn Engine>,
         sessions: Arc<dyn SessionStore>,
@@ -89,12 +89,13 @@ impl Server {
         Ok(router::router(&self.app, address.ip()))
     }
 
-    /// Returns the OpenAPI document.
+    /// Returns the OpenAPI document of the server's routes.
     pub fn openapi() -> OpenApi {
         document::complete(router::documented_routes().into_openapi())
     }
 
-    /// Checks that the server may listen there: on a loopback address, or anywhere with tokens.
+    /// Checks that the server may listen on `address`. A server without tokens may listen only on a
+    /// loopback address.
     pub fn check(options: &ServerOptions, address: SocketAddr) -> Result<(), ServerError> {
         if address.ip().is_loopback() || !options.tokens.is_empty() {
             return Ok(());
@@ -102,7 +103,7 @@ impl Server {
         Err(ServerError::Unguarded { address })
     }
 
-    /// Serves until the shutdown completes.
+    /// Serves requests until the shutdown is complete.
     pub async fn serve(self, listener: TcpListener, shutdown: Shutdown) -> Result<(), ServerError> {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
@@ -142,25 +143,27 @@ struct Connections {
     app: App,
     slots: Arc<Semaphore>,
     open: TaskTracker,
-    /// Connections end after their current request.
+    /// A token that is cancelled when connections must end after their current request.
     ending: CancellationToken,
-    /// Connections end immediately.
+    /// A token that is cancelled when connections must end immediately.
     abort: CancellationToken,
 }
 
 impl Connections {
-    /// Waits for the next connection. At the limit, further connections wait in the system's queue.
+    /// Waits for the next connection. If all slots are in use, further connections wait in the
+    /// queue of the operating system.
     async fn accept(&self, listener: &TcpListener) -> (TcpStream, OwnedSemaphorePermit) {
         loop {
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
-                // The semaphore is never closed.
+                // Nothing closes the semaphore, so this branch is never taken.
                 std::future::pending::<()>().await;
                 continue;
             };
             match listener.accept().await {
                 Ok((stream, _)) => return (stream, slot),
                 Err(error) => {
-                    // An error of one connection, or a temporary lack of file descriptors.
+                    // The process may have no free file descriptor, so the server waits before it
+                    // tries again.
                     if !is_of_one_connection(&error) {
                         tracing::error!(%error, "failed to accept a connection");
                         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -171,7 +174,7 @@ impl Connections {
     }
 
     fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit, router: Router) {
-        // Deltas are sent without delay.
+        // Small deltas must be sent immediately, not combined (Nagle's algorithm).
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "the connection is already closed");
         }
@@ -180,7 +183,7 @@ impl Connections {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(options.header_time)
-            // The minimum of hyper.
+            // hyper panics below a buffer of 8 KiB.
             .max_buf_size(options.max_headers.max(8 << 10))
             .half_close(false);
         let stream = TokioIo::new(WriteTimeout::new(stream, options.write_time));
@@ -188,7 +191,7 @@ impl Connections {
         let (ending, abort) = (self.ending.clone(), self.abort.clone());
         let count = self.app.metrics().connections.open();
         self.open.spawn(async move {
-            // Released when the connection is closed.
+            // These guards count the connection until it is closed.
             let _guards = (slot, count);
             let mut connection = pin!(connection);
             tokio::select! {
@@ -204,9 +207,9 @@ impl Connections {
         });
     }
 
-    /// Stops the runs, and with them the streams of their events, and then closes all connections.
-    /// Returns halfway between [`ServerOptions::run_drain_time`] and
-    /// [`ServerOptions::shutdown_time`], so that the caller can close stores and servers.
+    /// Stops all runs and their event streams, and then closes all connections. Returns halfway
+    /// between [`ServerOptions::run_drain_time`] and [`ServerOptions::shutdown_time`], so that the
+    /// caller has time to close stores and MCP servers.
     async fn shut_down(self, second: BoxFuture<'static, ()>) {
         let options = self.app.options();
         let (runs_end, all_end) = (options.run_drain_time(), options.shutdown_time());
@@ -217,33 +220,33 @@ impl Connections {
         self.open.close();
         let hub = self.app.hub();
         hub.stop(second.clone(), runs_end + closing / 4).await;
-        // Responses in progress are completed for clients that still read.
+        // Clients that still read get the rest of their responses.
         let close_time = if second.now_or_never().is_some() {
             IMMEDIATE_CLOSE_TIME
         } else {
             CLOSE_TIME
         };
         let limit = (Instant::now() + close_time).min(runs_end + closing / 2);
-        // After the limit, the remaining connections are closed.
+        // The remaining connections are closed after the time limit.
         let _ = timeout_at(limit, self.open.wait()).await;
         self.abort.cancel();
         self.open.wait().await;
     }
 }
 
-/// Time limit for closing connections after all runs have ended.
+/// Maximum time for closing connections after all runs have ended.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// Time limit for closing connections in an immediate shutdown.
+/// Maximum time for closing connections in an immediate shutdown.
 const IMMEDIATE_CLOSE_TIME: Duration = Duration::from_millis(500);
 
 fn log_error(result: Result<(), hyper::Error>) {
     if let Err(error) = result {
-        // Connection errors are normal.
+        // Clients often close connections early, so these errors are normal.
         tracing::debug!(%error, "the connection ended with an error");
     }
 }
 
-/// Returns whether an error concerns one connection, not the listener.
+/// Returns whether an accept error concerns only one connection and not the listener.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -17,10 +17,11 @@ use crate::{
     hub::{LoggedEvent, type_of},
 };
 
-/// A comment. It keeps idle connections open in proxies, and detects closed ones.
+/// An empty comment as a server-sent event. It keeps idle connections open in proxies, and detects
+/// closed connections.
 const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
-/// Returns a frame. Data with several lines becomes several `data` lines.
+/// Formats a server-sent event. Each line of the data becomes a `data` line.
 fn frame(id: Option<u64>, event: Option<&str>, data: &str) -> Bytes {
     let mut frame = BytesMut::with_capacity(data.len() + 48);
     if let Some(id) = id {
@@ -29,7 +30,7 @@ fn frame(id: Option<u64>, event: Option<&str>, data: &str) -> Bytes {
     if let Some(event) = event {
         line(&mut frame, "event", event);
     }
-    // Clients accept `\n`, `\r\n` and `\r` as the end of a line.
+    // Clients accept `\n`, `\r\n` and `\r` as line breaks, so all of them split the data.
     let mut rest = data;
     while let Some(end) = rest.find(['\n', '\r']) {
         line(&mut frame, "data", &rest[..end]);
@@ -45,7 +46,7 @@ fn frame(id: Option<u64>, event: Option<&str>, data: &str) -> Bytes {
     frame.freeze()
 }
 
-/// Returns an event of a run as a frame.
+/// Formats a run event as a server-sent event whose id is `number`.
 pub(crate) fn event_frame(number: u64, event: &LoggedEvent) -> Bytes {
     frame(Some(number), Some(type_of(&event.json)), &event.json)
 }
@@ -57,7 +58,7 @@ fn line(frame: &mut BytesMut, field: &str, value: &str) {
     frame.put_u8(b'\n');
 }
 
-/// Returns a response that streams the frames, with a comment after each `keep_alive` of silence.
+/// Creates a streaming response. A comment is sent whenever no frame was sent for `keep_alive`.
 pub(crate) fn response(
     frames: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
@@ -68,7 +69,7 @@ pub(crate) fn response(
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, "text/event-stream; charset=utf-8");
     set(header::CACHE_CONTROL, "no-store");
-    // Without it nginx buffers the stream.
+    // nginx buffers a stream unless this header is set.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
@@ -86,8 +87,9 @@ fn with_comments(
     })
 }
 
-/// Returns the number of the last event that the client has: the larger one of `query` and the
-/// header `Last-Event-ID`, or 0. A browser that reconnects repeats the query and adds the header.
+/// Returns the number of the last event that the client received: the larger number of `query` and
+/// the header `Last-Event-ID`, or 0. A browser that reconnects repeats the query and adds the
+/// header.
 pub(crate) fn after(query: Option<u64>, headers: &HeaderMap) -> Result<u64, Problem> {
     let query = query.unwrap_or(0);
     let header = headers.get("last-event-id");

@@ -23,13 +23,13 @@ use tokio::{
 /// a limit of one minute.
 const SEND_BUFFER: usize = 64 << 10;
 
-/// A connection that fails when its client reads nothing for the time limit while data waits to be
+/// A connection that fails if its client reads no data for the time limit while data waits to be
 /// sent.
 #[derive(Debug)]
 pub(crate) struct WriteTimeout {
     stream: TcpStream,
     limit: Duration,
-    /// Runs from the first write that is not accepted. `None` while writes succeed.
+    /// The end of the time limit, set when a write is not accepted. `None` while writes succeed.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -45,7 +45,8 @@ impl WriteTimeout {
         }
     }
 
-    /// Returns the result of a write, or an error if writes have been pending for the time limit.
+    /// Passes on the result of a write. Returns an error if writes have been pending for the time
+    /// limit.
     fn check(
         &mut self,
         cx: &mut Context<'_>,
@@ -62,7 +63,8 @@ impl WriteTimeout {
         if deadline.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        // Discards the send buffer. Otherwise the operating system would continue to send it.
+        // The send buffer must be discarded, because the operating system would continue to send
+        // it.
         let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
@@ -92,7 +94,7 @@ impl AsyncWrite for WriteTimeout {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Never pending for a socket, so it needs no time limit.
+        // Flushing a socket never blocks, so it needs no time limit.
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -20,9 +20,10 @@ use crate::Observer;
 
 /// The event stream of a run that this process executes.
 pub(super) enum Execution {
-    /// Events are stored before they are emitted.
+    /// A durable run, whose events are stored before they are emitted.
     Durable(Box<PersistedRun>),
-    /// Events are only in memory. The first one has already been read.
+    /// An ephemeral run, whose events are only in memory. The first event was already read from the
+    /// stream.
     Ephemeral(Option<RunEvent>, Box<RunStream>),
 }
 
@@ -49,7 +50,7 @@ impl Execution {
         }
     }
 
-    /// Stops the run and releases its lease.
+    /// Stops the run and releases its lease, so that another process can resume it.
     async fn release(self) {
         match self {
             Self::Durable(run) => run.release().await,
@@ -57,7 +58,8 @@ impl Execution {
         }
     }
 
-    /// Returns the status after the last event. `last` is the status from the events.
+    /// Returns the status of the run after its last event. `last` is the status according to the
+    /// events.
     fn final_status(&self, last: Option<RunStatus>) -> RunStatus {
         let Self::Durable(run) = self else {
             return last.unwrap_or(RunStatus::Interrupted);
@@ -76,7 +78,7 @@ impl Execution {
 
 fn log_failure(run: &str, error: &DurableRunError) {
     match error {
-        // Expected if the lease expired and another process resumed the run.
+        // This conflict is normal if the lease expired and another process resumed the run.
         DurableRunError::Store(SessionStoreError::RunConflict { .. }) => {
             tracing::warn!(run, %error, "another process took over the run");
         }
@@ -101,21 +103,22 @@ impl Hub {
             self.notify_session(&active.record.session);
         }
         let task = async move {
-            // Readers must see an end even after a panic. All shared state is behind locks that
-            // ignore poisoning, and the run itself is only released after this.
+            // Readers must get an end even after a panic. A panic cannot corrupt shared state,
+            // because its locks ignore poisoning and the run is released after this point.
             let executed =
                 AssertUnwindSafe(hub.execute_to_end(&active, &mut execution)).catch_unwind();
             let status = executed.await.unwrap_or_else(|_| {
                 tracing::error!(run = active.record.id, "the run panicked");
                 RunStatus::Interrupted
             });
-            // Before the status is published, because a reader may then resume or end the run.
+            // Readers may resume or cancel the run as soon as the status is published, so the lease
+            // is released first.
             execution.release().await;
-            // Also before that, so that a reader does not find this log again.
+            // Readers must not find this log again after the status is published.
             hub.active().remove(active.record.id.as_str());
             drop(slots);
             if !active.is_durable {
-                // Decisions of an ephemeral run are stored under its own id.
+                // The approval decisions of an ephemeral run are stored under its run id.
                 hub.engine().forget(&active.owner, &active.record.id);
             }
             if !matches!(status, RunStatus::Finished(_)) {
@@ -127,7 +130,7 @@ impl Hub {
             }
         };
         self.shared.tasks.spawn(task);
-        // The shutdown may have begun before the run was in the list.
+        // The shutdown may have closed all approvals before this run was added to the active runs.
         if self.shared.stopping.is_cancelled() {
             self.close_approvals();
         }
@@ -147,7 +150,7 @@ impl Hub {
                 }
                 let next = execution.poll_next(cx);
                 if next.is_pending() {
-                    // All emitted events are in the log.
+                    // The log contains all emitted events, so its status is current.
                     self.update_status(active);
                 }
                 next.map(Ok)
@@ -189,7 +192,7 @@ impl Hub {
         }
     }
 
-    /// Publishes whether the run waits for a person.
+    /// Publishes whether the run waits for a person or continues.
     fn update_status(&self, active: &ActiveRun) {
         let requests = active.approvals.current_requests();
         let has_questions = || {

@@ -11,16 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::lock;
 use crate::{Problem, ServerOptions};
 
-/// The number of slots in use by each principal, for principals that use any.
+/// The number of used slots of each principal that uses any.
 type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
 
-/// A limit on the slots of each principal.
+/// A limit on the number of slots that each principal may use.
 pub(crate) struct PrincipalLimit {
     pub(crate) max: usize,
     in_use: SlotsInUse,
 }
 
-/// A slot of a principal, released on drop.
+/// A used slot of a principal. Dropping this value releases the slot.
 pub(crate) struct PrincipalSlot {
     in_use: SlotsInUse,
     principal: Principal,
@@ -32,7 +32,8 @@ impl PrincipalLimit {
         Self { max, in_use }
     }
 
-    /// Acquires a slot. Returns `None` if the principal has the maximum.
+    /// Acquires a slot for a principal. Returns `None` if the principal already uses the maximum
+    /// number.
     pub(crate) fn acquire(&self, principal: &Principal) -> Option<PrincipalSlot> {
         let mut in_use = lock(&self.in_use);
         let slots = in_use.get(principal).copied().unwrap_or_default();

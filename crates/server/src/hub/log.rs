@@ -9,32 +9,33 @@ use switchboard_domain::{ApprovalRequest, StoredEvent};
 use switchboard_orchestration::{RunEvent, RunEventKind, RunReport, persistence::PersistedEvent};
 use tokio::sync::watch;
 
-/// An event for readers. Clones are cheap.
+/// A run event for readers, with its JSON text. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct LoggedEvent {
-    /// The number within the run.
+    /// The sequence number of the event within the run.
     pub(crate) seq: u64,
-    /// `None` for events from the store, which are parsed on demand.
+    /// The parsed event. `None` for events from the store, which are parsed on demand.
     event: Option<Arc<RunEvent>>,
-    /// The event as one line of JSON.
+    /// The event as one line of JSON text.
     pub(crate) json: Arc<str>,
 }
 
 impl LoggedEvent {
-    /// Returns the event, or `None` if this version cannot read it.
+    /// Returns the parsed event. Returns `None` if this version of the program cannot read it.
     pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
         let stored = || serde_json::from_str(&self.json).ok().map(Arc::new);
         self.event.clone().or_else(stored)
     }
 
-    /// Returns the approximate memory of the event in bytes: its text and its value.
+    /// Returns the approximate memory size of the event in bytes: its JSON text and its parsed
+    /// value.
     fn size(&self) -> usize {
         2 * self.json.len() + 256
     }
 }
 
-/// Returns the value of `type` in an event's JSON. This program writes it among the first fields
-/// and without escapes.
+/// Extracts the value of the field `type` from an event's JSON text. This program writes the field
+/// without escapes and before any nested object.
 pub(crate) fn type_of(json: &str) -> &str {
     const FIELD: &str = "\"type\":\"";
     let value = json.find(FIELD).map(|at| &json[at + FIELD.len()..]);
@@ -63,9 +64,9 @@ impl From<StoredEvent> for LoggedEvent {
 }
 
 impl From<RunEvent> for LoggedEvent {
-    /// Returns an event of an ephemeral run.
+    /// Converts an event of an ephemeral run.
     fn from(event: RunEvent) -> Self {
-        // Events consist of texts and numbers, which are always serializable.
+        // Run events contain only texts and numbers, so their serialization does not fail.
         let json = serde_json::to_string(&event).unwrap_or_default();
         Self {
             seq: event.seq,
@@ -75,60 +76,61 @@ impl From<RunEvent> for LoggedEvent {
     }
 }
 
-/// The state of a run, as far as its events were emitted.
+/// The status of a run after the last event in its log.
 #[derive(Debug, Clone)]
 pub(crate) enum RunStatus {
-    /// Active.
+    /// The run is active and does not wait.
     Running,
-    /// In memory, waiting for decisions about these calls or for an answer to a question.
+    /// The run is in memory and waits for decisions about these calls, or for an answer to an
+    /// elicitation request.
     AwaitingInput(Vec<ApprovalRequest>),
-    /// Stored, waiting for decisions about these calls. It continues in another log.
+    /// The run is stored and waits for decisions about these calls. When it is resumed, it has
+    /// another log.
     Suspended(Vec<ApprovalRequest>),
-    /// Finished.
+    /// The run is finished and has this report.
     Finished(Box<RunReport>),
-    /// Interrupted by the shutdown or a store failure. It can be resumed.
+    /// The shutdown or a store failure interrupted the run. It can be resumed.
     Interrupted,
 }
 
 impl RunStatus {
-    /// Returns whether the log is complete.
+    /// Returns whether no more events will be added to the log.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self, Self::Running | Self::AwaitingInput(_))
     }
 }
 
-/// The newest events of a run in memory, up to a number of bytes. Readers have positions and read
-/// from there, so nothing is stored per reader.
+/// The newest events of a run, up to a maximum size in bytes. Readers store their own positions.
 pub(crate) struct RunLog {
     state: Mutex<State>,
-    /// Notifies readers of every change.
+    /// A channel that notifies readers of every new event and status.
     changes: watch::Sender<()>,
     max_bytes: usize,
 }
 
 struct State {
     events: VecDeque<LoggedEvent>,
-    /// The minimum number of the next event.
+    /// The sequence number that the next event will have at least.
     next: u64,
     bytes: usize,
     status: RunStatus,
 }
 
-/// The result of reading after a position.
+/// The result of reading the log after a position.
 pub(super) enum ReadResult {
-    /// Events.
+    /// The next events after the position.
     Events(Vec<LoggedEvent>),
-    /// The next event is no longer in memory.
+    /// The next event is no longer in memory and must be read from the store.
     Older,
-    /// No event yet.
+    /// The log has no event after the position. The value is the status of the run.
     Nothing(RunStatus),
 }
 
-/// Maximum number of events of one read.
+/// Maximum number of events that one read returns.
 const MAX_EVENTS_PER_READ: usize = 64;
 
 impl RunLog {
-    /// Returns a log whose first event follows the one numbered `after`.
+    /// Creates a log whose first event follows the event numbered `after`.
     pub(super) fn new(after: u64, max_bytes: usize) -> Self {
         let state = State {
             events: VecDeque::new(),
@@ -153,7 +155,7 @@ impl RunLog {
                 state.bytes -= oldest.size();
             }
         }
-        // An event shows that the run no longer waits.
+        // A new event shows that the run no longer waits for a decision.
         if !state.status.is_final() {
             state.status = RunStatus::Running;
         }
@@ -170,19 +172,19 @@ impl RunLog {
         self.state().status.clone()
     }
 
-    /// Returns the number of the last event, or 0.
+    /// Returns the sequence number of the last event, or 0.
     pub(crate) fn last(&self) -> u64 {
         self.state().next - 1
     }
 
-    /// Returns a receiver of later changes.
+    /// Returns a receiver that is notified of new events and status changes.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
     pub(super) fn read_after(&self, seq: u64) -> ReadResult {
         let state = self.state();
-        // The position is arbitrary input.
+        // The position comes from a client, so it may be the maximum integer.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
             return ReadResult::Nothing(state.status.clone());

@@ -39,10 +39,10 @@ pub(crate) use reader::EventReader;
 pub(crate) use runs::RunView;
 pub(crate) use session::SessionReader;
 
-/// The server name of tools that run at the client. No configured server has it.
+/// The server name that tools of the client have in run events. No configured server has this name.
 pub(crate) const CLIENT_SERVER: &str = "the client";
 
-/// All runs of this server. Clones are cheap.
+/// All runs of this server process. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Hub {
     shared: Arc<Shared>,
@@ -55,16 +55,17 @@ struct Shared {
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
     active: Mutex<HashMap<Arc<str>, Arc<ActiveRun>>>,
-    /// Notifies readers of a session when one of its runs starts or ends.
+    /// Channels that notify readers of a session when one of its runs starts or ends.
     session_changes: Mutex<HashMap<SessionId, watch::Sender<()>>>,
-    /// Locks of runs that are being resumed or ended.
+    /// Locks that prevent concurrent resumption and cancellation of a run, by run id.
     run_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     limits: RunLimits,
     metrics: Arc<Mutex<Metrics>>,
     tasks: TaskTracker,
-    /// Whether new runs are refused and waiting runs are stored.
+    /// A token that is cancelled when the shutdown starts. New runs are then refused, and waiting
+    /// runs are stored.
     stopping: CancellationToken,
-    /// Whether active runs are abandoned.
+    /// A token that is cancelled when active runs must be interrupted.
     abort: CancellationToken,
 }
 
@@ -72,70 +73,71 @@ struct Shared {
 struct ActiveRun {
     record: RunRecord,
     owner: Principal,
-    /// Whether the run is durable. An ephemeral run is only in memory.
+    /// Whether the run is durable. An ephemeral run exists only in memory.
     is_durable: bool,
     log: Arc<RunLog>,
     approvals: Arc<PendingApprovals>,
     cancel: CancelHandle,
 }
 
-/// The conversation of a run.
+/// The source of the conversation of a new run.
 pub(crate) enum ConversationInput {
-    /// A stored session: its messages come first, these messages are new.
+    /// A stored session. The new messages follow its stored messages.
     Session {
-        /// The session, or `None` for a new one.
+        /// The id of the session, or `None` for a new session.
         id: Option<SessionId>,
-        /// Whether a session with this id is created if it does not exist.
+        /// Whether to create a session with this id if none exists.
         create: bool,
-        /// The number of messages to keep. Later ones are removed. `None` keeps all.
+        /// The number of stored messages to keep. Later messages are removed. `None` keeps all
+        /// messages.
         keep: Option<u64>,
-        /// The new messages.
+        /// The new messages that start the run.
         messages: Vec<Arc<Message>>,
     },
-    /// The client sends the whole conversation, and nothing is stored.
+    /// The client sends the whole conversation, and the server stores nothing.
     Ephemeral {
-        /// The conversation.
+        /// All messages of the conversation.
         messages: Vec<Arc<Message>>,
     },
 }
 
-/// A request to start a run.
+/// The input for starting a run.
 pub(crate) struct StartRequest {
-    /// The principal.
+    /// The principal that will own the run.
     pub(crate) principal: Principal,
-    /// The parameters.
+    /// The settings of the run, such as its model and parameters.
     pub(crate) settings: RunSettings,
-    /// The conversation.
+    /// The conversation that the run continues.
     pub(crate) conversation: ConversationInput,
-    /// Tools that run at the client.
+    /// Tools that the client executes.
     pub(crate) client_tools: Option<Arc<dyn ToolHost>>,
-    /// The schema of the answer, instead of the one of a recipe.
+    /// The JSON Schema that the answer must match. It replaces the schema of a recipe.
     pub(crate) answer_form: Option<Arc<Form>>,
 }
 
-/// A started or resumed run.
+/// A run that was started or resumed by a request.
 pub(crate) struct StartedRun {
     hub: Hub,
     active: Arc<ActiveRun>,
-    /// The id.
+    /// The id of the run.
     pub(crate) run: Arc<str>,
-    /// The session of a durable run.
+    /// The id of the session, or `None` for an ephemeral run.
     pub(crate) session: Option<SessionId>,
-    /// The number of the last event before the start.
+    /// The sequence number of the last event before the run was started or resumed.
     last_event: u64,
 }
 
-/// The state in which a request stops waiting for a run.
+/// The reason why a request stops waiting for a run.
 pub(crate) enum WaitResult {
-    /// Finished.
+    /// The run is finished and has this report.
     Finished(Box<RunReport>),
-    /// Waiting for decisions or for an answer to a question.
+    /// The run waits for an approval decision or for an answer to an elicitation request.
     Waiting,
-    /// Interrupted by the shutdown or by a fault. It can be resumed.
+    /// The shutdown or a fault interrupted the run. It can be resumed.
     Interrupted,
 }
 
-/// Cancels a run when it is dropped. It has no effect on a finished run.
+/// A guard that cancels its run when it is dropped. Cancelling a finished run has no effect.
 pub(crate) struct CancelOnDrop(CancelHandle);
 
 impl Drop for CancelOnDrop {
@@ -145,7 +147,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl StartedRun {
-    /// Returns a reader of the following events; of a new run, of all events.
+    /// Returns a reader of all events after the run was started or resumed.
     pub(crate) fn reader(&self) -> EventReader {
         self.active.reader(&self.hub, self.last_event)
     }
@@ -168,7 +170,7 @@ impl StartedRun {
                 RunStatus::Interrupted => return WaitResult::Interrupted,
                 RunStatus::Running => {}
             }
-            // This value owns the log, so the sender exists.
+            // `self` owns the log and thus the sender of this channel, so no error is possible.
             let _ = changes.changed().await;
         }
     }
@@ -190,7 +192,7 @@ impl ActiveRun {
         self.record.id.as_str().into()
     }
 
-    /// Returns the current state of the run.
+    /// Returns the record of the run with its current state and last event.
     fn record(&self) -> RunRecord {
         let mut record = self.record.clone();
         record.last_event = self.log.last();
@@ -255,7 +257,7 @@ impl Hub {
         self.shared.durable_runs.for_principal(owner.clone())
     }
 
-    /// Returns the metrics of the runs, for a registry.
+    /// Returns a collector of the metrics of all runs, for a metrics registry.
     pub(crate) fn metrics(&self) -> MetricsCollector {
         MetricsCollector(Arc::clone(&self.shared.metrics))
     }
@@ -269,7 +271,7 @@ impl Hub {
         (active.len(), waiting.count())
     }
 
-    /// Returns a token that is cancelled at the start of the shutdown.
+    /// Returns a token that is cancelled when the shutdown starts.
     pub(crate) fn stopping(&self) -> CancellationToken {
         self.shared.stopping.clone()
     }
@@ -298,7 +300,7 @@ impl Hub {
         }
     }
 
-    /// Ends all waits for decisions, so that waiting runs are stored.
+    /// Ends the waiting for approval decisions in all active runs, so that waiting runs are stored.
     fn close_approvals(&self) {
         for run in self.active().values() {
             run.approvals.close();
@@ -309,7 +311,7 @@ impl Hub {
         lock(&self.shared.active)
     }
 
-    /// Returns the active run of this principal.
+    /// Returns an active run if it belongs to the principal `owner`.
     fn active_run(&self, owner: &Principal, run: &str) -> Option<Arc<ActiveRun>> {
         let active = self.active();
         active.get(run).filter(|it| it.owner == *owner).cloned()
@@ -321,7 +323,7 @@ impl Hub {
         if let Some(sender) = changes.get(session) {
             return sender.subscribe();
         }
-        // Unused entries are removed from time to time.
+        // Channels without receivers are removed at every 64th entry.
         if changes.len() % 64 == 63 {
             changes.retain(|_, sender| sender.receiver_count() > 0);
         }
@@ -339,7 +341,7 @@ impl Hub {
         }
     }
 
-    /// Returns the stored record of a run.
+    /// Reads the stored record of a run. Returns `None` if the run does not exist.
     async fn record(&self, owner: &Principal, run: &str) -> Result<Option<RunRecord>, Problem> {
         if !is_id(run) {
             return Ok(None);
@@ -348,10 +350,11 @@ impl Hub {
     }
 }
 
-/// Maximum length in bytes of the id of a session or run.
+/// Maximum length in bytes of a session id or run id.
 const MAX_ID_LENGTH: usize = 512;
 
-/// Returns whether a text can be an id. Some stores cannot search for other texts.
+/// Returns whether a text can be a session id or run id. Some stores reject searches for other
+/// texts.
 pub(crate) fn is_id(text: &str) -> bool {
     (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
@@ -360,8 +363,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Completes an operation even if its request is dropped, because a partly resumed run would have
-/// no owner.
+/// Runs an operation to its end even if the client disconnects. A partly resumed run would
+/// otherwise have no owner.
 async fn run_to_completion<T: Send + 'static>(
     operation: impl Future<Output = Result<T, Problem>> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -14,32 +14,34 @@ use tokio::sync::Notify;
 
 use super::CLIENT_SERVER;
 
-/// The approver of one run. Clients send decisions in any order, also before the run requests them.
+/// Stores the approval decisions of clients until the run requests them. Clients may send decisions
+/// in any order, also before the request.
 pub(super) struct PendingApprovals {
     state: Mutex<State>,
     changed: Notify,
     time_limit: Duration,
-    /// The decision for calls without one: [`ApprovalDecision::Later`] stores a durable run, and
-    /// [`ApprovalDecision::Expired`] ends the request of an ephemeral run.
+    /// The decision for calls without a decision of a client. [`ApprovalDecision::Later`] stores a
+    /// durable run. [`ApprovalDecision::Expired`] denies the calls of an ephemeral run.
     default: ApprovalDecision,
 }
 
 #[derive(Default)]
 struct State {
     decisions: HashMap<String, ApprovalDecision>,
-    /// The last requests of the run.
+    /// The approval requests that the run waited for last.
     requests: Vec<ApprovalRequest>,
-    /// Whether the run waits for decisions about `requests` now.
+    /// Whether the run is waiting for decisions about `requests`.
     is_waiting: bool,
-    /// Ids of calls without an applied decision.
+    /// Ids of calls that need a decision which the run has not applied yet.
     undecided: HashSet<String>,
-    /// Ids of calls that the client executes. Its result is the decision.
+    /// Ids of calls that the client executes. The client's result is also the decision.
     client_calls: HashSet<String>,
     is_closed: bool,
 }
 
 impl PendingApprovals {
-    /// Returns an approver for a run that already waits for decisions about `requests`.
+    /// Creates an approver. `requests` are the approval requests that a resumed run already waits
+    /// for.
     pub(super) fn new(
         default: ApprovalDecision,
         time_limit: Duration,
@@ -58,7 +60,8 @@ impl PendingApprovals {
         }
     }
 
-    /// Stores a decision. Returns `false` if the call does not wait for one or already has one.
+    /// Stores a client's decision about a call. Returns `false` if the call does not need a
+    /// decision or already has one.
     pub(super) fn submit(&self, call: &str, decision: ApprovalDecision) -> bool {
         let mut state = self.state();
         if !state.undecided.contains(call) || state.decisions.contains_key(call) {
@@ -70,12 +73,13 @@ impl PendingApprovals {
         true
     }
 
-    /// Returns whether the client executes the call, so that only its result decides.
+    /// Returns whether the client executes the call, so that only the client's result decides about
+    /// it.
     pub(super) fn is_client_call(&self, call: &str) -> bool {
         self.state().client_calls.contains(call)
     }
 
-    /// Returns the last requests that have no decision.
+    /// Returns the latest approval requests for which no client has sent a decision.
     pub(super) fn undecided(&self) -> Vec<ApprovalRequest> {
         let state = self.state();
         let is_undecided = |request: &&ApprovalRequest| {
@@ -86,7 +90,7 @@ impl PendingApprovals {
         requests.filter(is_undecided).cloned().collect()
     }
 
-    /// Returns the requests that the run waits for now.
+    /// Returns the approval requests that the run is waiting for, or none if it does not wait.
     pub(super) fn current_requests(&self) -> Vec<ApprovalRequest> {
         let state = self.state();
         if state.is_waiting {
@@ -96,13 +100,13 @@ impl PendingApprovals {
         }
     }
 
-    /// Ends all waits: calls without a decision get the default one.
+    /// Ends all waiting: calls without a decision get the default decision from now on.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_waiters();
     }
 
-    /// Updates the waiting calls from an event of the run.
+    /// Updates the sets of calls from an event of the run.
     pub(super) fn observe(&self, event: &RunEventKind) {
         match event {
             RunEventKind::ToolPlanned { id, server, .. }
@@ -127,7 +131,8 @@ impl PendingApprovals {
         }
     }
 
-    /// Removes the first decision about one of the calls. Returns it with the position of the call.
+    /// Removes and returns the first stored decision about one of `calls`, with the position of its
+    /// call.
     fn take_decision<'c>(
         &self,
         calls: impl Iterator<Item = &'c str>,
@@ -137,11 +142,11 @@ impl PendingApprovals {
         calls.find_map(|(position, call)| Some((position, decisions.remove(call)?)))
     }
 
-    /// Waits until `check` returns a value.
+    /// Waits until `check` returns a value. The function calls it after every change.
     async fn wait_for<T>(&self, check: impl Fn() -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // Enabled before the check, so that no change is missed.
+            // The notification is enabled before the check, so that no change is missed.
             changed.as_mut().enable();
             if let Some(found) = check() {
                 return found;
@@ -159,7 +164,7 @@ impl PendingApprovals {
     }
 }
 
-/// Resets `is_waiting` when the run stops waiting.
+/// A guard that resets `is_waiting` when the run stops waiting.
 struct WaitGuard<'a>(&'a PendingApprovals);
 
 impl Drop for WaitGuard<'_> {
@@ -196,7 +201,7 @@ impl Approver for PendingApprovals {
             .unwrap_or_else(|_| self.default_decision())
     }
 
-    /// Returns a decision about a later call immediately, because it is stored with the run.
+    /// The run stores early decisions itself, so this method returns each of them immediately.
     async fn early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.wait_for(|| self.take_decision(calls.iter().map(String::as_str)))
             .await

@@ -21,12 +21,12 @@ use super::{
     log::{LoggedEvent, ReadResult, RunLog, RunStatus},
 };
 
-/// Maximum number of events that are read from the store at a time.
+/// Maximum number of events in one read from the store.
 const PAGE_SIZE: u32 = 256;
-/// Interval of store reads while another process executes the run.
+/// Interval of reads from the store while another process executes the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The events of a run after a position, as they occur. Ends with the run or the server.
+/// A stream of the events of a run after a position. It ends when the run or the server ends.
 pub(crate) struct EventReader {
     events: BoxStream<'static, LoggedEvent>,
     flags: Arc<Flags>,
@@ -34,9 +34,9 @@ pub(crate) struct EventReader {
 
 #[derive(Default)]
 struct Flags {
-    /// Whether the stream also ends when the run waits for a person.
+    /// Whether the stream must also end when the run waits for a person.
     until_waiting: AtomicBool,
-    /// Whether the stream ended because the run waits for a person.
+    /// Whether the stream has ended because the run waits for a person.
     is_waiting: AtomicBool,
 }
 
@@ -76,7 +76,7 @@ impl EventReader {
         self.flags.until_waiting.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the stream ended because the run waits for a person.
+    /// Returns whether the stream has ended because the run waits for a person.
     pub(crate) fn is_waiting(&self) -> bool {
         self.flags.is_waiting.load(Ordering::Relaxed)
     }
@@ -94,14 +94,14 @@ struct Cursor {
     hub: Hub,
     owner: Principal,
     run: Arc<str>,
-    /// `None` for an ephemeral run.
+    /// The session of the run, or `None` for an ephemeral run.
     session: Option<SessionId>,
-    /// The log of the run and its changes, while this process executes the run.
+    /// The log of the run and its change receiver. `None` while another process executes the run.
     log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
-    /// The number of the last event that was read.
+    /// The sequence number of the last event that was read.
     after: u64,
     ready: VecDeque<LoggedEvent>,
-    /// Whether the store was read again after the run was found finished.
+    /// Whether the store was read once more after the run was found finished.
     has_reread: bool,
     flags: Arc<Flags>,
 }
@@ -137,9 +137,11 @@ impl Cursor {
         self.flags.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
-    /// Reads or waits for events in the log. Returns whether more may follow.
+    /// Reads events from the log, or waits for a change of the log. Returns `false` at the end of
+    /// the stream.
     async fn read_log(&mut self, log: Arc<RunLog>, mut changes: watch::Receiver<()>) -> bool {
-        // Marked as seen before the read, so that later changes end the wait below.
+        // Changes are marked as seen before the read, so that a later change ends the waiting
+        // below.
         changes.borrow_and_update();
         match log.read_after(self.after) {
             ReadResult::Events(events) => {
@@ -159,7 +161,7 @@ impl Cursor {
                 self.set_waiting(true);
                 false
             }
-            // A durable run continues in another log.
+            // When a durable run is resumed, it has another log.
             ReadResult::Nothing(RunStatus::Suspended(_) | RunStatus::Interrupted) => {
                 self.session.is_some()
             }
@@ -175,10 +177,10 @@ impl Cursor {
         }
     }
 
-    /// Reads events from the store. Returns `false` if there are none or the store fails.
+    /// Reads the next events from the store. Returns `false` if there are none or the store fails.
     async fn read_page(&mut self) -> bool {
         if self.session.is_none() {
-            // Events of an ephemeral run that are no longer in memory are lost.
+            // An ephemeral run has no stored events, so events that left the memory are lost.
             return false;
         }
         let durable_runs = self.hub.durable_runs(&self.owner);
@@ -196,13 +198,14 @@ impl Cursor {
         }
     }
 
-    /// Finds the log of the run, or reads events from the store, or waits for a change. Returns
-    /// whether more may follow.
+    /// Finds the log of an active run, reads events from the store, or waits for a change. Returns
+    /// `false` at the end of the stream.
     async fn read_store(&mut self) -> bool {
         let Some(session) = self.session.clone() else {
             return false;
         };
-        // Subscribed before the reads, so that a run that starts after them ends the wait below.
+        // The subscription precedes the reads, so that a run that starts after them ends the
+        // waiting below.
         let mut changes = self.hub.session_changes(&session);
         if let Some(active) = self.hub.active_run(&self.owner, &self.run) {
             self.log = Some((Arc::clone(&active.log), active.log.changes()));
@@ -215,7 +218,8 @@ impl Cursor {
             return false;
         };
         let interval = match record.state {
-            // Events were stored between the two reads. Those missing in a second read are deleted.
+            // The run may have stored events between the two reads, so the events are read once
+            // more. Events that are still missing were deleted.
             RunState::Finished if record.last_event > self.after && !self.has_reread => {
                 self.has_reread = true;
                 return true;
@@ -226,7 +230,7 @@ impl Cursor {
                 self.set_waiting(record.state == RunState::Waiting);
                 return false;
             }
-            // Another process may resume it.
+            // Another process may resume the run without a notification here.
             RunState::Waiting | RunState::Interrupted => self.hub.options().keep_alive,
         };
         let stopping = self.hub.stopping();

@@ -30,7 +30,8 @@ impl Hub {
         let agent = match agent {
             Ok(agent) => agent,
             Err(problem) => {
-                // Released before the error is returned, because the client may retry immediately.
+                // The lease is released before the error is returned, because the client may retry
+                // immediately.
                 leased.release().await;
                 return Err(problem);
             }
@@ -44,7 +45,7 @@ impl Hub {
         Ok(self.execute_durable(principal.clone(), run, approvals, slots))
     }
 
-    /// Returns the agent for a resumed run, equal to the one at its start.
+    /// Returns an agent for a resumed run that equals the agent at the start of the run.
     async fn agent_for_resume(
         &self,
         leased: &LeasedRun,
@@ -54,20 +55,20 @@ impl Hub {
         if leased.has_only_conversation() {
             return self.agent_for_first_step(leased, stored, principal).await;
         }
-        // The run contains its options, recipe and instructions.
+        // The stored run contains the options, the recipe and the instructions of its agent.
         let stored = stored.unwrap_or_default();
         let parameters = Parameters {
             tools: stored.without_tools.then_some(false),
             ..Parameters::default()
         };
-        // The run keeps its recipe, even if the file no longer exists.
+        // The run continues with its recipe name, even if the recipe file no longer exists.
         let recipes = [stored.recipe, None];
         let agent = self.first_agent(leased, &recipes, &parameters, principal);
         Ok(agent.await?)
     }
 
-    /// Returns the agent for a run that was interrupted before its first step. Only its parameters
-    /// are known.
+    /// Returns an agent for a run that was interrupted before its first step. Only the parameters
+    /// of such a run are known.
     async fn agent_for_first_step(
         &self,
         leased: &LeasedRun,
@@ -81,7 +82,7 @@ impl Hub {
                  cancel it (POST /runs/{run}/cancel) and send the message again"
             ))
         };
-        // The run does not continue with other approvals and limits.
+        // The run must not continue with approvals and limits that differ from those at its start.
         let options = stored.as_ref().and_then(RunParameters::options);
         let (Some(stored), Some(options)) = (stored, options) else {
             return Err(cannot_continue("its parameters are unknown"));
@@ -104,8 +105,8 @@ impl Hub {
         Ok(agent.with_options(options))
     }
 
-    /// Returns the agent for the first usable recipe and model: the model of the run, or the
-    /// configured one if it no longer exists.
+    /// Returns an agent for the first combination of recipe and model that the engine accepts. If
+    /// the model of the run no longer exists, the configured model is used.
     async fn first_agent(
         &self,
         leased: &LeasedRun,
@@ -145,7 +146,7 @@ impl Hub {
     }
 }
 
-/// Checks that a call waits for a decision.
+/// Checks that a call of a stored run waits for an approval decision.
 fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
     let waiting = leased.run().pending_approvals();
     let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
@@ -158,7 +159,7 @@ fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Returns the error for a decision about a client call.
+/// Creates the error for a decision about a call that only the client can execute.
 pub(super) fn client_call(run: &str, call: &str) -> Problem {
     Problem::conflict(format!(
         "call `{call}` is executed by the client that started the run, which sends the result in \
@@ -166,7 +167,7 @@ pub(super) fn client_call(run: &str, call: &str) -> Problem {
     ))
 }
 
-/// Returns the error for a decision about a call that does not wait.
+/// Creates the error for a decision about a call that does not wait for one.
 pub(super) fn not_waiting(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
@@ -179,7 +180,7 @@ pub(super) fn not_waiting(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     ))
 }
 
-/// Returns the error for a run that another process executes.
+/// Converts the error for a run whose lease another process holds.
 pub(super) fn in_other_process(problem: Problem, run: &str) -> Problem {
     if problem.kind != "session-busy" {
         return problem;

@@ -17,39 +17,40 @@ use super::{
 };
 use crate::{Problem, openapi::schema};
 
-/// Time limit for an operation. After it, the response contains the current state.
+/// Time limit for a decision or a cancellation to take effect. After this time, the response
+/// contains the current state of the run.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A run with its waiting calls and questions.
+/// A run with the calls and elicitation requests that wait for a person.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RunDetails)]
 pub(crate) struct RunView {
-    /// The run.
+    /// The record of the run.
     #[schema(value_type = schema::RunRecord)]
     pub(crate) run: RunRecord,
-    /// Calls that wait for a decision: `POST /runs/{id}/approvals/{call_id}`, where the call's id
-    /// is `tool_use.id`.
+    /// Calls that wait for an approval decision. Decide with `POST /runs/{id}/approvals/{call_id}`,
+    /// where the call id is `tool_use.id`.
     #[schema(value_type = Vec<schema::ApprovalRequest>)]
     waiting: Vec<ApprovalRequest>,
-    /// Elicitation requests of servers: `POST /runs/{id}/questions/{question_id}`.
+    /// Elicitation requests of MCP servers. Answer with `POST /runs/{id}/questions/{question_id}`.
     questions: Vec<QuestionDetails>,
-    /// The report; `null` until the run is finished.
+    /// The report of the run, or `null` until the run is finished.
     #[schema(value_type = Option<schema::RunReport>)]
     report: Option<Box<RunReport>>,
 }
 
-/// An elicitation request of a server.
+/// An open elicitation request of an MCP server.
 #[derive(Debug, Serialize, ToSchema)]
 struct QuestionDetails {
-    /// The id for the answer.
+    /// The id of the request, for the answer.
     id: String,
-    /// The request.
+    /// The elicitation request.
     #[schema(value_type = schema::Elicitation)]
     question: Elicitation,
 }
 
 impl Hub {
-    /// Returns the current state of a run.
+    /// Returns the current state of a run with its waiting calls and elicitation requests.
     pub(crate) async fn view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
         if let Some(active) = self.active_run(owner, run) {
             let (waiting, report) = match active.log.status() {
@@ -88,7 +89,8 @@ impl Hub {
         })
     }
 
-    /// Returns the waiting calls of a stored run. A run that this version cannot read has none.
+    /// Returns the waiting calls of a stored run. If this version of the program cannot read the
+    /// run, the list is empty.
     async fn stored_waiting(
         &self,
         owner: &Principal,
@@ -110,7 +112,7 @@ impl Hub {
         }
     }
 
-    /// Returns the report of a finished run.
+    /// Reads the report of a finished run from its last event.
     async fn report(
         &self,
         owner: &Principal,
@@ -129,16 +131,17 @@ impl Hub {
         }))
     }
 
-    /// Returns the stored record of a run without its parameters.
+    /// Reads the stored record of a run and removes its parameters. Fails if the run does not
+    /// exist.
     async fn stored_record(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
         let record = self.record(owner, run).await?;
         let mut record = record.ok_or_else(|| Problem::no_run(run))?;
-        // Only this program and its store need the parameters.
+        // Clients do not need the stored parameters, which may be large.
         record.parameters = None;
         Ok(record)
     }
 
-    /// Returns a reader of the events after a position, for active and finished runs.
+    /// Returns a reader of the events of a run after the event numbered `after`.
     pub(crate) async fn reader(
         &self,
         owner: &Principal,
@@ -163,7 +166,7 @@ impl Hub {
         EventReader::new(self.clone(), owner.clone(), id, session, None, after)
     }
 
-    /// Returns the unfinished run of a session.
+    /// Returns the unfinished run of a session, if there is one.
     pub(crate) async fn unfinished_run(
         &self,
         owner: &Principal,
@@ -173,7 +176,7 @@ impl Hub {
         Ok(newest.into_iter().find(|it| it.state != RunState::Finished))
     }
 
-    /// Returns the runs of a session, newest first.
+    /// Returns the newest runs of a session, newest first.
     pub(crate) async fn runs_of(
         &self,
         owner: &Principal,
@@ -181,15 +184,15 @@ impl Hub {
         limit: u32,
     ) -> Result<Vec<RunRecord>, Problem> {
         let mut runs = self.shared.runs.runs(owner, Some(session), limit).await?;
-        // Only this program and its store need the parameters.
+        // Clients do not need the stored parameters, which may be large.
         for run in &mut runs {
             run.parameters = None;
         }
         Ok(runs)
     }
 
-    /// Decides about a waiting call. A stored run is resumed with the decision. Only the result of
-    /// the client decides about a call that the client executes.
+    /// Decides about a waiting call. A stored run is resumed with the decision. Returns an error
+    /// for calls that the client executes, because only the client's result decides about them.
     pub(crate) async fn decide(
         &self,
         owner: &Principal,
@@ -205,7 +208,7 @@ impl Hub {
         self.decide_for_client(owner, run, call, decision).await
     }
 
-    /// Decides about a waiting call that the client executes.
+    /// Applies a decision about any waiting call, including calls that the client executes.
     pub(crate) async fn decide_for_client(
         &self,
         owner: &Principal,
@@ -227,7 +230,7 @@ impl Hub {
                 if is_applied(&active, last, &call).await {
                     return Ok(active.record());
                 }
-                // The run was stored meanwhile, without the decision.
+                // The run was stored before it could apply the decision, so it is resumed below.
             }
             let decision = Some((call.as_str(), decision));
             let resumed = hub.resume(&owner, &run, decision).await;
@@ -236,7 +239,7 @@ impl Hub {
         .await
     }
 
-    /// Answers an elicitation request. An invalid answer leaves it open.
+    /// Answers an elicitation request. After an invalid answer the request remains open.
     pub(crate) fn answer(
         &self,
         owner: &Principal,
@@ -264,7 +267,7 @@ impl Hub {
         Ok(active.record())
     }
 
-    /// Returns whether a run is finished and has no later event.
+    /// Returns whether a run is finished and has no event after the event numbered `after`.
     pub(crate) async fn is_finished(
         &self,
         owner: &Principal,
@@ -278,7 +281,7 @@ impl Hub {
         Ok(record.is_some_and(|it| it.state == RunState::Finished && it.last_event <= after))
     }
 
-    /// Checks that the run exists.
+    /// Returns an error if the run does not exist for the principal.
     pub(crate) async fn check_exists(&self, owner: &Principal, run: &str) -> Result<(), Problem> {
         if self.active_run(owner, run).is_some() {
             return Ok(());
@@ -300,7 +303,8 @@ impl Hub {
                         let _ = changes.changed().await;
                     }
                 };
-                // A tool may be slow to react to the cancellation.
+                // Tools may react slowly to the cancellation, so the response does not wait for
+                // them forever.
                 let _ = tokio::time::timeout(OPERATION_TIMEOUT, ended).await;
                 let is_stored = matches!(
                     active.log.status(),
@@ -309,7 +313,8 @@ impl Hub {
                 if !(is_stored && active.is_durable) {
                     return Ok(active.record());
                 }
-                // The run was stored, or released after a fault, before the cancellation.
+                // The run was stored before it could react to the cancellation, so the stored run
+                // is cancelled below.
             }
             let record = hub.stored_record(&owner, &run).await?;
             if record.state == RunState::Finished {
@@ -323,7 +328,7 @@ impl Hub {
         .await
     }
 
-    /// Continues a waiting or interrupted run. An active run does not change.
+    /// Resumes a waiting or interrupted run. An active run does not change.
     pub(crate) async fn continue_run(
         &self,
         owner: &Principal,
@@ -350,7 +355,7 @@ impl Hub {
         .await
     }
 
-    /// Deletes a session.
+    /// Deletes a session with its messages, runs and approval decisions.
     pub(crate) async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), Problem> {
         self.sessions().delete(owner, id).await?;
         self.engine().forget(owner, &id.0);
@@ -358,16 +363,16 @@ impl Hub {
         Ok(())
     }
 
-    /// Returns the lock for changes of an inactive run, such as its continuation.
+    /// Returns the lock that prevents concurrent changes of a run, such as two resumptions.
     fn run_lock(&self, run: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = lock(&self.shared.run_locks);
-        // The holder and each waiting task have a reference.
+        // Only the map has a reference to a lock that nobody holds or waits for.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(run.to_owned()).or_default())
     }
 }
 
-/// Returns whether the decision was or will be applied: `false` if the run was stored without it.
+/// Waits until a decision is applied. Returns `false` if the run was stored without the decision.
 async fn is_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
     let mut changes = active.log.changes();
     let applied = async {
@@ -382,7 +387,7 @@ async fn is_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
             let _ = changes.changed().await;
         }
     };
-    // Earlier calls may take long, and the decision waits for them.
+    // The decision waits for earlier calls, which may take long.
     let applied = tokio::time::timeout(OPERATION_TIMEOUT, applied).await;
     applied.unwrap_or(true)
 }

@@ -10,26 +10,27 @@ use crate::Problem;
 
 /// Maximum number of runs of a session that are read.
 const MAX_RUNS: u32 = 100_000;
-/// Maximum number of runs that are read first when a session continues.
+/// Number of newest runs that are read first when a reader looks for new runs of a session.
 const NEWEST_RUNS: u32 = 32;
 
-/// The events of a session after a position. Ends with the server or the session.
+/// A reader of the events of all runs in a session. It ends when the server stops or the session is
+/// deleted.
 pub(crate) struct SessionReader {
     hub: Hub,
     owner: Principal,
     session: SessionId,
-    /// The number of the last event that was returned.
+    /// The number of the last returned event within the session.
     after: u64,
     /// Runs with unread events, oldest first.
     runs: VecDeque<RunRecord>,
-    /// The reader of the current run, and the number of events before that run.
+    /// The number of session events before the current run, and the reader of that run.
     current: Option<(u64, EventReader)>,
-    /// The id of the last run that was started to read.
+    /// The id of the last run whose events were read.
     last_run: Option<String>,
 }
 
 impl Hub {
-    /// Returns the events of a session with numbers above `after`.
+    /// Creates a reader of the session's events whose numbers are larger than `after`.
     pub(crate) async fn session_reader(
         &self,
         owner: &Principal,
@@ -75,7 +76,8 @@ impl SessionReader {
                 self.last_run = Some(run.id);
                 continue;
             }
-            // Subscribed before the reads, so that a later start of a run ends the wait below.
+            // The subscription precedes the reads, so that a run that starts later ends the waiting
+            // below.
             let mut changes = self.hub.session_changes(&self.session);
             match self.find_runs(NEWEST_RUNS).await {
                 Ok(true) => {}
@@ -91,7 +93,7 @@ impl SessionReader {
             let interval = self.hub.options().keep_alive;
             tokio::select! {
                 _ = changes.changed() => {}
-                // Another process may have started a run.
+                // Another process may have started a run without a notification here.
                 () = tokio::time::sleep(interval) => {}
                 () = stopping.cancelled() => return None,
             }
@@ -101,7 +103,7 @@ impl SessionReader {
     /// Finds runs with unread events. Returns whether the session still exists.
     async fn find_runs(&mut self, limit: u32) -> Result<bool, Problem> {
         let mut runs = self.hub.runs_of(&self.owner, &self.session, limit).await?;
-        // A completely read run is not read again, even if its events were deleted.
+        // Runs up to the last read one are skipped, even if some of their events were deleted.
         if let Some(last) = &self.last_run
             && let Some(position) = runs.iter().position(|run| run.id == *last)
         {

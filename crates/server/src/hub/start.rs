@@ -22,19 +22,19 @@ use super::{
 };
 use crate::Problem;
 
-/// Maximum characters of a session's title that is made from the first message.
+/// Maximum number of characters of a session title that is made from the first message.
 const MAX_TITLE: usize = 80;
-/// Characters of a client's id in the stored id. With a dot and the hash the stored id has at most
-/// 128 characters, so that a client can use it too.
+/// Maximum number of characters of the client's session id that the stored id contains. With a dot
+/// and the hash, the stored id has at most 128 characters, so that clients can use it as an id too.
 const ID_PREFIX_LENGTH: usize = 95;
-/// Bytes of the keyed hash in a stored id.
+/// Number of bytes of the keyed hash in a stored session id.
 const ID_HASH_BYTES: usize = 16;
 
 impl Hub {
-    /// Starts a run. It continues without readers.
+    /// Starts a run. The run continues if the client disconnects, unless the run is ephemeral.
     pub(crate) async fn start(&self, start: StartRequest) -> Result<StartedRun, Problem> {
         if matches!(start.conversation, ConversationInput::Ephemeral { .. }) {
-            // An ephemeral run ends with its client.
+            // An ephemeral run must end when its client disconnects.
             return self.start_now(start).await;
         }
         let hub = self.clone();
@@ -51,7 +51,8 @@ impl Hub {
         } = start;
         settings.parameters.check()?;
         let slots = self.acquire_slots(&principal)?;
-        // The id of a new session is created here, because the agent may depend on it.
+        // The id of a new session is needed before the session exists, because the agent may depend
+        // on it.
         let (session, is_new) = match &conversation {
             ConversationInput::Ephemeral { .. } => (None, false),
             ConversationInput::Session { id, .. } => {
@@ -89,14 +90,14 @@ impl Hub {
                 let durable_runs = self.durable_runs(&principal);
                 if !is_known {
                     if keep.is_some() {
-                        // A new session has no messages to keep.
+                        // The client refers to stored messages of a session that does not exist.
                         return Err(Problem::no_session(&id.0));
                     }
                     let session = new_session(id.clone(), title_of_question(&messages));
                     let (messages, parameters) = (messages.clone(), parameters.clone());
                     let begun = durable_runs.begin_session(&agent, &session, messages, parameters);
                     match begun.await {
-                        // Another request created it meanwhile.
+                        // Another request created the session at the same time.
                         Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {}
                         run => return Ok(self.execute_durable(principal, run?, approvals, slots)),
                     }
@@ -141,7 +142,7 @@ impl Hub {
             .with_principal(principal.clone(), None)
             .with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
         let mut stream = agent.run(messages);
-        // The headers of the response contain the id of the run.
+        // The first event contains the run id, which the response headers need.
         let first = stream.next().await.ok_or_else(Problem::internal)?;
         let model = match &first.kind {
             RunEventKind::RunStarted { model, .. } => model.to_string(),
@@ -171,7 +172,7 @@ impl Hub {
         slots: RunSlots,
     ) -> StartedRun {
         let mut record = run.record().clone();
-        // Only this program and its store need the parameters.
+        // Clients do not need the stored parameters, which may be large.
         record.parameters = None;
         let execution = Execution::Durable(Box::new(run));
         self.execute_new(owner, record, approvals, execution, slots)
@@ -205,7 +206,7 @@ impl Hub {
         started
     }
 
-    /// Acquires the slots for one more run. Fails during the shutdown.
+    /// Acquires the slots for one more run. Fails if all slots are in use or the server shuts down.
     pub(super) fn acquire_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
         if self.shared.stopping.is_cancelled() {
             return Err(Problem::unavailable(
@@ -216,9 +217,9 @@ impl Hub {
         self.shared.limits.acquire(principal)
     }
 
-    /// Returns the session for an id that a client chose. Ids are unique in a store, and sessions
-    /// of other principals do not exist for a client. The id of a named principal is therefore
-    /// derived, so that only this principal can use it.
+    /// Returns the stored session id for an id that a client chose. Ids are unique in a store, and
+    /// a client must not detect sessions of other principals. The stored id for a named principal
+    /// is therefore a hash that only this principal's requests produce.
     pub(crate) async fn session_named(
         &self,
         principal: &Principal,
@@ -239,7 +240,7 @@ impl Hub {
         Ok(self.sessions().get(principal, id).await?.is_some())
     }
 
-    /// Creates a session.
+    /// Creates a session without runs.
     pub(crate) async fn create(
         &self,
         principal: &Principal,
@@ -264,12 +265,13 @@ fn new_session(id: SessionId, title: String) -> Session {
     }
 }
 
-/// Returns the stored id for the client's id of a principal. It begins with `id`, cut at
-/// [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant, user and `id`. It cannot be
-/// computed without the key of the store, so other clients cannot create the session first.
+/// Derives the stored session id from the principal and the id that the client chose. The result
+/// begins with `id`, cut at [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant,
+/// user and `id`. Other clients do not know the key of the store, so they cannot create the session
+/// first.
 fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
-    // HMAC accepts keys of any length.
+    // HMAC accepts keys of any length, so this error does not occur.
     let mut mac = mac.map_err(|_| Problem::internal())?;
     for part in [&principal.tenant, &principal.user, &id.0] {
         mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
@@ -278,7 +280,7 @@ fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<Sessi
     let tag = mac.finalize().into_bytes();
     let mut hash = String::new();
     for byte in tag.iter().take(ID_HASH_BYTES) {
-        // Writing to a string cannot fail.
+        // Writing to a string does not fail.
         let _ = write!(hash, "{byte:02x}");
     }
     let prefix: String = id.0.chars().take(ID_PREFIX_LENGTH).collect();
@@ -292,9 +294,9 @@ fn title_of_question(messages: &[Arc<Message>]) -> String {
     question.map_or_else(String::new, |message| title_of(&message.text()))
 }
 
-/// Returns the first line of a message, cut at a word.
+/// Returns the first line of a message as a title. A long line is cut at a word.
 fn title_of(text: &str) -> String {
-    // Stores may reject control characters.
+    // Stores may reject control characters in titles.
     let mut lines = text.lines().map(|line| line.replace(char::is_control, " "));
     let line = lines.find(|line| !line.trim().is_empty());
     let line = line.as_deref().unwrap_or_default().trim();

@@ -11,13 +11,14 @@ use switchboard_orchestration::observe::metrics::MetricsCollector;
 
 use crate::hub::Hub;
 
-/// Upper bounds of the histogram of response times, in seconds.
+/// Upper bounds of the buckets for response times, in seconds.
 const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
-/// Labels of a response: method, route and status. The route is the pattern, not the path.
+/// The labels of a response: method, route and status. The route is the route pattern, not the
+/// path.
 type ResponseLabels = [(&'static str, String); 3];
 
-/// Metrics of runs, requests and connections.
+/// The metrics of runs, requests and connections.
 pub(crate) struct ServerMetrics {
     registry: Registry,
     responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
@@ -27,11 +28,11 @@ pub(crate) struct ServerMetrics {
     pub(crate) connections: OpenCount,
 }
 
-/// The current number of open requests or connections.
+/// A counter of open requests or connections.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct OpenCount(Gauge);
 
-/// Counts one open request or connection until it is dropped.
+/// A guard that counts one open request or connection until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenGuard(OpenCount);
 
@@ -90,7 +91,7 @@ impl ServerMetrics {
         metrics
     }
 
-    /// Records a response when it starts.
+    /// Records the method, route, status and response time when a response starts.
     pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, after: Duration) {
         let labels = [
             ("method", known_method(method).to_owned()),
@@ -101,7 +102,7 @@ impl ServerMetrics {
         histogram.observe(after.as_secs_f64());
     }
 
-    /// Returns all metrics in the text format `OpenMetrics` 1.0.0.
+    /// Formats all metrics as `OpenMetrics` 1.0.0 text.
     pub(crate) fn text(&self, hub: &Hub) -> String {
         let (active, waiting) = hub.count_active();
         let count = |runs: usize| i64::try_from(runs).unwrap_or(i64::MAX);
@@ -115,7 +116,8 @@ impl ServerMetrics {
     }
 }
 
-/// Returns the label of a method. Unknown methods share one, because clients can send any.
+/// Returns the metrics label of an HTTP method. Clients can send any method, so unknown methods
+/// share one label.
 fn known_method(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let found = KNOWN.into_iter().find(|known| *known == method);

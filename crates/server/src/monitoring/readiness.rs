@@ -8,20 +8,20 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Maximum time of one check.
+/// Maximum duration of one store check.
 const LIMIT: Duration = Duration::from_secs(2);
-/// How long a result is reused, so that frequent probes cause few writes.
+/// Maximum age of a reused result. Frequent probes then cause few store writes.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// The last check of the store. At most one check runs at a time.
+/// A cached check of the session store. At most one check runs at a time.
 #[derive(Debug, Default)]
 pub(crate) struct StoreCheck {
     last: Mutex<Option<(Instant, bool)>>,
 }
 
 impl StoreCheck {
-    /// Returns whether `ping` succeeds within two seconds. A result of the last second is reused
-    /// without polling `ping`.
+    /// Returns whether the store check `ping` succeeds within two seconds. The result of the last
+    /// second is reused without polling `ping`.
     pub(crate) async fn passes(
         &self,
         ping: impl Future<Output = Result<(), SessionStoreError>>,
@@ -34,7 +34,7 @@ impl StoreCheck {
     }
 
     async fn check(&self, ping: impl Future<Output = Result<(), SessionStoreError>>) -> bool {
-        // Concurrent callers wait here for the result of the active check.
+        // Concurrent callers wait here for the result of the check in progress.
         let mut last = self.last.lock().await;
         if let Some((at, passed)) = *last
             && at.elapsed() < MAX_AGE

@@ -17,7 +17,7 @@ use crate::Problem;
 
 const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Errors of every route.
+/// Errors that every route may return, as status and description.
 const ALWAYS: &[(&str, &str)] = &[
     (
         "403",
@@ -30,7 +30,7 @@ const ALWAYS: &[(&str, &str)] = &[
         "Too many requests or runs are active, or a required service is unavailable.",
     ),
 ];
-/// Errors of routes that need a token.
+/// Errors of routes that need an access token.
 const WITH_TOKEN: &[(&str, &str)] = &[
     ("401", "The access token is missing or unknown."),
     (
@@ -38,14 +38,14 @@ const WITH_TOKEN: &[(&str, &str)] = &[
         "Too many requests or runs of the principal are active.",
     ),
 ];
-/// Errors of routes with a path parameter.
+/// Errors of routes with an id in their path.
 const WITH_ID: &[(&str, &str)] = &[("404", "The run or session does not exist.")];
-/// Errors of routes with a query, a header or a body.
+/// Errors of routes that read a query, a header or a body.
 const WITH_INPUT: &[(&str, &str)] = &[
     ("400", "The request is malformed."),
     ("422", "A value is invalid."),
 ];
-/// Errors of routes with a body.
+/// Errors of routes that read a request body.
 const WITH_BODY: &[(&str, &str)] = &[
     ("408", "The body took too long."),
     ("413", "The body is too large."),
@@ -61,7 +61,8 @@ const TAGS: [(&str, &str); 6] = [
     ("dialects", "The protocols of other clients."),
 ];
 
-/// Adds information, security and common errors to the document of the routes.
+/// Completes the document of the routes with general information, security schemes and common
+/// errors.
 pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     document.info = Info::new("Switchboard", env!("CARGO_PKG_VERSION"));
     document.info.description = Some(
@@ -101,15 +102,14 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
     document
 }
 
-/// Adds the common errors that the handler of the operation does not describe, and sets the content
-/// type of all errors.
+/// Adds common errors that an operation does not declare, and sets the content type of all errors.
 fn add_problems(path: &str, operation: &mut Operation) {
     let mut problems = ALWAYS.to_vec();
     if operation.security.is_none() {
         problems.extend(WITH_TOKEN);
     }
     let responses = &mut operation.responses.responses;
-    // These dialects have their own form of errors.
+    // The APIs of OpenAI and Anthropic define their own error format.
     let has_own_form = path.starts_with("/v1/");
     if !has_own_form {
         for (status, response) in &mut *responses {
@@ -155,7 +155,7 @@ fn problem(description: &str, has_own_form: bool) -> RefOr<utoipa::openapi::Resp
     RefOr::T(response.build())
 }
 
-/// Returns the document, a JSON object, for routes that are nested below a path.
+/// Returns the OpenAPI document for routes below the path `prefix`. `document` is a JSON object.
 pub(crate) fn nested(document: &str, prefix: &str) -> String {
     let servers = json!([{"url": prefix}]);
     match document.strip_prefix('{') {

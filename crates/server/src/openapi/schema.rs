@@ -11,85 +11,85 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// The tool choice of the first step.
+/// The tool choice of the first model call.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToolChoice {
-    /// The model decides.
+    /// The model decides whether to call a tool.
     Auto,
-    /// No tool. The tools stay declared.
+    /// The model may not call a tool. The tools remain declared.
     None,
-    /// At least one tool of any name.
+    /// The model must call at least one tool.
     Required,
-    /// At least one tool of these names.
+    /// The model must call at least one tool of these names.
     Only(Vec<String>),
 }
 
-/// The amount of reasoning before the answer.
+/// The reasoning effort: how much the model reasons before it answers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ReasoningEffort {
-    /// No reasoning, where the model can switch it off.
+    /// No reasoning, if the model allows to switch it off.
     None,
-    /// Little reasoning.
+    /// A small amount of reasoning.
     Low,
-    /// A medium amount.
+    /// A medium amount of reasoning.
     Medium,
-    /// Much reasoning.
+    /// A large amount of reasoning.
     High,
 }
 
 /// A stored conversation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Session {
-    /// The id.
+    /// The id of the session.
     id: String,
-    /// The title.
+    /// The title of the session.
     title: String,
-    /// The time of creation, RFC 3339 in UTC.
+    /// The time when the session was created, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// The number of messages.
+    /// The number of stored messages of the session.
     messages: u64,
 }
 
-/// The state of a run.
+/// The stored state of a run.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RunState {
-    /// A process executes it.
+    /// A process executes the run.
     Running,
-    /// It is stored and waits for a decision, which resumes it.
+    /// The run is stored and waits for a decision, which resumes the run.
     Waiting,
-    /// Its process ended early. `POST /runs/{id}/continue` resumes it.
+    /// The process of the run ended early. `POST /runs/{id}/continue` resumes the run.
     Interrupted,
-    /// It is finished.
+    /// The run is finished.
     Finished,
 }
 
-/// A run.
+/// The record of a run.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunRecord {
-    /// The id. Ids sort by time.
+    /// The id of the run. Ids sort by creation time.
     id: String,
-    /// The session. Empty for an ephemeral run.
+    /// The id of the session. Empty for an ephemeral run.
     session: String,
-    /// The state.
+    /// The state of the run.
     state: RunState,
-    /// The model at the start, as `PROVIDER/MODEL`.
+    /// The model at the start of the run, as `PROVIDER/MODEL`.
     model: String,
-    /// The time of creation, RFC 3339 in UTC.
+    /// The time when the run was created, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// The time of the last stored change, RFC 3339 in UTC.
+    /// The time of the last stored change of the run, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     updated_at: String,
-    /// The number of events of earlier runs of the session. The event `seq` of the run has the
+    /// The number of events in earlier runs of the session. The event `seq` of this run has the
     /// number `events_before + seq` in the session.
     events_before: u64,
-    /// The number of the last event. 0 before the first.
+    /// The number of the last event of the run. 0 before the first event.
     last_event: u64,
-    /// The outcome.
+    /// The outcome of the run. Absent until the run is finished.
     #[schema(nullable = false)]
     outcome: Option<Outcome>,
 }
@@ -104,12 +104,12 @@ pub(crate) enum Outcome {
     Cancelled,
 }
 
-/// A message.
+/// A message of a conversation.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Message {
-    /// The author.
+    /// The author of the message.
     role: Role,
-    /// The parts, in order.
+    /// The parts of the message in order.
     parts: Vec<Part>,
 }
 
@@ -128,10 +128,10 @@ pub(crate) enum Role {
 /// `text` with `text`, or an `artifact` with `artifactType`, `title`, `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {
-    /// The type.
+    /// The type of the part or item.
     #[serde(rename = "type")]
     kind: String,
-    /// The fields of the type.
+    /// Further fields, which depend on the type.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
@@ -140,31 +140,31 @@ pub(crate) struct Part {
 /// The report of a finished run.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunReport {
-    /// The run.
+    /// The id of the run.
     run_id: String,
-    /// The session.
+    /// The id of the session, or `null` for an ephemeral run.
     session_id: Option<String>,
-    /// The model, as `PROVIDER/MODEL`.
+    /// The model that wrote the answer, as `PROVIDER/MODEL`.
     model: String,
-    /// The answer as text, incomplete if the run ended early.
+    /// The answer as text. It may be incomplete if the run ended early.
     answer: String,
-    /// The items of the answer.
+    /// The items of the answer: texts and artifacts.
     content: Vec<Part>,
-    /// The outcome.
+    /// The outcome of the run.
     outcome: Outcome,
-    /// The last finish reason: `stop`, `tool_use`, `length`…, or an object with a provider-specific
-    /// reason.
+    /// The finish reason of the last model call: `stop`, `tool_use`, `length` and others, or an
+    /// object with a provider-specific reason.
     #[schema(value_type = Option<Value>)]
     finish_reason: Option<Value>,
-    /// The number of model calls.
+    /// The number of model calls in the run.
     steps: u32,
-    /// The token counts of all steps.
+    /// The token counts of all model calls.
     usage: Usage,
-    /// The tool calls, in the order of the model.
+    /// The tool calls in the order in which the model requested them.
     tool_calls: Vec<ToolCallRecord>,
-    /// The warnings.
+    /// Deviations from the request that the run had to accept.
     warnings: Vec<Warning>,
-    /// The error or the reached limit.
+    /// The error or the reached limit. `null` if the run completed.
     error: Option<RunError>,
 }
 
@@ -172,76 +172,76 @@ pub(crate) struct RunReport {
 #[derive(Serialize, ToSchema)]
 #[expect(clippy::struct_field_names, reason = "the names in JSON")]
 pub(crate) struct Usage {
-    /// Tokens of the whole prompt.
+    /// The number of tokens in the prompt, including cached tokens.
     input_tokens: Option<u64>,
-    /// Output tokens, including reasoning.
+    /// The number of output tokens, including reasoning.
     output_tokens: Option<u64>,
-    /// Input tokens read from a prompt cache.
+    /// The number of input tokens read from a prompt cache.
     cache_read_tokens: Option<u64>,
-    /// Input tokens written to a prompt cache.
+    /// The number of input tokens written to a prompt cache.
     cache_write_tokens: Option<u64>,
-    /// Output tokens for reasoning.
+    /// The number of output tokens for reasoning.
     reasoning_tokens: Option<u64>,
 }
 
-/// A tool call of a run.
+/// A tool call of a run with its result.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolCallRecord {
     /// The id of the tool use.
     id: String,
-    /// The server of the tool.
+    /// The MCP server of the tool.
     server: Option<String>,
-    /// The original name of the tool.
+    /// The tool's name at its server.
     tool: String,
-    /// The executed input, or the malformed text of the model.
+    /// The executed input of the call. Malformed input is the text that the model wrote.
     input: Value,
     /// Whether the tool failed or was not executed.
     is_error: bool,
-    /// The kind of failure.
+    /// The kind of failure, if the call failed.
     #[schema(nullable = false)]
     failure: Option<String>,
-    /// Whether the result is from the cache.
+    /// Whether the result comes from the tool result cache.
     cached: bool,
-    /// The number of attempts. 0 if the tool was not executed.
+    /// The number of times that the tool was called. 0 if the tool was not executed.
     attempts: u32,
-    /// The duration in milliseconds.
+    /// The duration of the call in milliseconds.
     duration_ms: u64,
-    /// The result.
+    /// The result of the call.
     result: RecordedResult,
 }
 
-/// The result of a tool.
+/// The result of a tool call.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RecordedResult {
-    /// The content for the model.
+    /// The content that the model receives.
     content: Vec<Part>,
-    /// The structured result.
+    /// The structured result of the tool, or `null`.
     structured: Option<Value>,
 }
 
-/// A deviation from the request.
+/// A warning about a deviation from the request.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Warning {
-    /// The kind.
+    /// The kind of the warning, for programs.
     kind: String,
-    /// The description.
+    /// The description of the deviation.
     message: String,
 }
 
 /// The reason why a run has no complete answer.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunError {
-    /// The kind.
+    /// The kind of the error, for programs.
     kind: String,
-    /// The description and a remedy.
+    /// The description of the error and a remedy.
     message: String,
     /// The provider that reported the error.
     #[schema(nullable = false)]
     provider: Option<String>,
-    /// The HTTP status.
+    /// The HTTP status of the provider's response.
     #[schema(nullable = false)]
     status: Option<u16>,
-    /// The provider's request id.
+    /// The provider's id of the failed request, for its support.
     #[schema(nullable = false)]
     request_id: Option<String>,
 }
@@ -250,18 +250,18 @@ pub(crate) struct RunError {
 /// fields.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct RunEvent {
-    /// The run.
+    /// The id of the run.
     run_id: String,
-    /// The number within the run: 1, 2, 3, … without gaps.
+    /// The number of the event within the run, starting at 1 without gaps.
     #[schema(minimum = 1)]
     seq: u64,
-    /// The time, RFC 3339 in UTC.
+    /// The time of the event, RFC 3339 in UTC.
     #[schema(format = DateTime)]
     time: String,
-    /// The type.
+    /// The type of the event.
     #[serde(rename = "type")]
     kind: String,
-    /// The fields of the type.
+    /// Further fields, which depend on the type of the event.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
@@ -270,33 +270,33 @@ pub(crate) struct RunEvent {
 /// A call that waits for an approval decision.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ApprovalRequest {
-    /// The run that waits.
+    /// The id of the run that waits.
     run_id: String,
     /// The call with its input.
     tool_use: ToolUse,
-    /// The origin of the tool.
+    /// The server and the original name of the tool.
     #[schema(nullable = false)]
     origin: Option<ToolOrigin>,
-    /// The annotations of the tool. Untrusted.
+    /// The tool's own statements about its effects. They are untrusted.
     annotations: ToolAnnotations,
-    /// The description of the tool. Untrusted.
+    /// The tool's own description. It is untrusted.
     #[schema(nullable = false)]
     description: Option<String>,
-    /// The repaired input that will be executed, if it differs from the model's.
+    /// The repaired input of the call, if it differs from the model's input.
     #[schema(nullable = false)]
     input: Option<BTreeMap<String, Value>>,
     /// A fingerprint of the tool's definition, for comparison.
     #[schema(nullable = false)]
     fingerprint: Option<String>,
-    /// Whether the definition changed since the tool was last seen or approved.
+    /// Whether the tool's definition changed since the tool was last seen or approved.
     #[serde(default)]
     redefined: bool,
-    /// The end of the request, RFC 3339 in UTC.
+    /// The time after which the request expires, RFC 3339 in UTC.
     #[schema(nullable = false)]
     expires_at: Option<String>,
 }
 
-/// The validity of a decision: this call, the tool in this session, or the tool from now on.
+/// The scope of an approval decision: this call, the tool in this session, or the tool from now on.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ApprovalScope {
@@ -305,85 +305,85 @@ pub(crate) enum ApprovalScope {
     Always,
 }
 
-/// A tool use.
+/// A tool call as the model wrote it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolUse {
     /// The id of the call.
     id: String,
     /// The tool's name as declared to the model.
     name: String,
-    /// `{"object": {…}}`, or `{"malformed": {"raw", "reason"}}`.
+    /// The input of the call: `{"object": {…}}`, or `{"malformed": {"raw", "reason"}}`.
     input: BTreeMap<String, Value>,
 }
 
-/// The origin of a tool.
+/// The origin of a tool: its server and its name there.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolOrigin {
-    /// The server.
+    /// The MCP server of the tool.
     server: String,
-    /// The original name of the tool.
+    /// The tool's name at its server.
     tool: String,
 }
 
-/// A tool's statements about its effects. A missing value means unknown.
+/// The tool's own statements about its effects. A missing value means unknown.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ToolAnnotations {
-    /// The tool changes nothing.
+    /// Whether the tool changes nothing.
     #[schema(nullable = false)]
     read_only: Option<bool>,
-    /// The tool may delete or overwrite data.
+    /// Whether the tool may delete or overwrite data.
     #[schema(nullable = false)]
     destructive: Option<bool>,
-    /// A second call with the same input has no additional effect.
+    /// Whether a second call with the same input has no additional effect.
     #[schema(nullable = false)]
     idempotent: Option<bool>,
-    /// The tool accesses external systems.
+    /// Whether the tool accesses external systems.
     #[schema(nullable = false)]
     open_world: Option<bool>,
 }
 
-/// An elicitation request of a server.
+/// An elicitation request: a question of an MCP server to the person.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Elicitation {
-    /// The server.
+    /// The MCP server that asks.
     server: String,
-    /// The message. Untrusted.
+    /// The text of the question. It is untrusted.
     message: String,
-    /// `fields` with `schema`, or `url` with `url` and `id`.
+    /// The form of the answer: `fields` with `schema`, or `url` with `url` and `id`.
     form: String,
-    /// The fields of the form.
+    /// Further fields, which depend on the form.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,
 }
 
-/// A server with missing tools.
+/// An MCP server whose tools are missing.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerProblem {
-    /// The server.
+    /// The name of the MCP server.
     server: String,
-    /// The problem and its remedy.
+    /// The description of the problem and a remedy.
     message: String,
 }
 
-/// The state of an MCP server: the object of `switchboard servers --output json`.
+/// The state of an MCP server, as printed by `switchboard servers --output json`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ServerStatus {
-    /// The name in the configuration.
+    /// The name of the server in the configuration.
     name: String,
-    /// The state, such as `ready` or `failed`.
+    /// The state of the server, such as `ready` or `failed`.
     state: String,
-    /// Whether it is required.
+    /// Whether runs require the server.
     required: bool,
-    /// The number of tools for models.
+    /// The number of the server's tools that models can call.
     tools: u64,
     /// The reason for the state.
     reason: Option<String>,
-    /// The transport without secrets.
+    /// The transport and address of the server, without secrets.
     transport: String,
-    /// The last lines of standard error.
+    /// The last lines that the server wrote to standard error.
     stderr_tail: Vec<String>,
-    /// Further fields.
+    /// Further fields, which depend on the state of the server.
     #[serde(flatten)]
     #[schema(value_type = BTreeMap<String, Value>)]
     fields: BTreeMap<String, Value>,

@@ -6,29 +6,29 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{App, Problem, ToolPage, http::read::ReadQuery};
 
-/// The available pages.
+/// The list of tools that have an HTML page.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageList {
-    /// The tools with a page.
+    /// The tools that have an HTML page.
     apps: Vec<ToolPage>,
 }
 
-/// The page to read.
+/// The HTML page that the client wants to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// The server of the page.
+    /// The MCP server that offers the page.
     server: String,
     /// The URI of the page, such as `ui://report`.
     uri: String,
 }
 
-/// A page. Show it only in a sandboxed frame with its own origin.
+/// The HTML page of a tool. Show it only in a sandboxed frame with its own origin.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageContent {
-    /// The URI.
+    /// The URI of the page.
     uri: String,
-    /// The HTML text. Untrusted.
+    /// The HTML text of the page. It is untrusted.
     html: String,
 }
 

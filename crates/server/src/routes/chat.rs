@@ -24,39 +24,41 @@ use crate::{
     openapi::schema,
 };
 
-/// A question.
+/// A question to the model, and the settings of its run.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatRequest {
-    /// The question.
+    /// The text of the question.
     #[schema(min_length = 1)]
     message: String,
-    /// The session of the question. Without it a new session is created.
+    /// The id of the session that the question continues. Without an id, a new session is created.
     session_id: Option<String>,
-    /// The provider, if `model` does not contain it.
+    /// The provider of the model, if `model` does not contain it.
     provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL` or a name alone. The default is the configured one.
+    /// The model of the run, as `PROVIDER/MODEL` or a model name alone. The default is the
+    /// configured model.
     model: Option<String>,
-    /// The name of the recipe.
+    /// The name of the recipe for the run.
     recipe: Option<String>,
-    /// The parameters of the run.
+    /// Parameters of the run, such as temperature and limits.
     parameters: Option<Parameters>,
     /// Values for tools that are hidden from the model, by name. The configuration lists the
     /// accepted names.
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
-    /// Whether to respond immediately with 202. `GET /runs/{id}/events` returns the events.
+    /// Whether to respond immediately with status 202. `GET /runs/{id}/events` then returns the
+    /// events.
     background: Option<bool>,
 }
 
 /// A run that continues after the response.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunAccepted {
-    /// The run.
+    /// The id of the run.
     pub(super) run_id: String,
-    /// The session, or `null` for an ephemeral run.
+    /// The id of the session, or `null` for an ephemeral run.
     pub(super) session_id: Option<String>,
-    /// The state. If it is `waiting`, `GET /runs/{id}` lists the waiting calls.
+    /// The state of the run. If it is `waiting`, `GET /runs/{id}` lists the waiting calls.
     #[schema(value_type = schema::RunState)]
     pub(super) state: RunState,
 }
@@ -132,7 +134,7 @@ pub(super) async fn chat(
     }
 }
 
-/// Returns the response for a run that continues after the request.
+/// Creates a response with status 202 for a run that continues after the response.
 fn accepted(started: &StartedRun, state: RunState) -> Response {
     let body = RunAccepted {
         run_id: started.run.to_string(),

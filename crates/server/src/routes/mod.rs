@@ -12,7 +12,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::App;
 
-/// Returns the routes that need a token if tokens are configured.
+/// Returns the routes that need an access token if tokens are configured.
 pub(crate) fn guarded() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::chat))
@@ -34,7 +34,7 @@ pub(crate) fn guarded() -> OpenApiRouter<App> {
         .routes(routes!(probes::metrics))
 }
 
-/// Returns the routes that never need a token.
+/// Returns the routes that never need an access token.
 pub(crate) fn open() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))

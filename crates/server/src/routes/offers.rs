@@ -8,62 +8,62 @@ use utoipa::ToSchema;
 
 use crate::{App, ModelInfo, RecipeInfo, openapi::schema};
 
-/// The available tools.
+/// The tools that runs can use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolList {
-    /// The tools.
+    /// The tools of all ready MCP servers.
     tools: Vec<ToolInfo>,
-    /// The servers whose tools are missing.
+    /// The MCP servers whose tools are missing.
     #[schema(value_type = Vec<schema::ServerProblem>)]
     problems: Vec<ServerProblem>,
 }
 
-/// A tool.
+/// A tool that runs can use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolInfo {
-    /// The name as declared to models.
+    /// The tool's name as declared to models.
     name: String,
-    /// The server of the tool.
+    /// The MCP server of the tool.
     server: Option<String>,
-    /// The original name of the tool.
+    /// The tool's name at its server.
     tool: String,
-    /// The title for people.
+    /// The title of the tool, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     title: Option<String>,
-    /// The description.
+    /// The description of the tool, for models.
     description: String,
-    /// The JSON Schema of the input.
+    /// The JSON Schema of the tool input.
     input_schema: Value,
     /// The JSON Schema of the structured result, if the tool declares one.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_schema: Option<Value>,
-    /// The annotations of the tool. Untrusted.
+    /// The tool's own statements about its effects. They are untrusted.
     #[schema(value_type = schema::ToolAnnotations)]
     annotations: ToolAnnotations,
 }
 
-/// The MCP servers.
+/// The configured MCP servers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ServerList {
-    /// The state of each configured server.
+    /// The state of each configured MCP server.
     #[schema(value_type = Vec<schema::ServerStatus>)]
     servers: Vec<Value>,
 }
 
-/// The models.
+/// The models that runs can use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelList {
-    /// The default model, or `null` if there is none.
+    /// The configured default model, or `null` if there is none.
     default: Option<String>,
     /// The known models. Requests may also name other models of the same providers.
     models: Vec<ModelInfo>,
 }
 
-/// The recipes.
+/// The recipes that runs can use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecipeList {
-    /// The available recipes.
+    /// The recipes that runs can use.
     recipes: Vec<RecipeInfo>,
 }
 

@@ -11,17 +11,17 @@ use utoipa::ToSchema;
 
 use crate::{App, Problem};
 
-/// The health of the server.
+/// The response of a health check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// `ok` or `ready`.
+    /// The health of the server: `ok` or `ready`.
     #[schema(example = "ok")]
     status: &'static str,
 }
 
 /// Check that the server is alive
 ///
-/// Needs no token.
+/// Needs no access token.
 #[utoipa::path(
     get, path = "/healthz", operation_id = "health", tag = "operation", security(()),
     responses((status = 200, description = "The server is alive.", body = Health))
@@ -34,7 +34,7 @@ pub(super) async fn healthz() -> Json<Health> {
 ///
 /// The server is ready if its store can be read and written, all required MCP servers are ready,
 /// and it is not shutting down. The store is checked at most once per second, for at most two
-/// seconds. Needs no token.
+/// seconds. Needs no access token.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readiness", tag = "operation", security(()),
     responses(
@@ -62,7 +62,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
 
 /// Read the metrics
 ///
-/// The text format `OpenMetrics` 1.0.0. Needs a token if tokens are configured, because metrics
+/// Returns `OpenMetrics` 1.0.0 text. Needs a token if tokens are configured, because metrics
 /// contain names of models and tools.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "operation",

@@ -25,45 +25,45 @@ use crate::{
     openapi::schema,
 };
 
-/// A decision about a call.
+/// An approval decision about a tool call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Decision {
-    /// The call is executed.
+    /// Execute the call.
     Allow {
-        /// The validity of the decision.
+        /// The scope of the decision. The default is this call only.
         #[serde(default)]
         #[schema(value_type = Option<schema::ApprovalScope>)]
         scope: ApprovalScope,
-        /// The input instead of the model's.
+        /// Input that replaces the input that the model wrote.
         #[schema(value_type = Option<BTreeMap<String, Value>>)]
         input: Option<JsonObject>,
     },
-    /// The call is not executed.
+    /// Do not execute the call.
     Deny {
-        /// The validity of the decision.
+        /// The scope of the decision. The default is this call only.
         #[serde(default)]
         #[schema(value_type = Option<schema::ApprovalScope>)]
         scope: ApprovalScope,
-        /// The reason for the model.
+        /// The reason for the denial. The model receives it.
         reason: Option<String>,
     },
 }
 
-/// An answer to an elicitation request.
+/// A person's answer to an elicitation request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Answer {
-    /// The person accepts.
+    /// The person answers the question.
     Accept {
-        /// The fields of the form.
+        /// The values of the form's fields, by name.
         #[serde(default)]
         #[schema(value_type = Option<BTreeMap<String, Value>>)]
         content: JsonObject,
     },
-    /// The person declines.
+    /// The person declines to answer.
     Decline {},
-    /// The person cancels.
+    /// The person cancels without a choice.
     Cancel {},
 }
 
@@ -95,7 +95,7 @@ impl Answer {
     }
 }
 
-/// Returns the response with the state of a run after an operation.
+/// Creates a response with status 202 and the state of a run.
 fn accepted(record: RunRecord) -> Response {
     let body = RunAccepted {
         run_id: record.id,

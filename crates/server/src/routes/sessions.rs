@@ -23,51 +23,51 @@ use crate::{
     openapi::schema,
 };
 
-/// Maximum number of characters of a title.
+/// Maximum number of characters in the title of a session.
 const MAX_TITLE_LENGTH: usize = 500;
-/// Maximum number of runs in the response for a session.
+/// Maximum number of runs in the response that shows a session.
 const MAX_RUNS: u32 = 1_000;
 
-/// A new session.
+/// The properties of a new session.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSession {
-    /// The title.
+    /// The title of the session.
     #[schema(max_length = 500)]
     title: Option<String>,
 }
 
-/// A change of a session.
+/// A change of a session's properties.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionChange {
-    /// The new title.
+    /// The new title of the session.
     #[schema(max_length = 500)]
     title: String,
 }
 
-/// The size of a list.
+/// The maximum length of a list response.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// Maximum number of entries. The default is 100.
+    /// Maximum number of sessions in the response. The default is 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
-/// The position in a stream of events.
+/// The position in a stream of events after which a client reads.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
-    /// Returns only events with larger numbers. A browser that reconnects sends the header
-    /// `Last-Event-ID`; the larger number counts.
+    /// The number of the last event that the client has. The stream contains only later events. A
+    /// browser that reconnects also sends the header `Last-Event-ID`; the larger number counts.
     pub(super) after: Option<u64>,
 }
 
-/// The sessions, newest first.
+/// A list of sessions.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionList {
-    /// The sessions.
+    /// The sessions, newest first.
     #[schema(value_type = Vec<schema::Session>)]
     sessions: Vec<Session>,
 }
@@ -75,16 +75,16 @@ pub(crate) struct SessionList {
 /// A session with its messages and runs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionView {
-    /// The session.
+    /// The properties of the session.
     #[schema(value_type = schema::Session)]
     session: Session,
-    /// The messages, oldest first. Messages of an unfinished run are only in its events.
+    /// The stored messages, oldest first. Messages of an unfinished run are only in its events.
     #[schema(value_type = Vec<schema::Message>)]
     messages: Vec<Arc<Message>>,
-    /// The runs, newest first, at most 1,000.
+    /// The newest runs of the session, newest first, at most 1,000.
     #[schema(value_type = Vec<schema::RunRecord>)]
     runs: Vec<RunRecord>,
-    /// The number of the last event, for `GET /sessions/{id}/events?after=N`.
+    /// The number of the last event in the session, for `GET /sessions/{id}/events?after=N`.
     last_event: u64,
 }
 
@@ -164,7 +164,7 @@ pub(super) async fn show(
 ) -> Result<Json<SessionView>, Problem> {
     let id = session_id(id)?;
     let (hub, sessions) = (app.hub(), app.hub().sessions());
-    // Runs are read first, so that the messages of every finished run are included.
+    // Runs are read before messages, so that the messages of every finished run are included.
     let runs = hub.runs_of(&principal, &id, MAX_RUNS).await?;
     let session = sessions.get(&principal, &id).await?;
     let session = session.ok_or_else(|| Problem::no_session(&id.0))?;

@@ -20,42 +20,44 @@ use super::super::{
 };
 use crate::{Problem, RunSettings};
 
-/// A request of AG-UI to run an agent.
+/// An AG-UI request to run an agent.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AgUiRequest {
-    /// The thread, which is the session.
+    /// The id of the thread, which is the session id.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) thread_id: String,
-    /// The client's id of the run.
+    /// The client's id for the run.
     pub(crate) run_id: String,
-    /// The client's conversation. If the session exists, only new messages are read.
+    /// The client's messages. If the session exists, the server reads only new messages.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<InMessage>,
-    /// State that the agent shares with the client, which must be empty.
+    /// State that the client shares with the agent. It must be empty, because the server does not
+    /// support it.
     #[schema(value_type = Option<Object>)]
     state: Option<Value>,
-    /// Tools of the client.
+    /// Tools that the client executes.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub(crate) tools: Vec<DeclaredTool>,
-    /// Additional information for the agent.
+    /// Values that describe the client's situation to the model.
     #[serde(default)]
     context: Vec<Context>,
-    /// `provider`, `model`, `recipe`, `parameters` and `context`, as in `POST /chat`.
+    /// Settings of the run: `provider`, `model`, `recipe`, `parameters` and `context`, as in `POST
+    /// /chat`.
     forwarded_props: Option<RunSettings>,
-    /// Answers to the interrupts of an earlier run.
+    /// Answers of a person to the interrupts of an earlier run.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     resume: Vec<Resume>,
 }
 
-/// Additional information for the agent.
+/// A value that describes the client's situation to the model.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct Context {
-    /// The meaning of the value.
+    /// The description of the value for the model.
     description: String,
-    /// The value.
+    /// The value as text.
     value: String,
 }
 
@@ -63,7 +65,8 @@ pub(crate) struct Context {
 #[serde(rename_all = "camelCase")]
 struct InMessage {
     role: String,
-    /// An activity message has other content.
+    /// Content of a message. Messages with the role `activity` have other content, which is
+    /// ignored.
     content: Option<Content<InPart>>,
     #[serde(default)]
     tool_calls: Vec<FunctionCall>,
@@ -105,7 +108,8 @@ enum Status {
     Cancelled,
 }
 
-/// The answer to an interrupt.
+/// An approval decision as the answer to an interrupt. The interrupt's `responseSchema` declares
+/// these fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Payload {
@@ -117,7 +121,7 @@ struct Payload {
 }
 
 impl AgUiRequest {
-    /// Returns the settings of the run. Unsupported ones are errors.
+    /// Returns the settings of the run. Fails if the client shares state, which is not supported.
     pub(crate) fn settings(&self) -> Result<RunSettings, Problem> {
         let has_state = match &self.state {
             None | Some(Value::Null) => false,
@@ -130,7 +134,7 @@ impl AgUiRequest {
         Ok(self.forwarded_props.clone().unwrap_or_default())
     }
 
-    /// Returns the decisions of the request, if it has any.
+    /// Returns the approval decisions in `resume`, or `None` if the request has no decision.
     pub(crate) fn decisions(&self) -> Result<Option<Decisions>, Problem> {
         let mut found: Option<Decisions> = None;
         for (index, resume) in self.resume.iter().enumerate() {
@@ -154,7 +158,7 @@ impl AgUiRequest {
         Ok(found)
     }
 
-    /// Returns the text that precedes the new user message.
+    /// Returns the text of `context`, which precedes the new user message.
     fn context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
             return None;
@@ -228,8 +232,8 @@ impl Resume {
     }
 }
 
-/// Parses the id of an interrupt: the run, the number of the client's last event, and the call,
-/// whose id may contain slashes.
+/// Splits the id of an interrupt into the run id, the number of the client's last event, and the
+/// call id. The call id may contain slashes.
 fn parse_interrupt(id: &str) -> Option<(&str, u64, &str)> {
     let mut pieces = id.splitn(3, '/');
     let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
@@ -253,7 +257,7 @@ impl InMessage {
                 conversation.push(Role::Assistant, parts)
             }
             "tool" => conversation.push_result(self.result()?),
-            // Only for display.
+            // Clients only display these messages, so the model does not get them.
             "activity" | "reasoning" => Ok(()),
             other => Err(format!("the role `{other}` is not supported")),
         }

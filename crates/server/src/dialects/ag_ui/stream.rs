@@ -23,32 +23,32 @@ use super::super::{
     tools::tool_output,
 };
 
-/// The version of the protocol.
+/// The AG-UI protocol version that the stream declares.
 const PROTOCOL: &str = "1.0";
 
 /// An encoder of AG-UI events.
 #[derive(Debug, Default)]
 pub(crate) struct AgUiStream {
     thread: String,
-    /// The session of the thread.
+    /// The id of the session that stores the thread.
     session: String,
-    /// The client's id of this run.
+    /// The client's id for this run.
     client_run: String,
     run: String,
-    /// The number of the current event.
+    /// The sequence number of the current run event.
     seq: u64,
-    /// The time of the current event in milliseconds since 1970.
+    /// The time of the current run event in milliseconds since 1970.
     time: i64,
-    /// The message that contains the calls of the step.
+    /// The id of the message that contains the calls of the current step.
     message: Option<String>,
     step: u32,
-    /// The usage of the model calls of this response.
+    /// The token usage of the model calls in this response, by model.
     usage: Vec<(ModelId, Usage)>,
     called_model: Option<ModelId>,
 }
 
 impl AgUiStream {
-    /// `run` is the client's id of the run.
+    /// Creates an encoder. `run` is the client's id for the run.
     pub(crate) fn new(
         thread: impl Into<String>,
         run: impl Into<String>,
@@ -121,7 +121,7 @@ impl EventEncoder for AgUiStream {
             ClientEvent::CallInputDelta(call, delta) => self.write_input(call, delta, out),
             ClientEvent::CallInputReady(call, input) => {
                 if !call.is_streamed {
-                    // Input that is not an object is emitted unchanged.
+                    // Malformed input is a string, which is emitted as the model wrote it.
                     match input {
                         Value::String(raw) => self.write_input(call, raw, out),
                         object => self.write_input(call, &object.to_string(), out),
@@ -136,13 +136,13 @@ impl EventEncoder for AgUiStream {
                 self.write_result(call, text, true, failure, out);
             }
             ClientEvent::CallFinished(call, outcome) => {
-                // A client has its own results.
+                // The client produced this result itself.
                 if !(call.is_client_tool() && call.needed_decision) {
                     let text = tool_output::as_text(outcome.content, outcome.structured);
                     self.write_result(call, &text, outcome.is_error, outcome.failure, out);
                 }
             }
-            // Emitted as `Other` too.
+            // The sequencer emits these changes as `Other` too.
             ClientEvent::CallInputReplaced(..)
             | ClientEvent::CallAwaitsDecision(_)
             | ClientEvent::CallDenied(_) => {}
@@ -151,7 +151,7 @@ impl EventEncoder for AgUiStream {
                 self.write_custom("superseded", &json!(text), out);
             }
             ClientEvent::Other(event) => match &event.kind {
-                // The events of the call and the end of the run contain it.
+                // Other AG-UI events already contain this information.
                 RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
                 _ => {
                     let (kind, value) = sequencer::to_json(event);
@@ -187,7 +187,7 @@ impl EventEncoder for AgUiStream {
 }
 
 impl AgUiStream {
-    /// Appends an event. Fields without a value are omitted.
+    /// Appends an AG-UI event to the output. Fields with the value `null` are omitted.
     fn write(&self, kind: &str, fields: Value, out: &mut SseFrames) {
         let mut event = json!({"type": kind, "timestamp": self.time});
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
@@ -300,8 +300,8 @@ impl AgUiStream {
         self.write("RUN_ERROR", fields, out);
     }
 
-    /// Creates the interrupt for a call. Its id consists of the run, the number of the client's
-    /// last event, and the call.
+    /// Creates the interrupt that asks for an approval of a call. Its id consists of the run id,
+    /// the number of the client's last event, and the call id.
     fn interrupt_for(&self, call: &Call) -> Value {
         let name = call.tool.as_deref().unwrap_or(&call.name);
         let tool = match &call.server {
@@ -340,7 +340,7 @@ impl AgUiStream {
         }
     }
 
-    /// Returns the token counts of each model, or `None` if no count is known.
+    /// Returns the token counts of each model. Returns `None` if no count is known.
     fn token_usage(&self) -> Option<Vec<Value>> {
         let known = self.usage.iter().filter(|(_, usage)| usage.is_known());
         let counts: Vec<Value> = known

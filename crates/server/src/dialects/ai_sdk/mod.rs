@@ -26,8 +26,8 @@ use crate::{
     },
 };
 
-/// The header with the protocol version (`src/ui-message-stream/ui-message-stream-headers.ts` of
-/// `ai` 7.0.173).
+/// The response header with the protocol version, as in
+/// `src/ui-message-stream/ui-message-stream-headers.ts` of the npm package `ai` 7.0.173.
 const PROTOCOL: HeaderName = HeaderName::from_static("x-vercel-ai-ui-message-stream");
 
 /// Continues a chat and streams the answer as the AI SDK's UI message stream, version 1.
@@ -81,8 +81,8 @@ pub(crate) async fn chat(
     Ok(with_protocol(response.into_stream(encoder)))
 }
 
-/// Streams the open run of a chat from its start, for `useChat` with `resume: true`. Returns 204
-/// without an open run.
+/// Streams the unfinished run of a chat from its start, for `useChat` with `resume: true`. The
+/// status is 204 if the chat has no unfinished run.
 #[utoipa::path(
     get,
     path = "/api/chat/{id}/stream",
@@ -103,7 +103,7 @@ pub(crate) async fn resume(
     Caller(principal): Caller,
     ReadPath(id): ReadPath<String>,
 ) -> Result<Response, Problem> {
-    // A chat without messages has no session yet.
+    // A chat without messages has no session yet, so its run does not exist either.
     let nothing = || StatusCode::NO_CONTENT.into_response();
     let Ok(session) = session_id(&id, "id") else {
         return Ok(nothing());
@@ -114,7 +114,7 @@ pub(crate) async fn resume(
         return Ok(nothing());
     }
     let open = hub.unfinished_run(&principal, &session).await?;
-    // An interrupted run is resumed only on request.
+    // Only an explicit request resumes an interrupted run.
     let Some(open) = open.filter(|open| open.state != RunState::Interrupted) else {
         return Ok(nothing());
     };

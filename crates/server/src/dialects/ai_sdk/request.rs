@@ -17,48 +17,49 @@ use super::super::{
 };
 use crate::{Parameters, Problem};
 
-/// A request of `useChat`. Fields that the SDK does not have come from its option `body`.
+/// A request of `useChat`. The client sets the fields that the AI SDK does not define with the
+/// option `body`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AiSdkRequest {
-    /// The chat, which is the session.
+    /// The id of the chat, which is the session id.
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) id: String,
-    /// The client's conversation. If the session exists, only new messages are read.
+    /// The client's messages. If the session exists, the server reads only new messages.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<UiMessage>,
-    /// The reason of the request.
+    /// The reason why the client sends the request.
     #[serde(default)]
     pub(crate) trigger: Trigger,
-    /// The message that the request concerns.
+    /// The id of the message that the client regenerates or changes.
     #[serde(rename = "messageId")]
     pub(crate) message_id: Option<String>,
-    /// The provider, if `model` does not contain it.
+    /// The provider of the model, if `model` does not contain it.
     pub(crate) provider: Option<String>,
-    /// The model, as `PROVIDER/MODEL` or only its name.
+    /// The model of the run, as `PROVIDER/MODEL` or a model name alone.
     pub(crate) model: Option<String>,
-    /// The recipe of the run.
+    /// The name of the recipe for the run.
     pub(crate) recipe: Option<String>,
-    /// The parameters of the run.
+    /// Parameters of the run, such as temperature and limits.
     #[serde(default)]
     pub(crate) parameters: Parameters,
-    /// Values for tools that the model does not see, by name.
+    /// Values for tools that are hidden from the model, by name.
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<ClientContext>,
 }
 
-/// The reason of a request.
+/// The reason why a client sends a chat request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Trigger {
-    /// A new message or a decision.
+    /// The user sent a message or an approval decision.
     #[default]
     SubmitMessage,
-    /// Another answer to the last question.
+    /// The user wants another answer to the last question.
     RegenerateMessage,
 }
 
-/// A message of the client. Other fields are ignored.
+/// A message of an AI SDK client. Fields that are not listed here are ignored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UiMessage {
     id: Option<String>,
@@ -95,14 +96,14 @@ struct UiPart {
 
 #[derive(Debug, Deserialize)]
 struct Approval {
-    /// The call id of the run.
+    /// The id of the call within the run.
     id: String,
     approved: Option<bool>,
     reason: Option<String>,
 }
 
 impl AiSdkRequest {
-    /// Returns the decisions of the request, if it has any.
+    /// Returns the approval decisions in the last message, or `None` if it has no decision.
     pub(crate) fn decisions(&self) -> Result<Option<Decisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);
@@ -151,7 +152,7 @@ impl ClientConversation for AiSdkRequest {
         if self.trigger != Trigger::RegenerateMessage {
             return Ok(None);
         }
-        // The client removes the old answer, so the conversation ends with its question.
+        // The client removes the old answer, so the last message is the question.
         let Some(question) = self.new_messages()?.into_iter().next_back() else {
             return Ok(None);
         };
@@ -160,7 +161,7 @@ impl ClientConversation for AiSdkRequest {
         for message in others.filter(|it| it.role == UiRole::User) {
             let mut single = Conversation::default();
             match message.add_to(&mut single) {
-                // A session contains no empty message.
+                // The session does not store empty messages.
                 Ok(()) => before.extend(single.finish().ok().map(|all| all.into_iter().next())),
                 Err(_) => before.push(None),
             }
@@ -191,7 +192,7 @@ impl UiMessage {
             UiRole::System => conversation.push(Role::System, self.content()?),
             UiRole::User => conversation.push(Role::User, self.content()?),
             UiRole::Assistant => {
-                // One message of the client contains all steps of an answer.
+                // One assistant message of the client contains all steps of the answer.
                 for step in self.parts.split(|part| part.kind == "step-start") {
                     let mut parts = Vec::new();
                     for part in step {
@@ -217,7 +218,7 @@ impl UiMessage {
 }
 
 impl UiPart {
-    /// Returns text or a file. Data, sources and reasoning are ignored.
+    /// Converts a text or file part. Returns `None` for parts with data, sources and reasoning.
     fn content(&self) -> Result<Option<Part>, String> {
         match self.kind.as_str() {
             "text" => Ok(self.text.as_deref().and_then(conversation::text_part)),
@@ -248,7 +249,8 @@ impl UiPart {
         Some(Part::ToolUse(ToolUse::new(id, name, input)))
     }
 
-    /// Returns the result of a call. A call without one was not executed.
+    /// Returns the result of a tool call. A call without a result gets an error, because it was not
+    /// executed.
     fn result(&self) -> Option<ToolResult> {
         let (id, name) = self.tool()?;
         Some(

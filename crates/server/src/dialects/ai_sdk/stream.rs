@@ -22,13 +22,13 @@ use super::super::{
     tools::tool_output,
 };
 
-/// An encoder of UI message chunks.
+/// An encoder of the AI SDK's UI message chunks.
 #[derive(Debug, Default)]
 pub(crate) struct AiSdkStream {
     session: Option<String>,
     run: String,
     model: String,
-    /// The number of the current event.
+    /// The sequence number of the current run event.
     seq: u64,
 }
 
@@ -89,7 +89,7 @@ impl EventEncoder for AiSdkStream {
                 "approvalId": call.tool_use_id,
                 "toolCallId": call.id,
             }),
-            // The state `output-denied` requires an approval request before it.
+            // The AI SDK accepts the state `output-denied` only after an approval request.
             ClientEvent::CallDenied(call) if call.needed_decision => {
                 json!({"type": "tool-output-denied", "toolCallId": call.id})
             }
@@ -135,8 +135,8 @@ impl EventEncoder for AiSdkStream {
 }
 
 impl AiSdkStream {
-    /// Returns the metadata of the message. A client sends it back with the message, so that the
-    /// server knows the last event of the client.
+    /// Returns the metadata of the message. The client sends the metadata back with the message, so
+    /// that the server knows the last event that the client received.
     fn metadata(&self, report: Option<&RunReport>) -> Value {
         without_nulls(json!({
             "runId": self.run,
@@ -159,7 +159,7 @@ impl AiSdkStream {
             out.data(&finish);
             return out.text("[DONE]");
         }
-        // A client stops reading at the error.
+        // The client stops reading at an error chunk, so the metadata must come before it.
         out.data(&json!({"type": "message-metadata", "messageMetadata": metadata}));
         if report.outcome == RunOutcome::Cancelled {
             out.data(&json!({"type": "abort", "reason": "the run was cancelled"}));
@@ -170,7 +170,7 @@ impl AiSdkStream {
     }
 }
 
-/// Returns the chunk of a text or reasoning part.
+/// Creates a chunk of a text or reasoning part.
 fn part_chunk(part: Part, change: &str, delta: Option<&str>) -> Value {
     let kind = part.kind.as_str();
     let id = format!("{kind}-{}", part.number);
@@ -208,14 +208,14 @@ fn call_result(call: &Call, outcome: CallOutcome<'_>) -> Value {
     json!({"type": kind, "toolCallId": call.id, field: result, "dynamic": true})
 }
 
-/// Returns the data part of an event. `None` if other chunks contain the event.
+/// Creates the data chunk of a run event. Returns `None` if other chunks contain the event.
 fn data_chunk(event: &RunEvent) -> Option<Value> {
     let is_transient = match &event.kind {
-        // The chunks of the call contain it.
+        // The chunks of the tool call contain these events.
         RunEventKind::ToolAwaitingApproval { .. }
         | RunEventKind::ToolFinished { .. }
         | RunEventKind::ModelCallFinished { .. } => return None,
-        // Stays visible in the message.
+        // The client keeps these events in the message.
         RunEventKind::Warning { .. }
         | RunEventKind::ToolsUnavailable { .. }
         | RunEventKind::ModelSwitched { .. }
@@ -247,7 +247,7 @@ fn finish_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// Returns token counts as in the SDK's `LanguageModelUsage`. Unknown counts are omitted.
+/// Converts token counts to the AI SDK's `LanguageModelUsage`. Unknown counts are omitted.
 fn usage(usage: &Usage) -> Option<Value> {
     let total = usage.input_tokens.zip(usage.output_tokens);
     let input_details = json!({

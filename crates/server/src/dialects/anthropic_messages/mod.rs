@@ -66,9 +66,9 @@ pub(crate) async fn messages(
     Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }
 
-/// Returns the models in Anthropic's format (`types/model_info.py` and `pagination.py` of
-/// `anthropic` 2.12.0), all on one page. The time of creation is unknown, therefore the start of
-/// 1970, as in Anthropic's API.
+/// Returns all models on one page in Anthropic's format (`types/model_info.py` and `pagination.py`
+/// of the Python package `anthropic` 2.12.0). The time of creation is unknown. Anthropic's API uses
+/// the start of 1970 in this case.
 pub(crate) fn models<'m>(models: impl Iterator<Item = &'m ModelInfo>) -> Value {
     let to_json = |model: &ModelInfo| {
         json!({
@@ -91,7 +91,7 @@ fn failed(failure: &Failure<'_>) -> Response {
     error(failure.status, failure.message)
 }
 
-/// Returns an error in Anthropic's format.
+/// Creates an error response in Anthropic's format.
 pub(crate) fn error(status: StatusCode, message: &str) -> Response {
     let kind = error_kind(status.as_u16());
     (status, Json(error_body(kind, message))).into_response()

@@ -24,40 +24,42 @@ use crate::{Parameters, Problem};
 /// A request of Anthropic's Messages API. Other fields that change the answer are errors.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct AnthropicMessagesRequest {
-    /// `PROVIDER/MODEL`, a model name, or `default` for the configured model.
+    /// The model: `PROVIDER/MODEL`, a model name, or `default` for the configured model.
     pub(crate) model: String,
-    /// Maximum tokens of one answer.
+    /// Maximum number of output tokens of one model call.
     #[schema(minimum = 1)]
     max_tokens: u32,
-    /// The conversation in Anthropic's format.
+    /// The conversation in Anthropic's message format.
     #[schema(value_type = Vec<Object>)]
     messages: Vec<InMessage>,
-    /// Instructions: a text, or a list of text blocks.
+    /// Instructions for the model: a text, or a list of text blocks.
     #[schema(value_type = Option<Object>)]
     system: Option<Content<Block>>,
     /// Whether the answer is streamed.
     pub(crate) stream: Option<bool>,
-    /// Texts that end the answer.
+    /// Stop sequences: texts that end the answer.
     stop_sequences: Option<Vec<String>>,
-    /// 0 to 1.
+    /// Sampling temperature, from 0 to 1.
     temperature: Option<f64>,
-    /// 0 to 1.
+    /// Nucleus sampling: the probability mass of the tokens to sample from, from 0 to 1.
     top_p: Option<f64>,
-    /// The amount of reasoning.
+    /// The extended thinking of the model, which becomes a reasoning effort.
     #[schema(value_type = Option<Object>)]
     thinking: Option<Value>,
-    /// `{"effort": "low" | "medium" | "high", "format": {"type": "json_schema", "schema": …}}`.
+    /// The format of the answer and the reasoning effort: `{"effort": "low" | "medium" | "high",
+    /// "format": {"type": "json_schema", "schema": …}}`.
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
-    /// The server's tool that the model must call first.
+    /// Whether and which of the server's tools the model must call first.
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Choice>,
-    /// Tools of the client.
+    /// Tools that the client executes.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
-    /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
+    /// Settings that only Switchboard has: `{"recipe", "approve", "max_steps", "tools",
+    /// "context"}`.
     pub(crate) switchboard: Option<SwitchboardFields>,
-    /// All other fields.
+    /// All fields that are not listed above.
     #[serde(flatten)]
     #[schema(ignore)]
     rest: Map<String, Value>,
@@ -102,7 +104,7 @@ enum Block {
         #[serde(default)]
         is_error: bool,
     },
-    /// Ignored, because responses contain no signed reasoning.
+    /// Thinking blocks of the client are ignored, because responses contain no signed reasoning.
     Thinking {},
     RedactedThinking {},
     #[serde(other)]
@@ -112,7 +114,7 @@ enum Block {
 #[derive(Debug, Deserialize)]
 struct OutputConfig {
     effort: Option<String>,
-    /// The format of the answer.
+    /// The output format, such as a JSON Schema.
     format: Option<Value>,
     #[serde(flatten)]
     rest: Map<String, Value>,
@@ -132,7 +134,7 @@ const MAX_LOW_BUDGET: u64 = 4_096;
 const MAX_MEDIUM_BUDGET: u64 = 16_384;
 
 impl AnthropicMessagesRequest {
-    /// Returns the parameters of the run. Unsupported ones are errors.
+    /// Converts the request fields to parameters of the run. Unsupported fields are errors.
     pub(crate) fn parameters(&self) -> Result<Parameters, Problem> {
         check_unread_fields(&self.rest, has_no_effect)?;
         let choice = self.tool_choice.as_ref();
@@ -170,7 +172,7 @@ impl AnthropicMessagesRequest {
         ) {
             (Some("adaptive"), _) => Ok(effort),
             (Some("disabled"), _) => Ok(Some(ReasoningEffort::None)),
-            // Every provider has an effort; only one has a budget.
+            // Every provider supports an effort level, but only Anthropic supports a token budget.
             (Some("enabled"), Some(budget)) => Ok(effort.or(Some(match budget {
                 budget if budget <= MAX_LOW_BUDGET => ReasoningEffort::Low,
                 budget if budget <= MAX_MEDIUM_BUDGET => ReasoningEffort::Medium,
@@ -197,7 +199,7 @@ impl AnthropicMessagesRequest {
             .collect()
     }
 
-    /// Returns the schema of the answer, or `None` for text.
+    /// Returns the JSON Schema that the answer must match, or `None` for a text answer.
     pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
         let config = self.output_config.as_ref();
         let Some(format) = config.and_then(|config| config.format.as_ref()) else {
@@ -225,12 +227,13 @@ impl AnthropicMessagesRequest {
     }
 }
 
-/// Returns whether a parameter has its default value or concerns only the vendor.
+/// Returns whether the server may ignore a field: it has its default value or concerns only
+/// Anthropic.
 fn has_no_effect(field: &str, value: &Value) -> bool {
     match field {
         "service_tier" => matches!(value.as_str(), Some("auto" | "standard_only")),
         "speed" => value == "standard",
-        // Identity of the user and the cache of the vendor.
+        // These fields identify the user or control the vendor's prompt cache.
         "metadata" | "cache_control" | "user_profile_id" => true,
         _ => false,
     }
@@ -261,7 +264,7 @@ impl InMessage {
                 let Content::Parts(blocks) = &self.content else {
                     return conversation.push(Role::User, self.content.parts()?);
                 };
-                // Results come before the user's other content.
+                // Tool results must come before the other content of the user's message.
                 for block in blocks {
                     if let Some(result) = block.result()? {
                         conversation.push_result(result)?;

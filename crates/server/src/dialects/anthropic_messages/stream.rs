@@ -21,15 +21,15 @@ use super::super::{
     sequencer::{Call, ClientEvent, PartKind},
 };
 
-/// Prefix of message ids.
+/// Prefix of message ids in Anthropic's format.
 const ID: &str = "msg_";
 
-/// An encoder of message events.
+/// An encoder of the streaming events of Anthropic's Messages API.
 #[derive(Debug)]
 pub(crate) struct AnthropicMessagesStream {
-    /// The model that the client named, otherwise the model of the run.
+    /// The model that the client named, or `None` for the model of the run.
     model: Option<String>,
-    /// The index of the next block.
+    /// The index of the next content block.
     next: usize,
     state: ResponseState,
 }
@@ -50,7 +50,7 @@ impl EventEncoder for AnthropicMessagesStream {
         match *event {
             ClientEvent::RunStarted { event, model } => {
                 let model = self.model.get_or_insert_with(|| model.to_string());
-                // The usage is known when the run finishes.
+                // The usage is not known before the run has finished, so its counts are 0 here.
                 let message = message(&self.state.id(ID), model, &[], None, &Usage::default());
                 write_event(&json!({"type": "message_start", "message": message}), out);
                 write_ping(event, out);
@@ -136,7 +136,7 @@ fn fail(failure: &Failure<'_>, out: &mut SseFrames) {
     write_event(&error_body(kind, failure.message), out);
 }
 
-/// Appends an event under the name that is its type.
+/// Appends a server-sent event. Its name is the `type` of the event.
 fn write_event(event: &Value, out: &mut SseFrames) {
     out.named(event["type"].as_str().unwrap_or_default(), event);
 }
@@ -145,8 +145,8 @@ fn write_ping(event: &RunEvent, out: &mut SseFrames) {
     write_event(&json!({"type": "ping", "switchboard": event}), out);
 }
 
-/// Every limit of a run except the context window is `max_tokens`; the field `switchboard` names
-/// the limit.
+/// Returns Anthropic's stop reason of a run. All limits of a run except the context window are
+/// `max_tokens`. The response field `switchboard` names the limit.
 fn stop_reason(report: &RunReport) -> &'static str {
     if failure::is_declined(report) {
         return "refusal";
@@ -165,8 +165,8 @@ fn stop_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// Returns the error type of an HTTP status, as in the package's `_exceptions.py` and
-/// `types/error_*.py`.
+/// Returns Anthropic's error type of an HTTP status, as in `_exceptions.py` and `types/error_*.py`
+/// of the Python package.
 pub(crate) fn error_kind(status: u16) -> &'static str {
     match status {
         401 => "authentication_error",
@@ -181,7 +181,8 @@ pub(crate) fn error_kind(status: u16) -> &'static str {
     }
 }
 
-/// Returns an answer that is not streamed, or the calls for the client if there is no report.
+/// Creates the JSON of a response that is not streamed. Without a report, the response contains the
+/// calls that the client must execute.
 pub(crate) fn collected_message(
     response: &CollectedResponse,
     report: Option<&RunReport>,
@@ -237,8 +238,8 @@ fn message(
     })
 }
 
-/// Returns a block of text or reasoning. The signature is always empty, because it belongs to the
-/// provider of the run.
+/// Creates a content block of text or reasoning. The signature is empty, because only the provider
+/// that created the reasoning could verify it.
 fn content_block(kind: PartKind, text: &str) -> Value {
     match kind {
         PartKind::Text => json!({"type": "text", "text": text}),
@@ -246,20 +247,20 @@ fn content_block(kind: PartKind, text: &str) -> Value {
     }
 }
 
-/// Returns a call for the client.
+/// Creates the content block of a tool call that the client must execute.
 fn tool_use(state: &ResponseState, call: &Call, input: &Value) -> Value {
     json!({"type": "tool_use", "id": state.call_id(call), "name": call.name, "input": input})
 }
 
-/// Returns the details of a refusal.
+/// Returns the details of a refusal, or `None` if the model did not refuse.
 fn stop_details(report: &RunReport) -> Option<Value> {
     let reason = &report.error.as_ref()?.message;
     let details = json!({"type": "refusal", "category": null, "explanation": reason});
     failure::is_declined(report).then_some(details)
 }
 
-/// Returns token counts. The first two are required, so 0 also means unknown. Cached tokens are not
-/// part of `input_tokens`.
+/// Returns token counts in Anthropic's format. `input_tokens` does not include cached tokens.
+/// Anthropic requires the first two counts, so 0 also means unknown.
 fn usage_counts(usage: &Usage) -> Value {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
@@ -271,7 +272,7 @@ fn usage_counts(usage: &Usage) -> Value {
     }))
 }
 
-/// Returns an error in Anthropic's format.
+/// Creates the JSON of an error in Anthropic's format.
 pub(crate) fn error_body(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }

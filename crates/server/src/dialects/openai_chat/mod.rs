@@ -72,13 +72,13 @@ pub(crate) async fn completions(
     Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }
 
-/// Returns a model in OpenAI's format. The time of creation is unknown, therefore 0.
+/// Returns a model in OpenAI's format. `created` is 0, because the time of creation is unknown.
 fn model_json(model: &ModelInfo) -> Value {
     json!({"id": model.id, "created": 0, "object": "model", "owned_by": model.provider})
 }
 
-/// Lists the models whose provider is configured, in OpenAI's format, or with the header
-/// `anthropic-version` in Anthropic's.
+/// Lists the models whose provider is configured, in OpenAI's format. The header
+/// `anthropic-version` selects Anthropic's format.
 #[utoipa::path(
     get,
     path = "/v1/models",
@@ -103,7 +103,7 @@ pub(crate) async fn models(
     })
 }
 
-/// Returns one model in OpenAI's format. A slash in its id is sent as `%2F`.
+/// Returns one model in OpenAI's format. In the URL, a slash in the model id is written as `%2F`.
 #[utoipa::path(
     get,
     path = "/v1/models/{id}",
@@ -130,7 +130,7 @@ pub(crate) async fn model(
     })
 }
 
-/// Returns a problem in OpenAI's format.
+/// Creates an error response in OpenAI's format.
 pub(crate) fn problem(status: StatusCode, problem: &Problem) -> Response {
     let field = problem.field.as_deref();
     let field = field.map(|field| field.trim_start_matches("parameters."));

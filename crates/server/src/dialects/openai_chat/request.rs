@@ -22,46 +22,47 @@ use crate::{Parameters, Problem};
 /// A request of OpenAI's Chat Completions API. Other fields that change the answer are errors.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct OpenAiChatRequest {
-    /// `PROVIDER/MODEL`, a model name, or `default` for the configured model.
+    /// The model: `PROVIDER/MODEL`, a model name, or `default` for the configured model.
     pub(crate) model: String,
-    /// The conversation in OpenAI's format.
+    /// The conversation in OpenAI's message format.
     #[schema(value_type = Vec<Object>)]
     pub(crate) messages: Vec<ChatMessage>,
     /// Whether the answer is streamed.
     pub(crate) stream: Option<bool>,
-    /// `{"include_usage": true}` adds token counts to the end of a stream.
+    /// Stream options. `{"include_usage": true}` adds token counts to the end of a stream.
     #[schema(value_type = Option<Object>)]
     pub(crate) stream_options: Option<StreamOptions>,
-    /// Maximum tokens of one answer.
+    /// Maximum number of output tokens of one model call.
     max_completion_tokens: Option<u32>,
     /// The older name of `max_completion_tokens`.
     max_tokens: Option<u32>,
-    /// 0 to 2.
+    /// Sampling temperature, from 0 to 2.
     temperature: Option<f64>,
-    /// 0 to 1.
+    /// Nucleus sampling: the probability mass of the tokens to sample from, from 0 to 1.
     top_p: Option<f64>,
-    /// Texts that end the answer.
+    /// Stop sequences: a text or a list of texts that end the answer.
     #[schema(value_type = Option<Object>)]
     stop: Option<Stop>,
-    /// Seed for reproducible answers.
+    /// The seed for reproducible answers.
     seed: Option<u64>,
-    /// `none`, `low`, `medium` or `high`.
+    /// The reasoning effort: `none`, `low`, `medium` or `high`.
     reasoning_effort: Option<String>,
-    /// Whether the model may make several calls at once.
+    /// Whether one model call may request several tool calls.
     parallel_tool_calls: Option<bool>,
-    /// The server's tool that the model must call first.
+    /// Whether and which of the server's tools the model must call first.
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Value>,
-    /// Tools of the client.
+    /// Tools that the client executes.
     #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Tool>>,
     /// The format of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`,
     /// `{"type": "json_object"}` or `{"type": "text"}`.
     #[schema(value_type = Option<Object>)]
     response_format: Option<Value>,
-    /// Extension of Switchboard: `{"recipe", "approve", "max_steps", "tools", "context"}`.
+    /// Settings that only Switchboard has: `{"recipe", "approve", "max_steps", "tools",
+    /// "context"}`.
     pub(crate) switchboard: Option<SwitchboardFields>,
-    /// All other fields.
+    /// All fields that are not listed above.
     #[serde(flatten)]
     #[schema(ignore)]
     rest: Map<String, Value>,
@@ -139,12 +140,13 @@ struct File {
 }
 
 impl OpenAiChatRequest {
-    /// Returns the parameters of the run. Unsupported ones are errors.
+    /// Converts the request fields to parameters of the run. Unsupported fields are errors.
     pub(crate) fn parameters(&self) -> Result<Parameters, Problem> {
         check_unread_fields(&self.rest, has_no_effect)?;
         if let Some(options) = &self.stream_options {
             check_unread_fields(&options.rest, |field, value| {
-                // Padding against traffic analysis, which this server does not add.
+                // `include_obfuscation` adds padding against traffic analysis, which this server
+                // never adds.
                 field == "include_obfuscation" && value == &Value::Bool(false)
             })?;
         }
@@ -213,7 +215,7 @@ impl OpenAiChatRequest {
             .collect()
     }
 
-    /// Returns the schema of the answer, or `None` for text.
+    /// Returns the JSON Schema that the answer must match, or `None` for a text answer.
     pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
         let Some(format) = &self.response_format else {
             return Ok(None);
@@ -222,7 +224,8 @@ impl OpenAiChatRequest {
             Some("text") => return Ok(None),
             Some("json_object") => Form::any_object(),
             Some("json_schema") => {
-                // Every answer is validated, so the name and `strict` have no effect.
+                // The server validates every answer, so the schema's name and `strict` have no
+                // effect.
                 let given = &format["json_schema"];
                 let mut schema = given.get("schema").cloned().unwrap_or_else(|| json!({}));
                 if let (Some(fields), Some(text)) =
@@ -251,7 +254,7 @@ impl OpenAiChatRequest {
     }
 }
 
-/// Returns whether a parameter has its default value or concerns only the vendor.
+/// Returns whether the server may ignore a field: it has its default value or concerns only OpenAI.
 fn has_no_effect(field: &str, value: &Value) -> bool {
     match field {
         "n" => value == 1,
@@ -263,7 +266,7 @@ fn has_no_effect(field: &str, value: &Value) -> bool {
         "modalities" => value.as_array().is_some_and(|list| list == &["text"]),
         "service_tier" => matches!(value.as_str(), Some("auto" | "default")),
         "verbosity" => value == "medium",
-        // Identity of the user, stored metadata and the cache of the vendor.
+        // These fields identify the user, or control the vendor's metadata and prompt cache.
         "user" | "safety_identifier" | "metadata" | "prompt_cache_key" => true,
         _ => false,
     }

@@ -21,24 +21,24 @@ use super::super::{
     sequencer::{Call, ClientEvent, PartKind},
 };
 
-/// Prefix of answer ids.
+/// Prefix of completion ids in OpenAI's format.
 const ID: &str = "chatcmpl-";
 
-/// An encoder of chunks.
+/// An encoder of the chunks of OpenAI's Chat Completions API.
 #[derive(Debug)]
 pub(crate) struct OpenAiChatStream {
-    /// The model that the client named, otherwise the model of the run.
+    /// The model that the client named, or `None` for the model of the run.
     model: Option<String>,
     with_usage: bool,
     id: String,
-    /// Seconds since 1970.
+    /// The start of the run in seconds since 1970.
     created: i64,
     has_text: bool,
     state: ResponseState,
 }
 
 impl OpenAiChatStream {
-    /// `with_usage` is the client's `stream_options.include_usage`.
+    /// Creates an encoder. `with_usage` is the client's `stream_options.include_usage`.
     pub(crate) fn new(model: Option<String>, with_usage: bool, options: ResponseOptions) -> Self {
         Self {
             model,
@@ -63,7 +63,8 @@ impl EventEncoder for OpenAiChatStream {
                 self.write_chunk(&delta, None, Some(event), out);
             }
             ClientEvent::PartStarted(part) if part.kind == PartKind::Text => {
-                // One field contains the text of all steps, so text after a tool needs a paragraph.
+                // OpenAI's format has one text for all steps, so text after a tool call starts a
+                // paragraph.
                 if part.starts_paragraph && self.has_text {
                     self.write_delta(&json!({"content": "\n\n"}), out);
                 }
@@ -155,7 +156,7 @@ fn fail(failure: &Failure<'_>, out: &mut SseFrames) {
     out.text("[DONE]");
 }
 
-/// Returns the error type of an HTTP status, as in `_exceptions.py` of the package.
+/// Returns OpenAI's error type of an HTTP status, as in `_exceptions.py` of the Python package.
 pub(crate) fn error_kind(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 => "authentication_error",
@@ -171,8 +172,8 @@ fn refusal(report: &RunReport) -> Option<&str> {
     (error.kind == RunErrorKind::Refusal).then_some(error.message.as_str())
 }
 
-/// Returns `stop`, `length` or `content_filter`. Every limit of a run is `length`; the field
-/// `switchboard` names the limit.
+/// Returns OpenAI's finish reason of a run: `stop`, `length` or `content_filter`. All limits of a
+/// run are `length`. The response field `switchboard` names the limit.
 fn finish_reason(report: &RunReport) -> &'static str {
     match (report.outcome, &report.finish_reason) {
         (Outcome::Limited, _) | (_, Some(FinishReason::Length)) => "length",
@@ -181,7 +182,8 @@ fn finish_reason(report: &RunReport) -> &'static str {
     }
 }
 
-/// Returns an answer that is not streamed, or the calls for the client if there is no report.
+/// Creates the JSON of a response that is not streamed. Without a report, the response contains the
+/// calls that the client must execute.
 pub(crate) fn completion(
     response: &CollectedResponse,
     report: Option<&RunReport>,
@@ -220,7 +222,7 @@ pub(crate) fn completion(
     }))
 }
 
-/// Returns a call for the client.
+/// Creates the JSON of a tool call that the client must execute.
 fn tool_call(state: &ResponseState, call: &Call) -> Value {
     json!({
         "id": state.call_id(call),
@@ -229,7 +231,8 @@ fn tool_call(state: &ResponseState, call: &Call) -> Value {
     })
 }
 
-/// Returns token counts. The first three are required, so 0 also means unknown.
+/// Returns token counts in OpenAI's format. OpenAI requires the first three counts, so 0 also means
+/// unknown.
 fn usage_counts(usage: &Usage) -> Value {
     let prompt = usage.input_tokens.unwrap_or(0);
     let completion = usage.output_tokens.unwrap_or(0);
@@ -248,7 +251,7 @@ fn usage_counts(usage: &Usage) -> Value {
     }))
 }
 
-/// Returns an error in OpenAI's format.
+/// Creates the JSON of an error in OpenAI's format.
 pub(crate) fn error_body(kind: &str, message: &str, param: Option<&str>, code: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }

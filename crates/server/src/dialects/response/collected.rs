@@ -13,17 +13,18 @@ use crate::dialects::{
     sequencer::{Call, ClientEvent, PartKind},
 };
 
-/// An encoder that collects a response: the report of the run, or the calls for the client.
+/// An encoder that collects a response that is not streamed: the run report, or the calls that the
+/// client must execute.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedResponse {
     pub(crate) state: ResponseState,
-    /// The start of the run, in seconds since 1970.
+    /// The start of the run in seconds since 1970.
     pub(crate) started_at: i64,
-    /// The reasoning of all steps.
+    /// The reasoning of all steps of the run.
     pub(crate) reasoning: String,
-    /// The text of all steps.
+    /// The answer text of all steps of the run.
     pub(crate) text: String,
-    /// The calls for the client.
+    /// The calls that the client must execute.
     pub(crate) calls: Vec<Call>,
     report: Option<Box<RunReport>>,
     interruption: Option<String>,
@@ -38,7 +39,8 @@ impl CollectedResponse {
         }
     }
 
-    /// Returns the report of a run with an answer, or `None` if the run waits for the client.
+    /// Returns the report of a finished run, or `None` if the run waits for the client. Fails if
+    /// the run has no answer.
     pub(crate) fn report(&self) -> Result<Option<&RunReport>, Failure<'_>> {
         if let Some(reason) = &self.interruption {
             return Err(Failure::interrupted(reason));
@@ -83,8 +85,8 @@ impl EventEncoder for CollectedResponse {
     }
 }
 
-/// Returns the field `switchboard` of a response: facts about the run besides its answer. Streams
-/// omit the tool calls, because their events contain them.
+/// Returns the response field `switchboard`, which describes the run. Streams omit the tool calls,
+/// because earlier events contain them.
 pub(crate) fn run_details(report: &RunReport, with_tool_calls: bool) -> Value {
     let mut details = without_nulls(json!({
         "run_id": report.run_id,

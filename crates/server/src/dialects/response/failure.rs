@@ -6,18 +6,18 @@ use axum::{
 };
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, strategy::formatter::Form};
 
-/// The error of a run without an answer.
+/// The HTTP status and message for a run that finished without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure<'a> {
     pub(crate) status: StatusCode,
-    /// The error kind, as in the report.
+    /// The error code for clients, equal to the error kind in the run report.
     pub(crate) code: String,
     pub(crate) message: &'a str,
 }
 
 impl<'a> Failure<'a> {
-    /// Returns the error of a run without an answer. A run that reached a limit has an answer if it
-    /// has any text.
+    /// Returns the failure of a run, or `None` if the run has an answer. A run that reached a limit
+    /// has an answer if it wrote any text.
     pub(crate) fn of(report: &'a RunReport) -> Option<Self> {
         let (status, code, message) = match (report.outcome, &report.error) {
             (Outcome::Completed, _) => return None,
@@ -45,8 +45,8 @@ impl<'a> Failure<'a> {
         })
     }
 
-    /// Returns the error of an answer that does not match the requested schema. Incomplete and
-    /// refused answers have their own finish reason.
+    /// Returns a failure if the answer of a completed run does not match the requested schema.
+    /// Incomplete and refused answers have their own finish reason instead.
     pub(crate) fn of_form(report: &'a RunReport, form: &Form) -> Option<Self> {
         let is_complete = report.outcome == Outcome::Completed && report.error.is_none();
         (is_complete && !form.fits(&report.answer)).then(|| Self {
@@ -57,7 +57,7 @@ impl<'a> Failure<'a> {
         })
     }
 
-    /// Sets `Retry-After` if the client should retry.
+    /// Sets the header `Retry-After` if the client may send the request again.
     pub(crate) fn set_headers(&self, response: &mut Response) {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             let seconds = HeaderValue::from_static("1");
@@ -65,7 +65,7 @@ impl<'a> Failure<'a> {
         }
     }
 
-    /// Creates the error of a response that ends before its run.
+    /// Creates the failure of a response that ends before its run has finished.
     pub(crate) fn interrupted(reason: &'a str) -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
@@ -75,8 +75,8 @@ impl<'a> Failure<'a> {
     }
 }
 
-/// Returns whether the model refused or a filter removed the answer. Every dialect has a finish
-/// reason for it.
+/// Returns whether the model refused to answer or a content filter removed the answer. Every
+/// dialect has its own finish reason for these cases.
 pub(crate) fn is_declined(report: &RunReport) -> bool {
     let kind = report.error.as_ref().map(|error| &error.kind);
     matches!(
@@ -85,7 +85,7 @@ pub(crate) fn is_declined(report: &RunReport) -> bool {
     )
 }
 
-/// Returns the error kind as in the report.
+/// Returns the error kind as it appears in the JSON of the run report.
 pub(crate) fn code(kind: &RunErrorKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(code)) => code,
@@ -101,7 +101,7 @@ fn status(kind: &RunErrorKind) -> StatusCode {
             "rate_limited" | "quota_exhausted" => StatusCode::TOO_MANY_REQUESTS,
             "overloaded" => StatusCode::SERVICE_UNAVAILABLE,
             "timeout" => StatusCode::GATEWAY_TIMEOUT,
-            // A rejected API key belongs to the server, not to the client.
+            // Other errors, such as a rejected API key, concern the server and not its client.
             _ => StatusCode::BAD_GATEWAY,
         },
         RunErrorKind::ContextOverflow | RunErrorKind::InvalidSchema => StatusCode::BAD_REQUEST,

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-/// A buffer of server-sent events. Each value is serialised once, into the bytes that are sent.
+/// A buffer of server-sent events. Each JSON value is serialized only once, directly into the bytes
+/// of the response.
 #[derive(Debug, Default)]
 pub(crate) struct SseFrames {
     buffer: Vec<u8>,
@@ -17,17 +18,17 @@ impl SseFrames {
         Self::default()
     }
 
-    /// Appends a frame without a name.
+    /// Appends a server-sent event without a name.
     pub(crate) fn data(&mut self, value: &impl Serialize) {
         self.frame(None, value);
     }
 
-    /// Appends a frame with a name.
+    /// Appends a server-sent event with a name.
     pub(crate) fn named(&mut self, name: &str, value: &impl Serialize) {
         self.frame(Some(name), value);
     }
 
-    /// Appends a frame of text without line breaks.
+    /// Appends a server-sent event whose data is `text`. The text must not contain line breaks.
     pub(crate) fn text(&mut self, text: &str) {
         self.buffer.extend_from_slice(b"data: ");
         self.buffer.extend_from_slice(text.as_bytes());
@@ -38,7 +39,7 @@ impl SseFrames {
         self.buffer.is_empty()
     }
 
-    /// Returns the buffered bytes and empties the buffer.
+    /// Returns the buffered bytes and clears the buffer.
     pub(crate) fn take(&mut self) -> Bytes {
         Bytes::from(std::mem::take(&mut self.buffer))
     }
@@ -46,20 +47,21 @@ impl SseFrames {
     fn frame(&mut self, name: Option<&str>, value: &impl Serialize) {
         let start = self.buffer.len();
         if let Some(name) = name {
-            // Writing to memory does not fail.
+            // Writing to a buffer in memory does not fail.
             let _ = writeln!(self.buffer, "event: {name}");
         }
         self.buffer.extend_from_slice(b"data: ");
-        // Compact JSON contains no line break, because strings escape it.
+        // Compact JSON has no line breaks, because strings escape them.
         match serde_json::to_writer(&mut self.buffer, value) {
             Ok(()) => self.buffer.extend_from_slice(b"\n\n"),
-            // Fails only for a map with keys that are not strings, and no value has one.
+            // Serialization fails only for maps whose keys are not strings. No value here has such
+            // a map.
             Err(_) => self.buffer.truncate(start),
         }
     }
 }
 
-/// Removes the fields without a value from a JSON object.
+/// Removes fields with the value `null` from a JSON object.
 pub(crate) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(fields) = &mut object {
         fields.retain(|_, value| !value.is_null());

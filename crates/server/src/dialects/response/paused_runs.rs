@@ -22,7 +22,7 @@ use crate::{
     hub::{CancelOnDrop, EventReader, Hub},
 };
 
-/// Returns the run that is part of a client's call id.
+/// Extracts the run id from a call id that this server sent to a client.
 fn run_of(call_id: &str) -> Option<String> {
     let rest = call_id.strip_prefix(CALL_ID_PREFIX)?.strip_prefix('_')?;
     let (run, _) = rest.split_once('_')?;
@@ -30,16 +30,17 @@ fn run_of(call_id: &str) -> Option<String> {
     Some(run.to_string())
 }
 
-/// Results of a client's tools for calls of one run.
+/// Results of client tools for the calls of one run.
 #[derive(Debug)]
 pub(crate) struct ClientResults {
     pub(crate) run: String,
-    /// The results by the client's id of the call.
+    /// Pairs of the client's call id and the result of the call.
     pub(crate) results: Vec<(String, ToolOutput)>,
 }
 
 impl ClientResults {
-    /// Returns the last results of a conversation, if the ids of their calls name one run.
+    /// Reads the tool results at the end of a conversation. Returns `None` unless the ids of their
+    /// calls all name the same run.
     pub(crate) fn of<'r>(last: impl IntoIterator<Item = &'r ToolResult>) -> Option<Self> {
         let mut last = last.into_iter().peekable();
         let run = run_of(&last.peek()?.tool_use_id)?;
@@ -54,24 +55,24 @@ impl ClientResults {
     }
 }
 
-/// A run that waits for its client.
+/// A run that waits for results of client tools or for an approval.
 pub(crate) struct PausedRun {
     pub(crate) hub: Hub,
     pub(crate) run: String,
     pub(crate) tools: Arc<ClientTools>,
-    /// The number of the last event that the client received.
+    /// The sequence number of the last event that the client received.
     pub(crate) last_seen: u64,
-    /// The calls for the client: the client's id and the run's id of each. Empty if the run waits
-    /// only for an approval.
+    /// The calls that the client must execute, as pairs of the client's call id and the run's call
+    /// id. Empty if the run waits only for an approval.
     pub(crate) calls: Vec<(String, String)>,
-    /// Cancels an ephemeral run when it is dropped. `None` for a durable run.
+    /// A guard that cancels an ephemeral run when it is dropped. `None` for a durable run.
     pub(crate) guard: Option<CancelOnDrop>,
     pub(crate) owner: Principal,
     pub(crate) answer_form: Option<Arc<Form>>,
 }
 
 impl PausedRun {
-    /// Passes the results to the waiting calls. Results of other calls are ignored.
+    /// Passes the client's results to the waiting calls. Results for other calls are ignored.
     pub(crate) async fn deliver(&self, results: ClientResults) -> Result<(), Problem> {
         for (id, output) in results.results {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
@@ -90,12 +91,13 @@ impl PausedRun {
         Ok(())
     }
 
-    /// Returns whether this is a durable run that waits for an approval, not for its client.
+    /// Returns whether the run is durable and waits only for an approval, not for client tools.
     fn waits_for_approval(&self) -> bool {
         self.guard.is_none() && self.calls.is_empty()
     }
 
-    /// Ends the run. An ephemeral run ends when this value is dropped.
+    /// Cancels the run because its client did not return in time. Dropping the guard cancels an
+    /// ephemeral run.
     async fn time_out(self) {
         if self.guard.is_some() || self.calls.is_empty() {
             return;
@@ -107,7 +109,7 @@ impl PausedRun {
     }
 }
 
-/// 409: no run waits for these results.
+/// Creates a problem with status 409: no run waits for the results in the request.
 pub(crate) fn not_waiting() -> Problem {
     Problem::conflict(
         "no run waits for these results: a run waits for a limited time and accepts its results \
@@ -123,20 +125,20 @@ fn or_not_waiting(problem: Problem) -> Problem {
     }
 }
 
-/// The runs that wait for their clients, by run id.
+/// The runs of this process that wait for their clients, by run id.
 #[derive(Clone, Default)]
 pub(crate) struct PausedRuns {
     runs: Arc<Mutex<HashMap<String, (Instant, PausedRun)>>>,
 }
 
 impl PausedRuns {
-    /// Adds a run until its client returns. Ends it after 90 % of `call_timeout`, the time that its
-    /// calls may wait, because nobody would read its continuation. A run that waits only for an
-    /// approval stays here as long as this process executes it.
+    /// Stores a run until its client sends the results. After 90 % of `call_timeout`, the maximum
+    /// time that its calls may wait, the run is cancelled. A run that waits only for an approval
+    /// remains stored as long as this process executes it.
     pub(crate) fn insert(&self, paused: PausedRun, call_timeout: Duration) {
         let run = paused.run.clone();
         let since = Instant::now();
-        // A replaced entry belongs to the same run, which continues.
+        // An entry that is replaced here belongs to the same run.
         self.runs().insert(run.clone(), (since, paused));
         let paused_runs = self.clone();
         tokio::spawn(async move {
@@ -145,7 +147,7 @@ impl PausedRuns {
                 let Some((hub, owner)) = paused_runs.waiting_for_approval(&run, since) else {
                     break;
                 };
-                // A run that another process resumes continues without the client's tools.
+                // If another process resumes the run, the run continues without the client's tools.
                 let view = hub.view(&owner, &run).await;
                 if !view.is_ok_and(|view| view.run.state == RunState::Running) {
                     break;
@@ -157,7 +159,7 @@ impl PausedRuns {
         });
     }
 
-    /// Removes a run that was inserted at `since`.
+    /// Removes a run if it was inserted at `since`.
     fn remove(&self, run: &str, since: Instant) -> Option<PausedRun> {
         let mut runs = self.runs();
         if runs.get(run)?.0 != since {
@@ -166,8 +168,8 @@ impl PausedRuns {
         runs.remove(run).map(|(_, paused)| paused)
     }
 
-    /// Returns the hub and the owner of a durable run that was inserted at `since` and waits only
-    /// for an approval.
+    /// Returns the hub and the owner of a durable run that waits only for an approval. Returns
+    /// `None` if the run was not inserted at `since`.
     fn waiting_for_approval(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
         let runs = self.runs();
         let (inserted, paused) = runs.get(run)?;
@@ -175,21 +177,23 @@ impl PausedRuns {
             .then(|| (paused.hub.clone(), paused.owner.clone()))
     }
 
-    /// Delivers results to an ephemeral run and returns it with a reader of the following events.
+    /// Delivers client results to an ephemeral run. Returns the run and a reader of its next
+    /// events.
     pub(crate) async fn resume(
         &self,
         principal: &Principal,
         results: ClientResults,
     ) -> Result<(PausedRun, EventReader), Problem> {
         let paused = self.take(principal, &results)?;
-        // Opened before the delivery, because afterwards the run may end and be forgotten.
+        // The reader must exist before the delivery, because the run may finish and be removed
+        // afterwards.
         let reader = paused.hub.reader(principal, &paused.run, paused.last_seen);
         let reader = reader.await.map_err(or_not_waiting)?;
         paused.deliver(results).await?;
         Ok((paused, reader))
     }
 
-    /// Removes the run of these results if they are complete.
+    /// Removes the run that `results` belong to. Fails if a waiting call has no result.
     pub(crate) fn take(
         &self,
         principal: &Principal,
@@ -215,7 +219,7 @@ impl PausedRuns {
             .ok_or_else(Problem::internal)
     }
 
-    /// Returns the tools of a waiting run, and the client's ids of its calls.
+    /// Returns the client tools of a waiting run and the client's ids of its waiting calls.
     pub(crate) fn tools_and_calls(
         &self,
         principal: &Principal,

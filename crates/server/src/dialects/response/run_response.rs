@@ -29,38 +29,38 @@ use crate::{
     hub::{CancelOnDrop, EventReader, LoggedEvent, StartedRun},
 };
 
-/// Reason of a response that ends before a durable run.
+/// The error message of a response that ends before its durable run has finished.
 const INTERRUPTED: &str = "the server stopped before the run finished; the run can be continued";
 
-/// Reason of a response that ends before an ephemeral run.
+/// The error message of a response that ends before its ephemeral run has finished.
 const LOST: &str =
     "the server stopped before the run finished: send the request again when the server is back";
 
-/// A response before its format is known.
+/// The response to a request that started or resumed a run, before its format is chosen.
 pub(crate) struct RunResponse {
     app: App,
     principal: Principal,
     run: Arc<str>,
     session: Option<SessionId>,
     reader: EventReader,
-    /// The number of the last event that the client received in an earlier response. Events up to
-    /// it only update the encoder.
+    /// The sequence number of the last event that an earlier response contained. Events up to this
+    /// number update the encoder, but are not sent.
     pub(crate) last_seen: u64,
-    /// The number of the last event that was read.
+    /// The sequence number of the last event that was read.
     last_read: u64,
-    /// Whether the response ends when the run waits.
+    /// Whether the response ends when the run waits for a decision or a result.
     ends_when_waiting: bool,
-    /// Decided calls whose decision did not appear as an event yet.
+    /// Ids of decided calls for which the run has not emitted an event yet.
     pub(crate) decided: HashSet<String>,
-    /// Cancels the run when it is dropped.
+    /// A guard that cancels an ephemeral run when the response is dropped.
     pub(crate) guard: Option<CancelOnDrop>,
-    /// The client's tools, and where the run is put while it waits for the client.
+    /// The client's tools, and the collection that stores the run while it waits for the client.
     client: Option<(Arc<ClientTools>, PausedRuns)>,
     pub(crate) answer_form: Option<Arc<Form>>,
 }
 
 impl RunResponse {
-    /// Creates a response with all events of a run.
+    /// Creates a response that contains all events of a run.
     pub(crate) fn new(
         app: App,
         principal: Principal,
@@ -84,13 +84,13 @@ impl RunResponse {
         }
     }
 
-    /// Creates a response with all events of a run that just started.
+    /// Creates a response that contains all events of a run that has just started.
     pub(crate) fn of_started(app: App, principal: Principal, started: &StartedRun) -> Self {
         let (run, session) = (Arc::clone(&started.run), started.session.clone());
         Self::new(app, principal, run, session, started.reader())
     }
 
-    /// Creates the response of a run that waited for its client and received its results.
+    /// Creates the response of an ephemeral run that received the results of its client tools.
     pub(crate) fn of_paused(
         app: App,
         paused: PausedRun,
@@ -106,7 +106,7 @@ impl RunResponse {
         response.with_client_tools(Some(paused.tools), paused_runs)
     }
 
-    /// Ends the response when the run waits, because the decision comes with another request.
+    /// Makes the response end when the run waits, because decisions come with another request.
     #[must_use]
     pub(crate) fn ending_when_waiting(mut self) -> Self {
         self.ends_when_waiting = true;
@@ -114,7 +114,7 @@ impl RunResponse {
         self
     }
 
-    /// Adds tools of the client: when the run waits for one, the response ends and the run pauses.
+    /// Adds tools that the client executes. The response ends when the run waits for the client.
     #[must_use]
     pub(crate) fn with_client_tools(
         mut self,
@@ -134,8 +134,8 @@ impl RunResponse {
         }
     }
 
-    /// Responds with a stream, or with one answer that `answer` creates from the response and the
-    /// report. There is no report if the run waits for calls of the client.
+    /// Sends the run as a stream, or as one JSON value that `answer` creates from the collected
+    /// response and the run report. The report is `None` if the run waits for the client.
     pub(crate) async fn respond<E: EventEncoder>(
         self,
         is_streamed: bool,
@@ -166,7 +166,7 @@ impl RunResponse {
         response
     }
 
-    /// Returns the response as a stream.
+    /// Streams the events of the run as server-sent events.
     pub(crate) fn into_stream(self, encoder: impl EventEncoder) -> Response {
         let (run, session) = (Arc::clone(&self.run), self.session.clone());
         let keep_alive = self.app.options().keep_alive;
@@ -181,11 +181,11 @@ impl RunResponse {
     }
 }
 
-/// A response in progress.
+/// The stream of encoded run events in a response.
 struct EncodedRun<E> {
     response: RunResponse,
     encoder: SequencedEncoder<E>,
-    /// Whether the client receives the events.
+    /// Whether encoded events are sent to the client.
     is_writing: bool,
     out: SseFrames,
 }
@@ -200,7 +200,7 @@ impl<E: EventEncoder> EncodedRun<E> {
         }
     }
 
-    /// Returns the next bytes. All events that are available now are sent together.
+    /// Encodes all events that are available, and returns their bytes. Returns `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         while !self.encoder.is_closed() {
             match self.response.reader.next().await {
@@ -227,7 +227,7 @@ impl<E: EventEncoder> EncodedRun<E> {
             return;
         };
         let is_end = matches!(event.kind, RunEventKind::RunFinished { .. });
-        // The end of the run is repeated, because every response needs an end.
+        // Every response needs an end, so the last event is sent even if the client already has it.
         if logged.seq <= self.response.last_seen && !is_end {
             self.encoder.event(&event, &mut self.out);
             let _ = self.out.take();
@@ -264,7 +264,7 @@ impl<E: EventEncoder> EncodedRun<E> {
             self.encoder.pause(&mut self.out);
             return self.pause_run();
         }
-        // The decision comes through another route while this response stays open.
+        // The decision comes through another route, so this response stays open.
         let hub = response.app.hub();
         let reader = hub.reader(&response.principal, &response.run, response.last_read);
         match reader.await {
@@ -273,8 +273,8 @@ impl<E: EventEncoder> EncodedRun<E> {
         }
     }
 
-    /// Keeps a run with client tools, also if it waits only for an approval, because it may call
-    /// client tools later.
+    /// Stores a run that has client tools until the next request. A run that waits only for an
+    /// approval is stored too, because it may call client tools later.
     fn pause_run(&mut self) {
         let response = &mut self.response;
         if let Some((tools, paused_runs)) = response.client.take() {

@@ -11,21 +11,22 @@ use crate::dialects::{
     tools::client_tools::call_id,
 };
 
-/// Properties of a response that its format does not determine.
+/// Options of a response that apply to every dialect.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseOptions {
-    /// The number of the last event in an earlier response, if there was one.
+    /// The sequence number of the last event in the previous response, or `None` in the first
+    /// response of a run.
     pub(crate) last_seen: Option<u64>,
-    /// The schema of the answer. Text before the answer is emitted as reasoning.
+    /// The JSON Schema that the answer must match. Text before the answer is emitted as reasoning.
     pub(crate) answer_form: Option<Arc<Form>>,
 }
 
-/// The state of one response.
+/// The state that a response of OpenAI's or Anthropic's API needs.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseState {
     options: ResponseOptions,
     pub(crate) run: String,
-    /// The usage of the model calls of this response.
+    /// The token usage of the model calls in this response.
     usage: Usage,
 }
 
@@ -51,8 +52,8 @@ impl ResponseState {
         }
     }
 
-    /// Returns the id of the response: the id of the run, and in a later response also the number
-    /// of the last event before it.
+    /// Returns the id of the response: the prefix and the run id. A later response of the same run
+    /// also has the number of the last event before it.
     pub(crate) fn id(&self, prefix: &str) -> String {
         let run = &self.run;
         match self.options.last_seen {
@@ -61,12 +62,12 @@ impl ResponseState {
         }
     }
 
-    /// Returns the client's id of a call.
+    /// Returns the call id for the client.
     pub(crate) fn call_id(&self, call: &Call) -> String {
         call_id(&self.run, &call.tool_use_id)
     }
 
-    /// Returns the usage of the response. `report` is the report of a finished run.
+    /// Returns the token usage of the response. `report` is the report of a finished run.
     pub(crate) fn usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
         match (report, self.options.last_seen) {
             (Some(report), None) => &report.usage,
@@ -74,7 +75,7 @@ impl ResponseState {
         }
     }
 
-    /// Returns the error of a run without an answer.
+    /// Returns the failure of a finished run, or `None` if the run has a valid answer.
     pub(crate) fn failure<'r>(&self, report: &'r RunReport) -> Option<Failure<'r>> {
         Failure::of(report).or_else(|| {
             let form = self.options.answer_form.as_deref()?;

@@ -21,45 +21,44 @@ use crate::{
     hub::{ConversationInput, Hub, StartRequest},
 };
 
-/// Decisions about waiting calls of a run.
+/// Approval decisions of a client about the waiting calls of a run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decisions {
     pub(crate) run: String,
-    /// The number of the last event that the client received.
+    /// The sequence number of the last event that the client received.
     pub(crate) last_seen: u64,
-    /// The decisions by call id.
+    /// Pairs of a call id and the decision about the call.
     pub(crate) calls: Vec<(String, ApprovalDecision)>,
 }
 
-/// The client's view of its conversation.
+/// The messages of a client that may have only a part of its session.
 pub(crate) trait ClientConversation {
-    /// Returns the new message, if the session is known.
+    /// Returns the new user message. Called if the session exists.
     fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// Returns the whole conversation, if the session is unknown.
+    /// Returns all messages. Called if the session does not exist yet.
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
-    /// Returns the last question, if its answer is requested again.
+    /// Returns the last question if the client requests another answer to it.
     fn regeneration(&self) -> Result<Option<Regeneration>, Problem> {
         Ok(None)
     }
 
-    /// Returns the results of client tools at the end, by call id.
+    /// Returns the results of client tools at the end of the messages, by call id.
     fn client_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         Ok(Vec::new())
     }
 }
 
-/// A question whose answer is requested again.
+/// A question to which the client requests another answer.
 #[derive(Debug)]
 pub(crate) struct Regeneration {
     pub(crate) question: Arc<Message>,
-    /// The user messages before it, as far as the client has them. `None` marks an unreadable
-    /// message.
+    /// The client's user messages before the question. `None` stands for an unreadable message.
     pub(crate) before: Vec<Option<Arc<Message>>>,
 }
 
-/// The result of a parsed request.
+/// A parsed request of an AI SDK or AG-UI client.
 pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
     pub(crate) settings: RunSettings,
@@ -69,8 +68,8 @@ pub(crate) struct DurableRequest<'t, T> {
 }
 
 impl<T: ClientConversation> DurableRequest<'_, T> {
-    /// Starts a run in the session, or resumes the waiting run that the request is for. The
-    /// response ends when the run waits.
+    /// Starts a run in the session, or resumes the run that waits for the decisions or results in
+    /// the request. The response ends when the run waits.
     pub(crate) async fn start(
         self,
         app: App,
@@ -80,7 +79,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let known = app.hub().sessions().get(&principal, &self.session).await?;
         let results = match known {
             Some(_) => self.conversation.client_results()?,
-            // Of runs in another process.
+            // Without a session, the results belong to calls of earlier answers.
             None => Vec::new(),
         };
         if self.decisions.is_some() || !results.is_empty() {
@@ -91,10 +90,10 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let regeneration = self.conversation.regeneration()?;
         let messages = match (&known, &regeneration) {
             (None, _) => self.conversation.all_messages()?,
-            // The question is in the session and is answered again.
+            // The question is already in the session.
             (Some(_), Some(_)) => Vec::new(),
-            // The client's copy of the messages is ignored: the session has them with their
-            // provider state.
+            // The session stores earlier messages with the provider state, so the client's copies
+            // are ignored.
             (Some(_), None) => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
@@ -128,10 +127,10 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
 }
 
 impl Regeneration {
-    /// Returns the number of messages of a session up to and including the question.
+    /// Returns how many stored messages to keep: all up to and including the question.
     ///
-    /// Later messages are removed, so the question must be identified: a client may have the whole
-    /// session or only its end.
+    /// Later messages are deleted, so the question must be unambiguous. The client may send the
+    /// whole session or only its end.
     fn messages_to_keep(&self, stored: &[Arc<Message>]) -> Result<u64, Problem> {
         let questions: Vec<(u64, &Message)> = (1_u64..)
             .zip(stored)
@@ -149,11 +148,12 @@ impl Regeneration {
                     .enumerate()
                     .filter(|(_, window)| self.matches(window));
                 match (matches.next(), matches.next()) {
-                    // The client has the session from its beginning.
+                    // The client sent the session from its beginning.
                     (Some((0, window)), None) => window.last(),
-                    // Several questions match.
+                    // Several stored questions match, so the question is ambiguous.
                     (Some((0, _)), Some(_)) => None,
-                    // The last question loses only its own answer.
+                    // Only the answer to the last question can be replaced without losing other
+                    // messages.
                     _ => questions.last().filter(is_same),
                 }
             }
@@ -163,7 +163,7 @@ impl Regeneration {
             .ok_or_else(question_ambiguous)
     }
 
-    /// Returns whether these messages equal the client's user messages up to the question.
+    /// Returns whether the stored messages in `window` equal the client's user messages.
     fn matches(&self, window: &[(u64, &Message)]) -> bool {
         let before = self.before.iter().map(Option::as_deref);
         let all = before.chain([Some(&*self.question)]);
@@ -187,7 +187,7 @@ fn question_ambiguous() -> Problem {
     .at("messages")
 }
 
-/// Ends unfinished runs of the session, because the client sent a new message.
+/// Cancels the unfinished run of the session, because the client sent a new message.
 async fn cancel_open_run(
     app: &App,
     principal: &Principal,
@@ -199,8 +199,8 @@ async fn cancel_open_run(
     Ok(())
 }
 
-/// Applies the input that a run waits for: decisions, and results of client tools. Returns the
-/// following events.
+/// Passes approval decisions and results of client tools to the run that waits for them. Returns a
+/// response with the next events of the run.
 async fn apply_input(
     app: App,
     principal: Principal,
@@ -217,11 +217,11 @@ async fn apply_input(
             None => return Err(not_waiting()),
         },
     };
-    // No client has received later events.
+    // A client cannot have received later events than the last one of the run.
     let last = hub.view(&principal, &run).await?.run.last_event;
     let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
     let (tools, calls) = paused_runs.tools_and_calls(&principal, &run).unzip();
-    // Other results are of server tools, and the client received them from the server.
+    // The other results belong to server tools. The client only sends them back.
     results.retain(|(id, _)| calls.iter().flatten().any(|call| call == id));
     for (id, output) in &results {
         check_nul(output)
@@ -231,8 +231,8 @@ async fn apply_input(
         run: run.clone(),
         results,
     };
-    // Applied completely even if the client disconnects, because a partial set would leave the run
-    // waiting.
+    // A separate task delivers all input even if the client disconnects. After a partial delivery,
+    // the run would continue to wait.
     let input = deliver_input(
         hub.clone(),
         principal.clone(),
@@ -251,8 +251,8 @@ async fn apply_input(
         .with_client_tools(tools, paused_runs))
 }
 
-/// Delivers results, then decisions. Returns the last event number of the client if there are only
-/// results, and the calls that continue.
+/// Delivers tool results and then decisions. Returns the ids of the calls that continue, and the
+/// number of the client's last event if there are only results.
 async fn deliver_input(
     hub: Hub,
     principal: Principal,
@@ -263,7 +263,7 @@ async fn deliver_input(
     let run = results.run.clone();
     let mut decided = HashSet::new();
     let mut paused_at = None;
-    // A decision may arrive before the client finishes its calls.
+    // Decisions may come in an earlier request than the results of client tools.
     if decisions.is_none() || !results.results.is_empty() {
         let paused = paused_runs.take(&principal, &results)?;
         paused_at = decisions.is_none().then_some(paused.last_seen);
@@ -273,7 +273,8 @@ async fn deliver_input(
     for (call, decision) in decisions.into_iter().flat_map(|it| it.calls) {
         match hub.decide(&principal, &run, &call, decision).await {
             Ok(_) => drop(decided.insert(call)),
-            // Another client decided, or the run continued. Its events follow.
+            // Another client decided first, or the run already continued. The response contains its
+            // events.
             Err(problem) if problem.status == StatusCode::CONFLICT => {}
             Err(problem) => return Err(problem),
         }
@@ -281,7 +282,7 @@ async fn deliver_input(
     Ok((paused_at, decided))
 }
 
-/// Rejects texts that a store cannot contain. `field` names the field in the error.
+/// Checks that the store accepts all texts of a decision. `field` is the field name in the error.
 pub(crate) fn check_decision(field: &str, decision: &ApprovalDecision) -> Result<(), String> {
     check_nul(decision).map_err(|why| format!("{field}: {why}"))
 }

@@ -20,19 +20,20 @@ use crate::{
     hub::{ConversationInput, StartRequest},
 };
 
-/// The extension fields of Switchboard in a request of another protocol.
+/// The request fields that only Switchboard has, in a request of another protocol.
 #[derive(Debug, Default, Clone, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct SwitchboardFields {
-    /// The recipe of the run.
+    /// The name of the recipe for the run.
     recipe: Option<String>,
-    /// Which tool calls need approval. Only a stricter value than the configured one has an effect.
+    /// The approval policy for tool calls. Only a stricter policy than the configured one has an
+    /// effect.
     approve: Option<Approve>,
-    /// Maximum number of model calls.
+    /// Maximum number of model calls in the run.
     max_steps: Option<u32>,
-    /// `false` offers the model no tools.
+    /// Whether the model may use tools. The default is `true`.
     tools: Option<bool>,
-    /// Values for tools that the model does not see, by name.
+    /// Values for tools that are hidden from the model, by name.
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
 }
@@ -48,7 +49,7 @@ impl SwitchboardFields {
     }
 }
 
-/// A parsed request.
+/// A parsed request of an OpenAI or Anthropic client.
 pub(crate) struct EphemeralRequest<'a> {
     pub(crate) parameters: Parameters,
     pub(crate) messages: Vec<Arc<Message>>,
@@ -59,8 +60,8 @@ pub(crate) struct EphemeralRequest<'a> {
 }
 
 impl EphemeralRequest<'_> {
-    /// Starts a run that is cancelled when its client disconnects, or resumes the run that waits
-    /// for the results at the end of the messages.
+    /// Starts a run that is cancelled when its client disconnects. If the messages end with results
+    /// of client tools, the run that waits for them is resumed instead.
     pub(crate) async fn start(
         self,
         app: App,

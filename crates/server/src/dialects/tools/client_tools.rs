@@ -21,29 +21,29 @@ use switchboard_domain::{
     ToolOutput, check_depth,
 };
 
-/// Prefix of call ids for clients. The id of the run follows it.
+/// Prefix of call ids that this server sends to clients. The run id follows the prefix.
 pub(crate) const CALL_ID_PREFIX: &str = "sb";
 
-/// A tool that a client declares.
+/// A tool that the client declares in a request and executes itself.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct DeclaredTool {
     pub(crate) name: String,
     pub(crate) description: Option<String>,
-    /// The schema of the input. Without it the tool has no parameters.
+    /// The JSON Schema of the tool input. A tool without a schema has no parameters.
     #[serde(alias = "input_schema")]
     pub(crate) parameters: Option<Value>,
 }
 
-/// The tools that a client declared, as a tool host.
+/// The tools that a client declared in its request, as a tool host of the run.
 pub(crate) struct ClientTools {
     definitions: Vec<Arc<ToolDefinition>>,
-    /// Results that no call has taken yet, by call id of the run.
+    /// Results that the client sent and no call has read yet, by the run's call id.
     results: Mutex<HashMap<String, ToolOutput>>,
 }
 
 impl ClientTools {
-    /// Checks the declared tools. A name must be valid for every provider and not be the name of a
-    /// tool of the server. Returns `None` without tools.
+    /// Checks the declared tools. Every provider must accept their names, and the server must not
+    /// have a tool of the same name. Returns `None` if the client declares no tools.
     pub(crate) async fn new(
         app: &App,
         tools: Vec<DeclaredTool>,
@@ -89,7 +89,7 @@ impl ClientTools {
         })
     }
 
-    /// Stores the client's result of a call, by the run's id.
+    /// Stores the client's result of a call. `call` is the run's call id.
     pub(crate) fn add_result(&self, call: String, output: ToolOutput) {
         self.results().insert(call, output);
     }
@@ -109,7 +109,7 @@ impl ToolHost for ClientTools {
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        // The key of a run's call is `RUN/STEP/CALL`, and the call id may contain slashes.
+        // The idempotency key of a call is `RUN/STEP/CALL`. The call id may contain slashes.
         let key = call.idempotency_key.as_deref().unwrap_or_default();
         let id = key.splitn(3, '/').nth(2).unwrap_or_default();
         self.results()
@@ -127,7 +127,7 @@ impl ToolHost for ClientTools {
     }
 }
 
-/// Creates the definition of a client's tool.
+/// Creates the definition of a tool that the client executes.
 pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<ToolDefinition> {
     let mut tool = ToolDefinition::new(name, description, schema);
     tool.origin = Some(ToolOrigin {
@@ -137,8 +137,7 @@ pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<
     Arc::new(tool)
 }
 
-/// Returns the client's id of a call, which contains the run. Its own characters are valid in the
-/// ids of every SDK.
+/// Returns the call id for the client, which contains the run id. All SDKs accept its characters.
 pub(crate) fn call_id(run: &str, call: &str) -> String {
     let run = run.replace('-', "");
     format!("{CALL_ID_PREFIX}_{run}_{call}")

@@ -5,7 +5,7 @@ use switchboard_domain::{Media, MediaSource, ToolContent};
 
 use crate::dialects::response::frames::without_nulls;
 
-/// Returns a tool result as a `CallToolResult`.
+/// Converts a tool result to MCP's `CallToolResult`.
 pub(crate) fn to_mcp(content: &[ToolContent], structured: Option<&Value>) -> Value {
     let content: Vec<Value> = content.iter().map(content_to_mcp).collect();
     without_nulls(json!({"content": content, "structuredContent": structured}))
@@ -39,7 +39,7 @@ fn content_to_mcp(content: &ToolContent) -> Value {
         ToolContent::Unknown {
             value: value @ Value::Object(_),
         } => value.clone(),
-        // Later variants of the domain become text.
+        // Content of an unknown kind becomes text.
         other => json!({"type": "text", "text": other.as_text()}),
     }
 }
@@ -56,7 +56,7 @@ fn media_to_mcp(kind: &str, media: &Media) -> Value {
     }
 }
 
-/// Returns the text that the model received.
+/// Returns the text of a tool result as the model receives it.
 pub(crate) fn as_text(content: &[ToolContent], structured: Option<&Value>) -> String {
     if let (Some(structured), true) = (structured, content.is_empty()) {
         return structured.to_string();
