@@ -55,13 +55,9 @@ pub(crate) enum StartError {
         after: Duration,
         waiting_for: &'static str,
     },
-    #[error(
-        "it asks for authorization ({challenge}): set `authorization` or `headers` in its configuration"
-    )]
-    Unauthorized { challenge: String },
-    /// No token is available. `needs_person`: only an interactive login can get one.
+    /// The server asks for authorization. `needs_person`: only a person can remove the cause.
     #[error("{reason}")]
-    Login { reason: String, needs_person: bool },
+    Unauthorized { reason: String, needs_person: bool },
     #[error("no protocol version in common: it supports {}", server_supports.join(", "))]
     NoCommonVersion { server_supports: Vec<String> },
     #[error("the handshake failed: {reason}")]
@@ -99,11 +95,10 @@ impl StartError {
     pub(crate) fn needs_person(&self) -> bool {
         matches!(
             self,
-            Self::Unauthorized { .. }
-                | Self::Login {
-                    needs_person: true,
-                    ..
-                }
+            Self::Unauthorized {
+                needs_person: true,
+                ..
+            }
         )
     }
 }

@@ -1,11 +1,9 @@
 //! The host: all servers behind one `ToolHost`.
 
-pub(crate) mod options;
-
 use std::{
     collections::{BTreeSet, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -17,8 +15,8 @@ use futures_util::{
 };
 use rmcp::model::ErrorCode;
 use switchboard_domain::{
-    JsonObject, ProgressSink, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost,
-    ToolHostChange, ToolHostChanges, ToolOutput,
+    JsonObject, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
+    ToolHostChanges, ToolOutput,
     nearest::{did_you_mean, nearest},
 };
 use tokio::{
@@ -32,21 +30,21 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::options::HostOptions;
 use crate::{
     calls::{
-        call::{CallRequest, call},
-        context::CallContext,
+        call::call_tool,
         deadline::{Deadline, Limits},
     },
     config::ServerConfig,
     error::HostError,
+    options::HostOptions,
     server::{
         process::watchdog::Watchdog,
         state::Server,
         status::{ServerState, ServerStatus},
         supervisor,
     },
+    sync::lock,
     tools::{
         catalog::CatalogTool,
         names::may_belong_to,
@@ -100,26 +98,18 @@ impl McpHost {
         }
         let (changes, _) = broadcast::channel(CHANGE_CAPACITY);
         let watchdog = Watchdog::default();
-        let server = |config| {
-            Arc::new(Server::new(
-                config,
-                &options,
-                changes.clone(),
-                watchdog.clone(),
-            ))
-        };
-        let servers: Vec<_> = configs.into_iter().map(server).collect();
+        let new_server = |config| Server::new(config, &options, changes.clone(), watchdog.clone());
+        let servers = configs
+            .into_iter()
+            .map(|config| Arc::new(new_server(config)));
+        let servers: Vec<_> = servers.collect();
         let startup = Arc::new(Semaphore::new(MAX_PARALLEL_STARTS));
         let options = Arc::new(options);
         let stop = CancellationToken::new();
         let tasks = TaskTracker::new();
         let supervise = |server: &Arc<Server>| {
-            let supervisor = supervisor::run(
-                server.clone(),
-                options.clone(),
-                startup.clone(),
-                stop.clone(),
-            );
+            let (server, options) = (server.clone(), options.clone());
+            let supervisor = supervisor::run(server, options, startup.clone(), stop.clone());
             tasks.spawn_on(supervisor, &runtime).abort_handle()
         };
         let supervisors = servers.iter().map(supervise).collect();
@@ -186,18 +176,7 @@ impl McpHost {
         input: JsonObject,
         from_page: bool,
     ) -> Result<ToolOutput, ToolCallError> {
-        let Some(found) = self.server(server) else {
-            let names = || self.servers.iter().map(|s| s.config.name.as_str());
-            let configured: Vec<&str> = names().collect();
-            return Err(ToolCallError::Unavailable {
-                server: server.to_owned(),
-                reason: format!(
-                    "it is not configured{}; configured servers: {}",
-                    did_you_mean(nearest(server, names())),
-                    configured.join(", ")
-                ),
-            });
-        };
+        let found = self.find_server(server)?;
         let deadline = Deadline::new(Instant::now(), self.limits(found, tool, None));
         let _ = timeout_at(deadline.wait_until(), found.settled()).await;
         let snapshot = found.snapshot();
@@ -219,15 +198,18 @@ impl McpHost {
                 message: "the tool's `visibility` does not allow calls by pages".to_owned(),
             });
         }
-        let request = CallRequest {
-            context: CallContext::new(None),
-            tool: resolved,
+        let call = ToolCall {
             input: input.into(),
-            deadline,
-            retries: self.options.retries,
-            progress: ProgressSink::default(),
+            ..ToolCall::default()
         };
-        Box::pin(call(found, request)).await
+        Box::pin(call_tool(
+            found,
+            &resolved,
+            call,
+            deadline,
+            self.options.retries,
+        ))
+        .await
     }
 
     /// Returns the tools whose definition differs from their pin: from the first one in this run,
@@ -262,16 +244,13 @@ impl McpHost {
             // A tool that changed again was not reviewed.
             selects(change) && server.is_some_and(|server| server.pinned_tools.accept(change))
         });
-        if accepted.is_empty() {
-            return Ok(accepted);
-        }
         let mut pins = ToolPins::default();
         for change in &accepted {
             let server = pins.0.entry(change.server.clone()).or_default();
             server.insert(change.tool.clone(), change.now.clone());
         }
         if let Some(store) = &self.options.tool_pin_store {
-            store.save(&ToolPins::default(), &pins)?;
+            store.save(&pins, true)?;
         }
         Ok(accepted)
     }
@@ -282,12 +261,9 @@ impl McpHost {
         let known = &self.options.tool_pins;
         let servers = self.servers.iter();
         let new = servers.map(|server| (server.config.name.clone(), server.new_pins(known)));
-        let new = ToolPins(new.filter(|(_, tools)| !tools.is_empty()).collect());
-        if new.0.is_empty() {
-            return None;
-        }
+        let new = ToolPins(new.collect());
         Some(tokio::task::spawn_blocking(move || {
-            if let Err(error) = store.save(&new, &ToolPins::default()) {
+            if let Err(error) = store.save(&new, false) {
                 tracing::warn!(%error, "failed to save the tool pins");
             }
         }))
@@ -346,20 +322,31 @@ impl McpHost {
         for server in &self.servers {
             server.kill();
         }
-        for supervisor in self.lock_supervisors().drain(..) {
+        for supervisor in lock(&self.supervisors).drain(..) {
             supervisor.abort();
         }
-    }
-
-    fn lock_supervisors(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
-        self.supervisors
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn server(&self, name: &str) -> Option<&Arc<Server>> {
         let mut servers = self.servers.iter();
         servers.find(|server| server.config.name == name)
+    }
+
+    /// Returns an error with the configured names for an unknown server.
+    pub(crate) fn find_server(&self, name: &str) -> Result<&Arc<Server>, ToolCallError> {
+        let names = || {
+            self.servers
+                .iter()
+                .map(|server| server.config.name.as_str())
+        };
+        self.server(name).ok_or_else(|| ToolCallError::Unavailable {
+            server: name.to_owned(),
+            reason: format!(
+                "it is not configured{}; configured servers: {}",
+                did_you_mean(nearest(name, names())),
+                names().collect::<Vec<_>>().join(", ")
+            ),
+        })
     }
 
     /// Returns the limits of a call. The most specific setting counts: of the call, the tool, the
@@ -489,15 +476,8 @@ impl ToolHost for McpHost {
             }
         };
         let limits = self.limits(server, tool.original_name(), tool_call.deadline);
-        let request = CallRequest {
-            context: CallContext::new(tool_call.idempotency_key),
-            tool,
-            input: tool_call.input,
-            deadline: Deadline::new(started, limits),
-            retries: self.options.retries,
-            progress: tool_call.progress,
-        };
-        call(server, request).await
+        let deadline = Deadline::new(started, limits);
+        call_tool(server, &tool, tool_call, deadline, self.options.retries).await
     }
 
     fn changes(&self) -> ToolHostChanges {

@@ -41,12 +41,14 @@ pub mod config;
 mod error;
 mod features;
 mod host;
+mod http_client;
+mod options;
 mod server;
 mod server_requests;
+mod sync;
 mod tools;
 mod transport;
 
-pub use calls::circuits::CircuitOptions;
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
     SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, select,
@@ -56,19 +58,16 @@ pub use error::HostError;
 pub use features::{
     apps::{App, AppPage},
     completions::{Completion, CompletionOf, CompletionRequest},
-    error::FeatureError,
     prompts::{Prompt, PromptArgument, PromptMessage, PromptRole, RenderedPrompt},
-    request::Listing,
+    request::{FeatureError, Listing},
     resource_updates::{ResourceUpdate, ResourceUpdates},
     resources::{Resource, ResourceBody, ResourceContent, ResourceTemplate},
 };
-pub use host::{
-    McpHost,
-    options::{Grace, HangDetection, HostOptions},
-};
+pub use host::McpHost;
+pub use options::{CircuitOptions, Grace, HangDetection, HostOptions};
 pub use server::{
-    logs::LogMessage,
-    status::{CacheScope, ListFreshness, ServerIdentity, ServerState, ServerStatus},
+    output::LogMessage,
+    status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
 };
 pub use server_requests::handlers::ClientHandlers;
 pub use tools::{

@@ -36,7 +36,7 @@ use serde::Serialize;
 use crate::{
     config::{ServerConfig, ServerTransport},
     error::root_cause,
-    transport::http,
+    http_client,
 };
 
 pub use crate::config::login::{AuthConfig, ClientAuth, GrantType};
@@ -180,9 +180,9 @@ async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
         return Ok(Challenge::default());
     };
     let unusable = |reason: String| AuthError::Configuration { reason };
-    let client =
-        http::client(url, server.connect_timeout).map_err(|error| unusable(error.to_string()))?;
-    let headers = http::headers(headers).map_err(|error| unusable(error.to_string()))?;
+    let client = http_client::client(url, server.connect_timeout)
+        .map_err(|error| unusable(error.to_string()))?;
+    let headers = http_client::headers(headers).map_err(|error| unusable(error.to_string()))?;
     let request = client
         .post(url)
         .timeout(server.connect_timeout)

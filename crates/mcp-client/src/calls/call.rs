@@ -1,12 +1,17 @@
-//! One call of one tool, from the permit to the result, within its deadline.
+//! One request to a server, from the permit to the result, within its deadline: a call of a tool,
+//! or a request for a resource, a prompt or another feature.
 //!
-//! A call is attempted again, within the same deadline, if that cannot repeat an effect: the server
-//! did not process it, or the connection broke and the tool declares that it is read-only or
-//! idempotent. Every attempt needs the permission of the circuit breakers.
+//! A request is attempted again, within the same deadline, if that cannot repeat an effect: the
+//! server did not process it, or the connection broke and a repetition has no further effect. Every
+//! attempt of a tool call needs the permission of the circuit breakers.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use switchboard_domain::{ProgressSink, SharedObject, ToolCallError, ToolOutput, ToolRetry};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomResult, GetExtensions,
+    ServerResult,
+};
+use switchboard_domain::{ProgressSink, ToolCall, ToolCallError, ToolOutput, ToolRetry};
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, sleep, timeout_at},
@@ -14,12 +19,10 @@ use tokio::{
 
 use crate::{
     backoff::Backoff,
-    calls::{
-        attempt::attempt, circuits::Outcome, context::CallContext, deadline::Deadline,
-        failure::RequestFailure,
-    },
-    server::{connection::Connection, state::Server, status::ServerState},
-    tools::catalog::CatalogTool,
+    calls::{deadline::Deadline, failure::RequestFailure, multi_round, tasks},
+    server::{circuits::Outcome, connection::Connection, state::Server, status::ServerState},
+    tools::{catalog::CatalogTool, convert},
+    transport::{call_context::CallContext, instrumented_transport::ProgressListener},
 };
 
 /// The nominal delay before the second attempt. It doubles before each further attempt.
@@ -27,56 +30,78 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// The longest nominal delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
-/// A tool call.
+/// A request to a server, and the limits of its attempts.
 pub(crate) struct CallRequest {
-    pub(crate) tool: Arc<CatalogTool>,
+    /// The tool's name on its server, or the method.
+    pub(crate) name: String,
+    pub(crate) request: ClientRequest,
     pub(crate) context: Arc<CallContext>,
-    pub(crate) input: SharedObject,
     pub(crate) deadline: Deadline,
     /// Maximum number of further attempts.
     pub(crate) retries: u32,
+    /// Whether a repetition has no further effect.
+    pub(crate) is_repeatable: bool,
+    /// Whether it is a tool call, which the circuit breakers may reject.
+    pub(crate) is_tool_call: bool,
     pub(crate) progress: ProgressSink,
 }
 
-impl CallRequest {
-    /// Returns the tool's name on its server.
-    pub(crate) fn tool_name(&self) -> &str {
-        self.tool.original_name()
-    }
-
-    /// Checks an output against the output schema of the tool.
-    fn checked_output(&self, output: ToolOutput) -> ToolOutput {
-        let output = output.with_checked_depth();
-        match &self.tool.output_schema {
-            Some(schema) => schema.check(output),
-            None => output,
-        }
-    }
-
-    /// Returns whether the tool declares that a repetition has no further effect.
-    fn is_repeatable(&self) -> bool {
-        let annotations = &self.tool.definition.annotations;
-        annotations.read_only == Some(true) || annotations.idempotent == Some(true)
-    }
+/// Calls a tool. Returns within the deadline.
+pub(crate) async fn call_tool(
+    server: &Server,
+    tool: &CatalogTool,
+    call: ToolCall,
+    deadline: Deadline,
+    retries: u32,
+) -> Result<ToolOutput, ToolCallError> {
+    let name = tool.original_name().to_owned();
+    let params = CallToolRequestParams::new(name.clone()).with_arguments(call.input.into_object());
+    let annotations = &tool.definition.annotations;
+    let request = CallRequest {
+        name,
+        request: ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+        context: CallContext::new(call.idempotency_key),
+        deadline,
+        retries,
+        is_repeatable: annotations.read_only == Some(true) || annotations.idempotent == Some(true),
+        is_tool_call: true,
+        progress: call.progress,
+    };
+    let output = match send(server, request).await? {
+        ServerResult::CallToolResult(result) => convert::output(result),
+        other => convert::output_from_json(serde_json::to_value(other).unwrap_or_default()),
+    };
+    let output = output.with_checked_depth();
+    Ok(match &tool.output_schema {
+        Some(schema) => schema.check(output),
+        None => output,
+    })
 }
 
-/// Calls a tool. Returns within the deadline.
-pub(crate) async fn call(
+/// Sends a request until an attempt succeeds, or until no further attempt is allowed.
+pub(crate) async fn send(
     server: &Server,
-    mut request: CallRequest,
-) -> Result<ToolOutput, ToolCallError> {
+    mut call: CallRequest,
+) -> Result<ServerResult, ToolCallError> {
     let unavailable = |reason: String| ToolCallError::Unavailable {
         server: server.config.name.clone(),
         reason: server.redact(reason),
     };
-    let called = request.tool.clone();
-    let tool = called.original_name();
-    let mut deadline = request.deadline.clone();
+    let name = call.name.clone();
+    let circuits = call.is_tool_call.then_some(&server.circuits);
     // An open circuit fails the call before it waits for a permit.
-    server.circuits.check(tool).map_err(unavailable)?;
+    if let Some(circuits) = circuits {
+        circuits.check(&name).map_err(unavailable)?;
+    }
+    let mut deadline = call.deadline.clone();
     let _permit = acquire_permit(server, &deadline).await?;
-    let progress = request.progress.clone();
-    request.progress = deadline.track_progress(request.progress);
+    let progress = call.progress.clone();
+    call.progress = deadline.track_progress(call.progress);
+    if call.progress.is_listening() {
+        let listener = ProgressListener(call.progress.clone());
+        call.request.extensions_mut().insert(listener);
+    }
+    call.request.extensions_mut().insert(call.context.clone());
     let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
     let mut broken: Option<Arc<Connection>> = None;
     // The error of the first attempt that may have had an effect.
@@ -87,64 +112,61 @@ pub(crate) async fn call(
             Ok(connection) => connection,
             Err(error) => return Err(first_error.unwrap_or(error)),
         };
-        let admission = match server.circuits.admit(tool) {
+        let admission = match circuits.map(|it| it.admit(&name)).transpose() {
             Ok(admission) => admission,
             Err(reason) => return Err(first_error.unwrap_or_else(|| unavailable(reason))),
+        };
+        let record = |of_server, of_tool, reason: &str| {
+            if let Some(admission) = admission {
+                admission.record(of_server, of_tool, reason);
+                server.update_state();
+            }
         };
         attempts += 1;
         if attempts > 1 {
             deadline.record_activity();
         }
-        let pending = server.pending_requests(&request.context);
+        let pending = server.responder.pending_for(&call.context);
         let result = {
-            let attempt = pin!(attempt(server, &connection, &request));
+            let attempt = pin!(attempt(server, &connection, &call));
             deadline.run(pending, attempt).await
         };
         let failure = match result {
-            Ok(Ok(output)) => {
-                if admission.record(Outcome::Answered, Outcome::Answered, "") {
-                    server.update_state();
-                }
-                return Ok(request.checked_output(output));
+            Ok(Ok(result)) => {
+                record(Outcome::Answered, Outcome::Answered, "");
+                return Ok(result);
             }
             Ok(Err(failure)) => failure,
             Err(after) => {
+                let server = server.config.name.clone();
                 let error = ToolCallError::Timeout {
-                    server: server.config.name.clone(),
-                    tool: tool.to_owned(),
+                    server,
+                    tool: name.clone(),
                     after,
                 };
-                if admission.record(Outcome::NoAnswer, Outcome::NoAnswer, &reason_of(&error)) {
-                    server.update_state();
-                }
+                record(Outcome::NoAnswer, Outcome::NoAnswer, &reason_of(&error));
                 connection.timed_out.notify_one();
                 return Err(error);
             }
         };
-        let not_processed = matches!(
-            failure,
-            RequestFailure::Busy(_) | RequestFailure::NotSent(_)
-        );
-        if let RequestFailure::NotSent(_) = failure {
-            broken = Some(connection.clone());
-        }
-        // A new connection mostly repairs the first attempt that was not sent.
-        let retries_at_once = matches!(failure, RequestFailure::NotSent(_)) && attempts == 1;
-        let error = failure.into_call_error(server, tool);
+        let is_unsent = matches!(failure, RequestFailure::NotSent(_));
+        let not_processed = is_unsent || matches!(failure, RequestFailure::Busy(_));
+        let error = failure.into_call_error(server, &name);
         if not_processed {
-            drop(admission);
+            drop(record);
         } else {
-            let (of_server, of_tool) = outcomes(&error, &connection, tool);
-            if admission.record(of_server, of_tool, &reason_of(&error)) {
-                server.update_state();
-            }
+            let (of_server, of_tool) = outcomes(&error, &connection, &name);
+            record(of_server, of_tool, &reason_of(&error));
             let broke = matches!(error, ToolCallError::Broken { .. }) && connection.is_gone();
-            if !(broke && request.is_repeatable()) {
+            if !(broke && call.is_repeatable) {
                 return Err(error);
             }
+        }
+        if is_unsent || !not_processed {
             broken = Some(connection);
         }
-        let delay = if retries_at_once {
+        // A new connection mostly repairs the first attempt that was not sent.
+        let delay = if is_unsent && attempts == 1 {
             Duration::ZERO
         } else {
             backoff.next_delay()
@@ -154,10 +176,10 @@ pub(crate) async fn call(
             reason: reason_of(&error),
         };
         let error = first_error.take().unwrap_or(error);
-        if attempts > request.retries || Instant::now() + delay >= deadline.end() {
+        if attempts > call.retries || Instant::now() + delay >= deadline.end() {
             return Err(error);
         }
-        tracing::debug!(server = server.config.name, tool, %error, "retrying a call");
+        tracing::debug!(server = server.config.name, name, %error, "retrying a request");
         progress.retrying(retry);
         if !error.did_not_run() {
             first_error = Some(error);
@@ -166,8 +188,34 @@ pub(crate) async fn call(
     }
 }
 
+/// Sends a request once and waits for its result or for the end of the connection. Dropping the
+/// future cancels the request.
+async fn attempt(
+    server: &Server,
+    connection: &Connection,
+    call: &CallRequest,
+) -> Result<ServerResult, RequestFailure> {
+    let answer = async {
+        let sent = multi_round::send(server, connection, call.request.clone(), &call.context);
+        match sent.await? {
+            ServerResult::CreateTaskResult(created) => {
+                let result = tasks::follow(server, connection, call, created).await?;
+                Ok(ServerResult::CustomResult(CustomResult::new(result)))
+            }
+            result => Ok(result),
+        }
+    };
+    tokio::select! {
+        // An answer that was received before the end counts.
+        biased;
+        result = answer => result,
+        // A grandchild may hold the pipe open longer than the process lives.
+        reason = connection.ended() => Err(RequestFailure::Broken(reason)),
+    }
+}
+
 /// Waits for one of the server's call permits.
-pub(crate) async fn acquire_permit<'a>(
+async fn acquire_permit<'a>(
     server: &'a Server,
     deadline: &Deadline,
 ) -> Result<SemaphorePermit<'a>, ToolCallError> {
@@ -197,16 +245,17 @@ fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outc
         }
         // The supervisor restarts the server. The tool may have ended the connection.
         ToolCallError::Broken { .. } if connection.has_ended() => {
-            let of_tool = if connection.blame(tool) {
-                Outcome::NoAnswer
-            } else {
-                Outcome::Unknown
-            };
-            (Outcome::Unknown, of_tool)
+            let is_blamed = connection.blame(tool);
+            (
+                Outcome::Unknown,
+                if is_blamed {
+                    Outcome::NoAnswer
+                } else {
+                    Outcome::Unknown
+                },
+            )
         }
-        ToolCallError::Broken { .. } | ToolCallError::Timeout { .. } => {
-            (Outcome::NoAnswer, Outcome::NoAnswer)
-        }
+        ToolCallError::Broken { .. } => (Outcome::NoAnswer, Outcome::NoAnswer),
         _ => (Outcome::Unknown, Outcome::Unknown),
     }
 }
@@ -231,13 +280,10 @@ pub(crate) async fn wait_for_connection(
     let connection = timeout_at(deadline.wait_until(), usable_connection(server, broken)).await;
     deadline.record_activity();
     connection.unwrap_or_else(|_| {
-        let (waited, reason) = (
-            deadline.idle_limit(),
-            server.snapshot().unavailable_reason(),
-        );
+        let reason = server.snapshot().unavailable_reason();
         Err(ToolCallError::Unavailable {
             server: server.config.name.clone(),
-            reason: format!("not ready within {waited:?}: {reason}"),
+            reason: format!("not ready within {:?}: {reason}", deadline.idle_limit()),
         })
     })
 }

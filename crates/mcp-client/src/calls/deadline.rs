@@ -3,14 +3,14 @@
 use std::{
     future::pending,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use switchboard_domain::ProgressSink;
 use tokio::time::{Instant, sleep_until};
 
-use crate::server_requests::pending::PendingForCall;
+use crate::{server_requests::pending::PendingForCall, sync::lock};
 
 /// The time limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,10 +125,6 @@ async fn until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) 
         Some(requests) => requests.until(is_pending).await,
         None => pending().await,
     }
-}
-
-fn lock(moment: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
-    moment.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use tokio::time::timeout;
 use crate::{
     server::{connection::Connection, state::Server},
     transport::{
-        failure::TransportFailure, instrumented_transport::is_unread,
+        failure::{FailureKind, TransportFailure},
+        instrumented_transport::is_unread,
         invalid_message::invalid_answer_reason,
     },
 };
@@ -56,29 +57,24 @@ impl RequestFailure {
                 Some(reason) => Self::InvalidAnswer(reason.to_owned()),
                 None => Self::Refused(error),
             },
-            ServiceError::TransportSend(error) => match TransportFailure::new(&error) {
-                TransportFailure::Busy { reason } => Self::Busy(reason),
-                TransportFailure::NotProcessed { reason } => {
+            ServiceError::TransportSend(error) => {
+                let TransportFailure { kind, reason } = TransportFailure::new(&error);
+                // The exit of a process says why its pipe is broken.
+                if is_stdio
+                    && let Ok(reason) = timeout(END_REASON_TIMEOUT, connection.ended()).await
+                {
+                    return Self::Broken(reason);
+                }
+                if let FailureKind::NotProcessed | FailureKind::Disconnected = kind {
                     mark_stale(&reason);
-                    Self::NotSent(reason)
                 }
-                TransportFailure::Unknown {
-                    reason,
-                    connection_unusable,
-                } => {
-                    // The exit of a process says why its pipe is broken.
-                    if is_stdio
-                        && let Ok(reason) = timeout(END_REASON_TIMEOUT, connection.ended()).await
-                    {
-                        return Self::Broken(reason);
-                    }
-                    if connection_unusable {
-                        mark_stale(&reason);
-                    }
-                    Self::Broken(reason)
+                match kind {
+                    FailureKind::Unauthorized { .. } => Self::Unavailable(reason),
+                    FailureKind::NotProcessed => Self::NotSent(reason),
+                    FailureKind::Busy => Self::Busy(reason),
+                    FailureKind::Disconnected | FailureKind::Unknown => Self::Broken(reason),
                 }
-                failure => Self::Unavailable(failure.into_reason()),
-            },
+            }
             ServiceError::TransportClosed => {
                 let reason = timeout(END_REASON_TIMEOUT, connection.ended()).await;
                 Self::Broken(reason.unwrap_or_else(|_| "it closed the connection".to_owned()))

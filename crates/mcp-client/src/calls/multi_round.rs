@@ -7,13 +7,13 @@ use rmcp::model::{ClientRequest, ServerResult};
 use tokio::time::sleep;
 
 use crate::{
-    calls::{context::CallContext, failure::RequestFailure},
+    calls::failure::RequestFailure,
     server::{connection::Connection, state::Server},
     server_requests::{
-        context::RequestContext,
         responder::CollectedInput,
         url_elicitation::{UrlElicitations, VisitedUrls},
     },
+    transport::call_context::{CallContext, RequestContext},
 };
 
 /// Maximum number of rounds. rmcp has the same limit.
@@ -21,24 +21,9 @@ const MAX_ROUNDS: usize = 10;
 /// The pause before a request is repeated whose server requested no input.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sends a request and returns its result. Answers what the server requests first. Fails when the
-/// connection ends. Dropping the future cancels the request.
+/// Sends a request and returns its result. Answers what the server requests first. Dropping the
+/// future cancels the request.
 pub(crate) async fn send(
-    server: &Server,
-    connection: &Connection,
-    request: ClientRequest,
-    call: &Arc<CallContext>,
-) -> Result<ServerResult, RequestFailure> {
-    tokio::select! {
-        // An answer that was received before the end counts.
-        biased;
-        result = send_rounds(server, connection, request, call) => result,
-        // A grandchild may hold the pipe open longer than the process lives.
-        reason = connection.ended() => Err(RequestFailure::Broken(reason)),
-    }
-}
-
-async fn send_rounds(
     server: &Server,
     connection: &Connection,
     mut request: ClientRequest,
@@ -91,18 +76,18 @@ async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
         sleep(ROUND_INTERVAL).await;
     }
     let (input_responses, request_state) = match request {
-        ClientRequest::CallToolRequest(request) => (
-            &mut request.params.input_responses,
-            &mut request.params.request_state,
-        ),
-        ClientRequest::ReadResourceRequest(request) => (
-            &mut request.params.input_responses,
-            &mut request.params.request_state,
-        ),
-        ClientRequest::GetPromptRequest(request) => (
-            &mut request.params.input_responses,
-            &mut request.params.request_state,
-        ),
+        ClientRequest::CallToolRequest(request) => {
+            let params = &mut request.params;
+            (&mut params.input_responses, &mut params.request_state)
+        }
+        ClientRequest::ReadResourceRequest(request) => {
+            let params = &mut request.params;
+            (&mut params.input_responses, &mut params.request_state)
+        }
+        ClientRequest::GetPromptRequest(request) => {
+            let params = &mut request.params;
+            (&mut params.input_responses, &mut params.request_state)
+        }
         // The protocol allows no input for other requests. They are repeated without it.
         _ => return,
     };

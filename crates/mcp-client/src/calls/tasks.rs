@@ -14,7 +14,7 @@ use rmcp::{
     service::ServiceError,
 };
 use serde_json::{Value, json};
-use switchboard_domain::{ToolOutput, ToolProgress};
+use switchboard_domain::ToolProgress;
 use tokio::{
     sync::broadcast::{self, error::RecvError},
     time::sleep,
@@ -26,9 +26,10 @@ use crate::{
         connection::{Cancellation, Connection},
         state::Server,
     },
-    server_requests::context::RequestContext,
-    tools::convert,
-    transport::{failure::TransportFailure, invalid_message::invalid_answer_reason},
+    transport::{
+        call_context::RequestContext, failure::TransportFailure,
+        invalid_message::invalid_answer_reason,
+    },
 };
 
 /// The polling interval if the server names none.
@@ -39,14 +40,15 @@ const MIN_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_INTERVAL: Duration = Duration::from_secs(20);
 /// Maximum number of consecutive polls without an answer on a usable connection.
 const MAX_LOST_POLLS: u32 = 5;
-/// Waits for the end of the task that a server created for a call. Dropping the future cancels the
+
+/// Waits for the end of the task that a server created for a call, and returns its result. Dropping the future cancels the
 /// task. Every answer counts as activity, and status messages are reported as progress.
 pub(crate) async fn follow(
     server: &Server,
     connection: &Connection,
     call: &CallRequest,
     created: CreateTaskResult,
-) -> Result<ToolOutput, RequestFailure> {
+) -> Result<Value, RequestFailure> {
     let id = created.task.task_id.clone();
     let mut cancel_guard = connection.cancel_on_drop(Cancellation::Task(id.clone()));
     let mut updates = server.task_updates.subscribe();
@@ -74,7 +76,7 @@ pub(crate) async fn follow(
         match status {
             Some("completed") => {
                 return match state.get_mut("result").map(Value::take) {
-                    Some(result @ Value::Object(_)) => Ok(convert::output_from_json(result)),
+                    Some(result @ Value::Object(_)) => Ok(result),
                     _ => Err(protocol("its task completed without a result")),
                 };
             }
@@ -130,7 +132,7 @@ async fn poll(connection: &Connection, id: &str) -> Result<Value, RequestFailure
                     )),
                 });
             }
-            Err(ServiceError::TransportSend(error)) => TransportFailure::new(&error).into_reason(),
+            Err(ServiceError::TransportSend(error)) => TransportFailure::new(&error).reason,
             Err(ServiceError::TransportClosed) => connection.ended().await,
             Err(other) => other.to_string(),
         };

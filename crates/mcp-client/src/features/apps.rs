@@ -10,14 +10,11 @@ use switchboard_domain::{JsonObject, ToolCallError, ToolDefinition, ToolOutput};
 
 use crate::{
     features::{
-        error::FeatureError,
-        request::{
-            Capability, FeatureClient, ListRequest, Listing, malformed, meta, required_text,
-        },
+        request::{Capability, FeatureClient, FeatureError, Listing},
         resources::{ResourceBody, is_app_media_type, is_app_uri},
     },
     host::McpHost,
-    tools::visibility::{APP_MEDIA_TYPE, Visibility},
+    tools::visibility::APP_MEDIA_TYPE,
 };
 
 /// A tool with a page.
@@ -48,11 +45,20 @@ pub struct AppPage {
 impl McpHost {
     /// Returns the tools of a server that have a page, also tools that are not for models.
     pub async fn apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
-        let all = client.list(TOOLS, parse_app).await?;
+        let client = FeatureClient::new(self, server)?;
+        client.connect(Capability::Tools).await?;
+        let snapshot = client.server.snapshot();
+        let apps = snapshot.tools.tools.iter().filter_map(|tool| {
+            Some(App {
+                tool: tool.original_name().to_owned(),
+                uri: tool.visibility.page.clone()?,
+                for_model: tool.visibility.model,
+                for_app: tool.visibility.app,
+            })
+        });
         Ok(Listing {
-            items: all.items.into_iter().flatten().collect(),
-            problems: all.problems,
+            items: apps.collect(),
+            problems: Vec::new(),
         })
     }
 
@@ -88,21 +94,22 @@ impl McpHost {
                 uri: uri.to_owned(),
             });
         }
-        let invalid = |reason: String| malformed(server, "resources/read", reason);
+        let client = FeatureClient::new(self, server)?;
+        let invalid = |reason: String| client.invalid("resources/read", reason);
         let read = self.read_resource(server, uri).await?;
         let page = read.items.into_iter().find(|content| {
             // A list may omit the media type. A resource must not.
             content.is_app() && content.media_type.as_deref().is_some_and(is_app_media_type)
         });
-        let page = page.ok_or_else(|| invalid(format!("`{uri}` is not of {APP_MEDIA_TYPE}")))?;
+        let page = page.ok_or_else(|| invalid(format!("has no `{uri}` of {APP_MEDIA_TYPE}")))?;
         let html = match page.body {
-            ResourceBody::Text(text) => text,
-            ResourceBody::Blob(blob) => BASE64_STANDARD
-                .decode(blob)
-                .ok()
-                .and_then(|bytes| String::from_utf8(bytes).ok())
-                .ok_or_else(|| invalid(format!("the page `{uri}` is not UTF-8 text")))?,
+            ResourceBody::Text(text) => Some(text),
+            ResourceBody::Blob(blob) => {
+                let bytes = BASE64_STANDARD.decode(blob).ok();
+                bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+            }
         };
+        let html = html.ok_or_else(|| invalid(format!("has a page `{uri}` that is not UTF-8")))?;
         let mut meta = page.meta;
         Ok(AppPage {
             uri: page.uri,
@@ -113,30 +120,4 @@ impl McpHost {
             },
         })
     }
-}
-
-const TOOLS: ListRequest = ListRequest {
-    method: "tools/list",
-    key: "tools",
-    capability: Capability::Tools,
-};
-
-/// Returns `None` for a tool without a page.
-fn parse_app(tool: &Value) -> Result<Option<App>, String> {
-    let meta = meta(tool);
-    let uri = meta
-        .get("ui")
-        .and_then(|ui| ui.get("resourceUri"))
-        // The key in drafts of the extension.
-        .or_else(|| meta.get("ui/resourceUri"));
-    let Some(uri) = uri.and_then(Value::as_str) else {
-        return Ok(None);
-    };
-    let visibility = Visibility::from_meta(Some(&meta));
-    Ok(Some(App {
-        tool: required_text(tool, "name", "tool")?,
-        uri: uri.to_owned(),
-        for_model: visibility.model,
-        for_app: visibility.app,
-    }))
 }

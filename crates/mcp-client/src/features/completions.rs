@@ -6,14 +6,11 @@ use rmcp::model::{
     ArgumentInfo, ClientRequest, CompleteRequest, CompleteRequestParams, CompletionContext,
     Reference,
 };
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    features::{
-        error::FeatureError,
-        request::{Capability, FeatureClient, malformed},
-    },
+    error::shortened,
+    features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
 };
 
@@ -46,13 +43,14 @@ pub struct CompletionRequest {
 }
 
 /// Proposed values.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The values, the most likely first. The protocol allows 100.
     pub values: Vec<String>,
     /// The total number of values, if the server reports it.
     pub total: Option<u64>,
     /// Whether more values exist.
+    #[serde(default, rename(deserialize = "hasMore"))]
     pub has_more: bool,
 }
 
@@ -64,7 +62,7 @@ impl McpHost {
         server: &str,
         request: CompletionRequest,
     ) -> Result<Completion, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
+        let client = FeatureClient::new(self, server)?;
         let of = match request.of {
             CompletionOf::Prompt { name } => Reference::for_prompt(name),
             CompletionOf::ResourceTemplate { uri_template } => {
@@ -78,26 +76,14 @@ impl McpHost {
             params = params.with_context(CompletionContext::with_arguments(known));
         }
         let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
-        let method = request.method().to_owned();
         let result = client.request(Capability::Completions, request).await?;
-        let completion = result.get("completion");
-        let values = completion.and_then(|completion| completion.get("values"));
-        let (Some(completion), Some(Value::Array(values))) = (completion, values) else {
-            return Err(malformed(server, &method, "it has no values"));
-        };
-        let texts: Vec<String> = values
-            .iter()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-            .collect();
-        if texts.len() < values.len() {
-            let skipped = values.len() - texts.len();
-            tracing::warn!(server, skipped, "completion values that are not text");
-        }
-        Ok(Completion {
-            values: texts,
-            total: completion.get("total").and_then(Value::as_u64),
-            has_more: completion.get("hasMore").and_then(Value::as_bool) == Some(true),
+        let completion = Completion::deserialize(&result["completion"]);
+        completion.map_err(|error| {
+            let error = shortened(&error.to_string());
+            client.invalid(
+                "completion/complete",
+                format!("is not a valid completion: {error}"),
+            )
         })
     }
 }

@@ -5,8 +5,6 @@
 
 pub(crate) mod apps;
 pub(crate) mod completions;
-pub(crate) mod error;
-pub(crate) mod list_cache;
 pub(crate) mod prompts;
 pub(crate) mod request;
 pub(crate) mod resource_updates;

@@ -5,23 +5,18 @@ use std::collections::BTreeMap;
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, JsonObject as McpObject,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
 use crate::{
-    features::{
-        error::FeatureError,
-        request::{
-            Capability, FeatureClient, ListRequest, Listing, malformed, required_text, text,
-        },
-    },
+    features::request::{Capability, FeatureClient, FeatureError, Listing},
     host::McpHost,
     tools::convert,
 };
 
 /// A prompt of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
     /// The name, which identifies the prompt.
     pub name: String,
@@ -32,11 +27,12 @@ pub struct Prompt {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The arguments.
+    #[serde(default)]
     pub arguments: Vec<PromptArgument>,
 }
 
 /// An argument of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptArgument {
     /// The name.
     pub name: String,
@@ -47,6 +43,7 @@ pub struct PromptArgument {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Whether the argument is required.
+    #[serde(default)]
     pub required: bool,
 }
 
@@ -73,7 +70,7 @@ pub struct PromptMessage {
 }
 
 /// The author of a message of a prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptRole {
     /// The user.
@@ -86,8 +83,10 @@ pub enum PromptRole {
 impl McpHost {
     /// Returns all prompts of a server.
     pub async fn prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
-        client.list(PROMPTS, parse_prompt).await
+        let client = FeatureClient::new(self, server)?;
+        client
+            .list(Capability::Prompts, "prompts/list", "prompts")
+            .await
     }
 
     /// Returns a prompt with these values of its arguments.
@@ -97,7 +96,7 @@ impl McpHost {
         name: &str,
         arguments: &BTreeMap<String, String>,
     ) -> Result<RenderedPrompt, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
+        let client = FeatureClient::new(self, server)?;
         let mut params = GetPromptRequestParams::new(name);
         if !arguments.is_empty() {
             let arguments = arguments.iter();
@@ -105,67 +104,25 @@ impl McpHost {
             params.arguments = Some(arguments.collect::<McpObject>());
         }
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-        let method = request.method().to_owned();
         let result = client.request(Capability::Prompts, request).await?;
-        let Some(Value::Array(messages)) = result.get("messages") else {
-            return Err(malformed(server, &method, "it has no messages"));
-        };
-        let mut rendered = RenderedPrompt {
-            description: text(&result, "description"),
-            messages: Vec::new(),
-            problems: Vec::new(),
-        };
-        for message in messages {
-            match parse_messages(message) {
-                Ok(messages) => rendered.messages.extend(messages),
-                Err(reason) => {
-                    tracing::warn!(server, name, reason, "an invalid message of a prompt");
-                    let reason = client.server.redact(reason);
-                    rendered.problems.push(format!("{reason}; it is skipped"));
-                }
-            }
-        }
-        Ok(rendered)
+        let messages = client.parse_items("prompts/get", &result, "messages", parse_messages)?;
+        Ok(RenderedPrompt {
+            description: result
+                .get("description")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            messages: messages.items.into_iter().flatten().collect(),
+            problems: messages.problems,
+        })
     }
-}
-
-const PROMPTS: ListRequest = ListRequest {
-    method: "prompts/list",
-    key: "prompts",
-    capability: Capability::Prompts,
-};
-
-fn parse_prompt(item: &Value) -> Result<Prompt, String> {
-    let arguments = match item.get("arguments") {
-        Some(Value::Array(arguments)) => arguments.as_slice(),
-        _ => &[],
-    };
-    Ok(Prompt {
-        name: required_text(item, "name", "prompt")?,
-        title: text(item, "title"),
-        description: text(item, "description"),
-        // An argument without a name cannot be set.
-        arguments: arguments.iter().filter_map(parse_argument).collect(),
-    })
-}
-
-fn parse_argument(item: &Value) -> Option<PromptArgument> {
-    Some(PromptArgument {
-        name: required_text(item, "name", "argument").ok()?,
-        title: text(item, "title"),
-        description: text(item, "description"),
-        required: item.get("required").and_then(Value::as_bool) == Some(true),
-    })
 }
 
 /// Parses a message. Some servers put several content blocks into one message, which become several
 /// messages.
 fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
-    let role = match message.get("role").and_then(Value::as_str) {
-        Some("user") => PromptRole::User,
-        Some("assistant") => PromptRole::Assistant,
-        Some(other) => return Err(format!("a message has the unknown role `{other}`")),
-        None => return Err("a message has no role".to_owned()),
+    let role = match message.get("role").map(PromptRole::deserialize) {
+        Some(Ok(role)) => role,
+        _ => return Err("a message has neither the role `user` nor `assistant`".to_owned()),
     };
     let contents = match message.get("content") {
         Some(Value::Array(blocks)) => blocks
@@ -177,8 +134,8 @@ fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
         Some(block @ Value::Object(_)) => vec![convert::content_from_json(block.clone())],
         _ => return Err("a message has no content".to_owned()),
     };
-    let contents = contents.into_iter();
-    Ok(contents
-        .map(|content| PromptMessage { role, content })
-        .collect())
+    let messages = contents
+        .into_iter()
+        .map(|content| PromptMessage { role, content });
+    Ok(messages.collect())
 }

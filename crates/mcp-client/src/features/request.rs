@@ -1,35 +1,54 @@
 //! Requests for features of a server, within a deadline. They only read, so they are repeated after
 //! a failure.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use rmcp::model::{ClientRequest, ErrorCode, GetExtensions, ServerPeerInfo};
-use serde::Serialize;
+use rmcp::model::{ClientRequest, ErrorCode, ServerPeerInfo};
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ToolCallError};
-use tokio::{
-    sync::SemaphorePermit,
-    time::{Instant, sleep},
-};
+use switchboard_domain::{ProgressSink, ToolCallError};
+use tokio::time::Instant;
 
 use crate::{
     calls::{
-        call::{acquire_permit, wait_for_connection},
-        context::CallContext,
+        call::{CallRequest, send, wait_for_connection},
         deadline::{Deadline, Limits},
-        failure::RequestFailure,
-        multi_round,
     },
-    features::error::FeatureError,
+    error::shortened,
     host::McpHost,
     server::{connection::Connection, state::Server},
     tools::pagination::{PageError, Pages, page_request},
 };
 
-/// The delay before a request is repeated on the same connection.
-const RETRY_DELAY: Duration = Duration::from_millis(200);
 /// The first version with a capability for completions. Older servers do not declare them.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
+
+/// An error of a request for a resource, a prompt, a completion or a page. Configured secrets are
+/// redacted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FeatureError {
+    /// The server does not declare the capability.
+    #[error("server `{server}` does not support {capability}: it declares no such capability")]
+    Unsupported {
+        /// The server.
+        server: String,
+        /// The missing capability: `resources`, `resources.subscribe`, `prompts`, `completions` or
+        /// `tools`.
+        capability: &'static str,
+    },
+    /// The URI is not the URI of a page. Nothing was requested from the server.
+    #[error("`{uri}` is not a page of server `{server}`: URIs of pages start with `ui://`")]
+    NotAPage {
+        /// The server.
+        server: String,
+        /// The URI.
+        uri: String,
+    },
+    /// The request failed. Its method, such as `resources/read`, replaces the name of a tool.
+    #[error(transparent)]
+    Request(#[from] ToolCallError),
+}
 
 /// The capability that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +62,7 @@ pub(super) enum Capability {
 
 impl Capability {
     /// Returns the name of the capability in the protocol.
-    pub(super) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Resources => "resources",
@@ -84,9 +103,22 @@ impl Capability {
     }
 
     fn missing(self, server: &Server) -> FeatureError {
+        let server = server.config.name.clone();
         FeatureError::Unsupported {
-            server: server.config.name.clone(),
+            server,
             capability: self.name(),
+        }
+    }
+
+    /// Converts the error of a request that needs the capability.
+    pub(super) fn convert_error(self, server: &Server, error: ToolCallError) -> FeatureError {
+        match error {
+            ToolCallError::Refused { code, .. }
+                if code == i64::from(ErrorCode::METHOD_NOT_FOUND.0) =>
+            {
+                self.missing(server)
+            }
+            error => error.into(),
         }
     }
 }
@@ -100,237 +132,140 @@ pub struct Listing<T> {
     pub problems: Vec<String>,
 }
 
-/// Sends requests to one server within one deadline. Holds one of its call permits.
+/// Sends requests to one server within one deadline.
 pub(super) struct FeatureClient<'a> {
     pub(super) server: &'a Arc<Server>,
     deadline: Deadline,
     retries: u32,
-    _permit: SemaphorePermit<'a>,
-}
-
-/// Returns the time limit for the requests of one feature.
-pub(super) fn time_limit(host: &McpHost, server: &Server) -> Duration {
-    let configured = server.config.call_timeout;
-    configured.unwrap_or(host.options.call_timeout)
 }
 
 impl<'a> FeatureClient<'a> {
-    /// Finds the server and waits for a permit.
-    pub(super) async fn new(host: &'a McpHost, name: &str) -> Result<Self, FeatureError> {
-        let server = host.server(name);
-        let server = server.ok_or_else(|| FeatureError::UnknownServer {
-            server: name.to_owned(),
-            available: host.servers.iter().map(|s| s.config.name.clone()).collect(),
-        })?;
-        let limits = Limits {
-            total: time_limit(host, server),
-            idle: None,
-        };
-        let deadline = Deadline::new(Instant::now(), limits);
-        let permit = acquire_permit(server, &deadline).await;
+    pub(super) fn new(host: &'a McpHost, name: &str) -> Result<Self, FeatureError> {
+        let server = host.find_server(name)?;
+        let total = server
+            .config
+            .call_timeout
+            .unwrap_or(host.options.call_timeout);
         Ok(Self {
             server,
+            deadline: Deadline::new(Instant::now(), Limits { total, idle: None }),
             retries: host.options.retries,
-            _permit: permit.map_err(|error| unavailable(server, error))?,
-            deadline,
         })
     }
 
-    /// Waits for a connection other than `broken`.
-    pub(super) async fn connection(
+    /// Waits for a connection to the server, which must declare the capability.
+    pub(super) async fn connect(
         &self,
-        broken: Option<&Arc<Connection>>,
+        capability: Capability,
     ) -> Result<Arc<Connection>, FeatureError> {
-        let connection = wait_for_connection(self.server, &self.deadline, broken).await;
-        connection.map_err(|error| unavailable(self.server, error))
+        let connection = wait_for_connection(self.server, &self.deadline, None).await?;
+        capability.require(self.server, &connection)?;
+        Ok(connection)
     }
 
     /// Sends a request and returns the result as JSON, which also represents results that rmcp
     /// cannot parse.
     pub(super) async fn request(
-        &mut self,
+        &self,
         capability: Capability,
         request: ClientRequest,
     ) -> Result<Value, FeatureError> {
-        self.request_or_cached(capability, request, None).await
-    }
-
-    /// Sends a request, or returns the cached result with this key.
-    async fn request_or_cached(
-        &mut self,
-        capability: Capability,
-        mut request: ClientRequest,
-        cache_key: Option<String>,
-    ) -> Result<Value, FeatureError> {
-        let method = request.method().to_owned();
-        let call = Arc::<CallContext>::default();
-        request.extensions_mut().insert(Arc::clone(&call));
-        let mut broken: Option<Arc<Connection>> = None;
-        let mut attempts: u32 = 0;
-        loop {
-            let connection = self.connection(broken.as_ref()).await?;
-            capability.require(self.server, &connection)?;
-            let cache = &self.server.list_cache;
-            let cached = cache_key.as_ref().and_then(|key| cache.get(&method, key));
-            if let Some(page) = cached {
-                return Ok(page);
-            }
-            let generation = cache.generation();
-            attempts += 1;
-            let sent = multi_round::send(self.server, &connection, request.clone(), &call);
-            let pending = self.server.pending_requests(&call);
-            let failure = match self.deadline.run(pending, Box::pin(sent).as_mut()).await {
-                Ok(Ok(result)) => {
-                    let result = serde_json::to_value(result).unwrap_or_default();
-                    if let Some(key) = cache_key {
-                        cache.insert(&method, key, &result, generation);
-                    }
-                    return Ok(result);
-                }
-                Ok(Err(failure)) => failure,
-                Err(after) => {
-                    connection.timed_out.notify_one();
-                    return Err(FeatureError::Timeout {
-                        server: self.server.config.name.clone(),
-                        request: method,
-                        after,
-                    });
-                }
-            };
-            let is_retryable = matches!(
-                failure,
-                RequestFailure::Busy(_) | RequestFailure::NotSent(_) | RequestFailure::Broken(_)
-            );
-            if !is_retryable || attempts > self.retries {
-                return Err(feature_error(failure, self.server, capability, &method));
-            }
-            if connection.is_gone() {
-                broken = Some(connection);
-            } else {
-                sleep(RETRY_DELAY).await;
-            }
+        self.connect(capability).await?;
+        let call = CallRequest {
+            name: request.method().to_owned(),
+            request,
+            context: Arc::default(),
+            deadline: self.deadline.clone(),
+            retries: self.retries,
+            is_repeatable: true,
+            is_tool_call: false,
+            progress: ProgressSink::default(),
+        };
+        match Box::pin(send(self.server, call)).await {
+            Ok(result) => Ok(serde_json::to_value(result).unwrap_or_default()),
+            Err(error) => Err(capability.convert_error(self.server, error)),
         }
     }
 
-    /// Reads every page of a list.
-    pub(super) async fn list<T>(
-        &mut self,
-        list: ListRequest,
-        parse: fn(&Value) -> Result<T, String>,
+    /// Reads every page of a list. `key` is the field of a page that contains the items.
+    pub(super) async fn list<T: DeserializeOwned>(
+        &self,
+        capability: Capability,
+        method: &'static str,
+        key: &'static str,
     ) -> Result<Listing<T>, FeatureError> {
-        let server = self.server;
-        let mut pages = Pages::new(list.key);
+        self.connect(capability).await?;
+        let cache = &self.server.list_cache;
+        let mut pages = Pages::new(key);
         let mut cursor = None;
         loop {
-            // The prefix distinguishes an empty cursor from none.
-            let cache_key = cursor
-                .as_ref()
-                .map_or_else(String::new, |it| format!("@{it}"));
-            let request = page_request(list.method, cursor);
-            let page = self.request_or_cached(list.capability, request, Some(cache_key));
-            cursor = match pages.add(page.await, parse) {
+            let page_key = (method, cursor.clone());
+            let page = if let Some(page) = cache.get(&page_key) {
+                Ok(page)
+            } else {
+                let generation = cache.generation();
+                let page = self.request(capability, page_request(method, cursor)).await;
+                if let Ok(page) = &page {
+                    cache.insert(page_key, page, generation);
+                }
+                page
+            };
+            cursor = match pages.add(page, |item| parse_item(item, key)) {
                 Ok(Some(next)) => Some(next),
                 Ok(None) => break,
                 Err(PageError::Request(error)) => return Err(error),
-                Err(PageError::Malformed(reason)) => {
-                    return Err(malformed(&server.config.name, list.method, reason));
-                }
+                Err(PageError::Malformed(reason)) => return Err(self.invalid(method, reason)),
             };
         }
-        let problems = pages.problems.into_iter();
-        let problems: Vec<String> = problems.map(|it| server.redact(it)).collect();
+        Ok(self.listing(pages.items, pages.problems))
+    }
+
+    /// Parses the items in the field `key` of a result.
+    pub(super) fn parse_items<T>(
+        &self,
+        method: &str,
+        result: &Value,
+        key: &str,
+        parse: impl Fn(&Value) -> Result<T, String>,
+    ) -> Result<Listing<T>, FeatureError> {
+        let Some(Value::Array(all)) = result.get(key) else {
+            return Err(self.invalid(method, format!("has no {key}")));
+        };
+        let (mut items, mut problems) = (Vec::new(), Vec::new());
+        for item in all {
+            match parse(item) {
+                Ok(item) => items.push(item),
+                Err(reason) => problems.push(format!("{reason}; it is skipped")),
+            }
+        }
+        Ok(self.listing(items, problems))
+    }
+
+    fn listing<T>(&self, items: Vec<T>, problems: Vec<String>) -> Listing<T> {
+        let problems: Vec<String> = problems.iter().map(|it| self.server.redact(it)).collect();
         for problem in &problems {
-            tracing::warn!(server = server.config.name, problem, "a list has a problem");
+            tracing::warn!(server = self.server.config.name, problem, "invalid items");
         }
-        Ok(Listing {
-            items: pages.items,
-            problems,
-        })
+        Listing { items, problems }
     }
-}
 
-/// A list of a server.
-#[derive(Clone, Copy)]
-pub(super) struct ListRequest {
-    pub(super) method: &'static str,
-    /// The field of a page that contains the items.
-    pub(super) key: &'static str,
-    pub(super) capability: Capability,
-}
-
-fn unavailable(server: &Server, error: ToolCallError) -> FeatureError {
-    FeatureError::Unavailable {
-        server: server.config.name.clone(),
-        reason: match error {
-            ToolCallError::Unavailable { reason, .. } => reason,
-            other => server.redact(other.to_string()),
-        },
-    }
-}
-
-/// Returns the error for an answer with invalid content.
-pub(super) fn malformed(server: &str, request: &str, reason: impl fmt::Display) -> FeatureError {
-    FeatureError::Malformed {
-        server: server.to_owned(),
-        request: request.to_owned(),
-        reason: reason.to_string(),
-    }
-}
-
-pub(super) fn feature_error(
-    failure: RequestFailure,
-    server: &Server,
-    capability: Capability,
-    method: &str,
-) -> FeatureError {
-    let (name, request) = (server.config.name.clone(), method.to_owned());
-    let clean = |text: String| server.redact(text);
-    match failure {
-        RequestFailure::Refused(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-            capability.missing(server)
+    /// Returns the error for an answer with invalid content. `reason` is a clause.
+    pub(super) fn invalid(&self, method: &str, reason: impl Into<String>) -> FeatureError {
+        let (server, tool) = (self.server.config.name.clone(), method.to_owned());
+        let reason = self.server.redact(reason.into());
+        ToolCallError::InvalidAnswer {
+            server,
+            tool,
+            reason,
         }
-        RequestFailure::Refused(error) => FeatureError::Refused {
-            server: name,
-            request,
-            code: i64::from(error.code.0),
-            message: clean(error.message.into_owned()),
-        },
-        RequestFailure::Busy(reason) => FeatureError::Unavailable {
-            server: name,
-            reason: clean(format!("it accepts no requests now ({reason})")),
-        },
-        RequestFailure::Unavailable(reason) => FeatureError::Unavailable {
-            server: name,
-            reason: clean(reason),
-        },
-        RequestFailure::NotSent(reason) | RequestFailure::Broken(reason) => FeatureError::Broken {
-            server: name,
-            request,
-            reason: clean(reason),
-        },
-        RequestFailure::InvalidAnswer(reason) => {
-            malformed(&name, method, clean(format!("its answer {reason}")))
-        }
-        RequestFailure::Protocol(reason) => malformed(&name, method, clean(reason)),
+        .into()
     }
 }
 
-/// Returns a text field.
-pub(super) fn text(item: &Value, key: &str) -> Option<String> {
-    item.get(key).and_then(Value::as_str).map(str::to_owned)
-}
-
-/// Returns a required text field. `kind` names the item in the error.
-pub(super) fn required_text(item: &Value, key: &str, kind: &str) -> Result<String, String> {
-    text(item, key)
-        .filter(|text| !text.is_empty())
-        .ok_or_else(|| format!("a {kind} has no {key}"))
-}
-
-/// Returns `_meta`, or an empty object.
-pub(super) fn meta(item: &Value) -> JsonObject {
-    match item.get("_meta") {
-        Some(Value::Object(meta)) => meta.clone(),
-        _ => JsonObject::new(),
-    }
+/// Parses one item of a list. The error may contain text of the server.
+pub(super) fn parse_item<T: DeserializeOwned>(item: &Value, list: &str) -> Result<T, String> {
+    T::deserialize(item).map_err(|error| {
+        let error = shortened(&error.to_string());
+        format!("an item of {list} is not valid: {error}")
+    })
 }

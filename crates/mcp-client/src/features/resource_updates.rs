@@ -19,6 +19,7 @@ use rmcp::{
     },
     service::{ServiceError, Subscription},
 };
+use switchboard_domain::ToolCallError;
 use tokio::{
     sync::{
         broadcast::{self, error::RecvError},
@@ -31,10 +32,7 @@ use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 use crate::{
     backoff::Backoff,
     calls::failure::RequestFailure,
-    features::{
-        error::FeatureError,
-        request::{Capability, FeatureClient, feature_error, time_limit},
-    },
+    features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
     server::{connection::Connection, state::Server},
 };
@@ -42,6 +40,8 @@ use crate::{
 /// Number of updates that are kept for a slow watcher. It reads the resource after them, so further
 /// updates carry no information.
 const CHANNEL_CAPACITY: usize = 64;
+/// The name of the request in errors: `resources/subscribe` or `subscriptions/listen`.
+const SUBSCRIBE: &str = "subscribe";
 /// How long ending a subscription may take.
 const UNSUBSCRIBE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The nominal delay before an ended subscription is renewed. It doubles after each failure.
@@ -72,18 +72,21 @@ impl McpHost {
         server: &str,
         uri: &str,
     ) -> Result<ResourceUpdates, FeatureError> {
-        let client = FeatureClient::new(self, server).await?;
-        let connection = client.connection(None).await?;
+        let client = FeatureClient::new(self, server)?;
+        let connection = client.connect(Capability::Subscriptions).await?;
         let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+        let server = client.server.clone();
         let watcher = Watcher {
-            server: client.server.clone(),
             uri: uri.to_owned(),
-            time_limit: time_limit(self, client.server),
+            time_limit: server
+                .config
+                .call_timeout
+                .unwrap_or(self.options.call_timeout),
+            server,
             updates,
             stop: self.stop.clone(),
         };
         let source = watcher.open(&connection).await?;
-        drop(client);
         self.tasks.spawn(watcher.run(connection, source));
         Ok(Box::pin(stream::unfold(receiver, |mut updates| async {
             let next = updates.recv().await?;
@@ -102,14 +105,11 @@ struct Watcher {
     stop: CancellationToken,
 }
 
-/// The source of updates on one connection.
-struct Source {
-    kind: SourceKind,
-    /// Keeps the connection open until the subscription has ended.
-    _token: TaskTrackerToken,
-}
+/// The source of updates on one connection. The token keeps the connection open until the
+/// subscription has ended.
+type OpenSource = (Source, TaskTrackerToken);
 
-enum SourceKind {
+enum Source {
     /// 2026-07-28.
     Stream(Box<Subscription>),
     /// 2025-11-25 and older.
@@ -117,7 +117,7 @@ enum SourceKind {
 }
 
 impl Watcher {
-    async fn run(self, mut connection: Arc<Connection>, source: Source) {
+    async fn run(self, mut connection: Arc<Connection>, source: OpenSource) {
         let new_backoff = || Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
         let mut backoff = new_backoff();
         let mut opened = Ok(source);
@@ -168,17 +168,21 @@ impl Watcher {
 
     /// Forwards updates until the source or the connection ends. Returns `None` when the watcher or
     /// the host ends before.
-    async fn forward(&self, connection: &Connection, mut source: Source) -> Option<()> {
+    async fn forward(
+        &self,
+        connection: &Connection,
+        (mut source, _token): OpenSource,
+    ) -> Option<()> {
         let forwarding = async {
-            loop {
-                tokio::select! {
-                    biased;
-                    _ = connection.ended() => return,
-                    next = source.next(&self.uri) => match next {
-                        Some(uri) => self.publish(uri),
-                        None => return,
-                    },
-                }
+            while let Some(uri) = source.next(&self.uri).await {
+                self.publish(uri);
+            }
+        };
+        let forwarding = async {
+            tokio::select! {
+                biased;
+                _ = connection.ended() => {}
+                () = forwarding => {}
             }
         };
         let forwarded = self.while_watched(forwarding).await;
@@ -192,32 +196,27 @@ impl Watcher {
         let _ = self.updates.try_send(ResourceUpdate { server, uri });
     }
 
-    async fn open(&self, connection: &Connection) -> Result<Source, FeatureError> {
+    async fn open(&self, connection: &Connection) -> Result<OpenSource, FeatureError> {
+        Capability::Subscriptions.require(&self.server, connection)?;
         let token = connection.requests.token();
-        let opened = timeout(self.time_limit, async {
+        let opened = async {
             tokio::select! {
                 biased;
                 opened = self.subscribe(connection) => opened,
-                reason = connection.ended() => {
-                    Err(self.error(RequestFailure::Broken(reason), "subscribe"))
-                }
+                reason = connection.ended() => Err(self.error(RequestFailure::Broken(reason))),
             }
-        });
-        match opened.await {
-            Ok(kind) => Ok(Source {
-                kind: kind?,
-                _token: token,
-            }),
-            Err(_) => Err(FeatureError::Timeout {
+        };
+        let source = timeout(self.time_limit, opened).await.unwrap_or_else(|_| {
+            Err(FeatureError::Request(ToolCallError::Timeout {
                 server: self.server.config.name.clone(),
-                request: "subscribe".to_owned(),
+                tool: SUBSCRIBE.to_owned(),
                 after: self.time_limit,
-            }),
-        }
+            }))
+        });
+        Ok((source?, token))
     }
 
-    async fn subscribe(&self, connection: &Connection) -> Result<SourceKind, FeatureError> {
-        Capability::Subscriptions.require(&self.server, connection)?;
+    async fn subscribe(&self, connection: &Connection) -> Result<Source, FeatureError> {
         if !connection.is_legacy() {
             return self.open_stream(connection).await;
         }
@@ -228,66 +227,55 @@ impl Watcher {
             let params = SubscribeRequestParams::new(&self.uri);
             let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
             if let Err(error) = connection.request(request, None).await {
-                return Err(self.failed(connection, error, "resources/subscribe").await);
+                return Err(self.classify(connection, error).await);
             }
         }
         *watchers.entry(self.uri.clone()).or_default() += 1;
-        Ok(SourceKind::Notifications(updates))
+        Ok(Source::Notifications(updates))
     }
 
-    async fn open_stream(&self, connection: &Connection) -> Result<SourceKind, FeatureError> {
-        const METHOD: &str = "subscriptions/listen";
+    async fn open_stream(&self, connection: &Connection) -> Result<Source, FeatureError> {
         let filter = SubscriptionFilter::builder().resource_subscription(&self.uri);
         let mut subscription = match connection.peer.listen(filter.build()).await {
             Ok(subscription) => subscription,
-            Err(error) => return Err(self.failed(connection, error, METHOD).await),
+            Err(error) => return Err(self.classify(connection, error).await),
         };
         let accepted = subscription.acknowledged().resource_subscriptions.as_ref();
         if accepted.is_some_and(|uris| uris.contains(&self.uri)) {
-            return Ok(SourceKind::Stream(Box::new(subscription)));
+            return Ok(Source::Stream(Box::new(subscription)));
         }
         let _ = timeout(UNSUBSCRIBE_TIMEOUT, subscription.cancel()).await;
-        let reason = format!("it did not accept the subscription to `{}`", self.uri);
-        Err(self.error(RequestFailure::Protocol(reason), METHOD))
+        let reason = format!("did not accept the subscription to `{}`", self.uri);
+        Err(self.error(RequestFailure::InvalidAnswer(reason)))
     }
 
     async fn close(&self, connection: &Connection, source: Source) {
-        match source.kind {
-            SourceKind::Stream(mut subscription) => {
-                let _ = subscription.cancel().await;
-            }
-            SourceKind::Notifications(_) => {
-                let mut watchers = connection.watchers.lock().await;
-                if let Some(count) = watchers.get_mut(&self.uri)
-                    && *count > 1
-                {
-                    *count -= 1;
-                    return;
-                }
-                watchers.remove(&self.uri);
-                if connection.has_ended() {
-                    return;
-                }
-                let params = UnsubscribeRequestParams::new(&self.uri);
-                let request = UnsubscribeRequest::new(params);
-                let request = ClientRequest::UnsubscribeRequest(request);
-                let _ = connection.request(request, None).await;
-            }
+        if let Source::Stream(mut subscription) = source {
+            let _ = subscription.cancel().await;
+            return;
+        }
+        let mut watchers = connection.watchers.lock().await;
+        if let Some(count) = watchers.get_mut(&self.uri)
+            && *count > 1
+        {
+            *count -= 1;
+            return;
+        }
+        watchers.remove(&self.uri);
+        if !connection.has_ended() {
+            let params = UnsubscribeRequestParams::new(&self.uri);
+            let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
+            let _ = connection.request(request, None).await;
         }
     }
 
-    async fn failed(
-        &self,
-        connection: &Connection,
-        error: ServiceError,
-        method: &str,
-    ) -> FeatureError {
-        let failure = RequestFailure::classify(&self.server, connection, error).await;
-        self.error(failure, method)
+    async fn classify(&self, connection: &Connection, error: ServiceError) -> FeatureError {
+        self.error(RequestFailure::classify(&self.server, connection, error).await)
     }
 
-    fn error(&self, failure: RequestFailure, method: &str) -> FeatureError {
-        feature_error(failure, &self.server, Capability::Subscriptions, method)
+    fn error(&self, failure: RequestFailure) -> FeatureError {
+        let error = failure.into_call_error(&self.server, SUBSCRIBE);
+        Capability::Subscriptions.convert_error(&self.server, error)
     }
 }
 
@@ -295,15 +283,15 @@ impl Source {
     /// Returns the URI of the next change of the watched resource or of one below it.
     async fn next(&mut self, watched: &str) -> Option<String> {
         loop {
-            match &mut self.kind {
-                SourceKind::Stream(subscription) => match subscription.next().await {
+            match self {
+                Source::Stream(subscription) => match subscription.next().await {
                     Ok(Some(ServerNotification::ResourceUpdatedNotification(updated))) => {
                         return Some(updated.params.uri);
                     }
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return None,
                 },
-                SourceKind::Notifications(updates) => match updates.recv().await {
+                Source::Notifications(updates) => match updates.recv().await {
                     Ok(uri) if is_below(&uri, watched) => return Some(uri),
                     Ok(_) => {}
                     // The resource may be among the missed updates.

@@ -2,27 +2,23 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolContent};
 
 use crate::{
-    features::{
-        error::FeatureError,
-        request::{
-            Capability, FeatureClient, ListRequest, Listing, malformed, meta, required_text, text,
-        },
-    },
+    features::request::{Capability, FeatureClient, FeatureError, Listing, parse_item},
     host::McpHost,
     tools::visibility::APP_MEDIA_TYPE,
 };
 
 /// A resource of a server.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
     /// The URI, in a scheme of the server's choice.
     pub uri: String,
-    /// The name. The URI if the server sends none.
+    /// The name. Empty if the server sends none.
+    #[serde(default)]
     pub name: String,
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -31,13 +27,20 @@ pub struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type, if the server sends it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "mimeType"),
+        skip_serializing_if = "Option::is_none"
+    )]
     pub media_type: Option<String>,
     /// The size in bytes, if the server sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// `_meta`. A page of MCP Apps has its settings in `ui`.
-    #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    #[serde(
+        rename(deserialize = "_meta"),
+        default,
+        skip_serializing_if = "JsonObject::is_empty"
+    )]
     pub meta: JsonObject,
 }
 
@@ -50,11 +53,13 @@ impl Resource {
 }
 
 /// A template of URIs of resources (RFC 6570).
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceTemplate {
     /// The template, such as `file:///{path}`.
+    #[serde(rename(deserialize = "uriTemplate"))]
     pub uri_template: String,
-    /// The name. The template if the server sends none.
+    /// The name. Empty if the server sends none.
+    #[serde(default)]
     pub name: String,
     /// The display name.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,31 +68,46 @@ pub struct ResourceTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The media type of all resources of the template, if they have the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "mimeType"),
+        skip_serializing_if = "Option::is_none"
+    )]
     pub media_type: Option<String>,
     /// `_meta`.
-    #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    #[serde(
+        rename(deserialize = "_meta"),
+        default,
+        skip_serializing_if = "JsonObject::is_empty"
+    )]
     pub meta: JsonObject,
 }
 
 /// A part of the content of a resource.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceContent {
     /// The URI. Mostly the requested one, or a URI below it.
+    #[serde(default)]
     pub uri: String,
     /// The media type, if the server sends it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "mimeType"),
+        skip_serializing_if = "Option::is_none"
+    )]
     pub media_type: Option<String>,
     /// The content. In JSON a field `text` or `blob`.
     #[serde(flatten)]
     pub body: ResourceBody,
     /// `_meta`. A page of MCP Apps has its settings in `ui`.
-    #[serde(skip_serializing_if = "JsonObject::is_empty")]
+    #[serde(
+        rename(deserialize = "_meta"),
+        default,
+        skip_serializing_if = "JsonObject::is_empty"
+    )]
     pub meta: JsonObject,
 }
 
 /// The body of a part of a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceBody {
     /// Text.
@@ -148,8 +168,10 @@ pub(super) fn is_app_media_type(media_type: &str) -> bool {
 impl McpHost {
     /// Returns all resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
-        client.list(RESOURCES, parse_resource).await
+        let client = FeatureClient::new(self, server)?;
+        client
+            .list(Capability::Resources, "resources/list", "resources")
+            .await
     }
 
     /// Returns all resource templates of a server.
@@ -157,8 +179,11 @@ impl McpHost {
         &self,
         server: &str,
     ) -> Result<Listing<ResourceTemplate>, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
-        client.list(TEMPLATES, parse_template).await
+        let client = FeatureClient::new(self, server)?;
+        let method = "resources/templates/list";
+        client
+            .list(Capability::Resources, method, "resourceTemplates")
+            .await
     }
 
     /// Reads a resource. Invalid parts are skipped and reported as problems.
@@ -167,80 +192,18 @@ impl McpHost {
         server: &str,
         uri: &str,
     ) -> Result<Listing<ResourceContent>, FeatureError> {
-        let mut client = FeatureClient::new(self, server).await?;
+        let client = FeatureClient::new(self, server)?;
         let params = ReadResourceRequestParams::new(uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        let method = request.method().to_owned();
         let result = client.request(Capability::Resources, request).await?;
-        let Some(Value::Array(parts)) = result.get("contents") else {
-            return Err(malformed(server, &method, "it has no contents"));
-        };
-        let mut read = Listing {
-            items: Vec::new(),
-            problems: Vec::new(),
-        };
-        for part in parts {
-            match parse_content(part, uri) {
-                Ok(part) => read.items.push(part),
-                Err(reason) => {
-                    tracing::warn!(server, uri, reason, "an invalid part of a resource");
-                    read.problems.push(format!("{reason}; it is skipped"));
-                }
+        let parse = |part: &Value| parse_item::<ResourceContent>(part, "contents");
+        let mut read = client.parse_items("resources/read", &result, "contents", parse)?;
+        for content in &mut read.items {
+            // Some servers do not repeat the requested URI.
+            if content.uri.is_empty() {
+                uri.clone_into(&mut content.uri);
             }
         }
         Ok(read)
     }
-}
-
-const RESOURCES: ListRequest = ListRequest {
-    method: "resources/list",
-    key: "resources",
-    capability: Capability::Resources,
-};
-
-const TEMPLATES: ListRequest = ListRequest {
-    method: "resources/templates/list",
-    key: "resourceTemplates",
-    capability: Capability::Resources,
-};
-
-fn parse_resource(item: &Value) -> Result<Resource, String> {
-    let uri = required_text(item, "uri", "resource")?;
-    Ok(Resource {
-        name: text(item, "name").unwrap_or_else(|| uri.clone()),
-        title: text(item, "title"),
-        description: text(item, "description"),
-        media_type: text(item, "mimeType"),
-        size: item.get("size").and_then(Value::as_u64),
-        meta: meta(item),
-        uri,
-    })
-}
-
-fn parse_template(item: &Value) -> Result<ResourceTemplate, String> {
-    let uri_template = required_text(item, "uriTemplate", "resource template")?;
-    Ok(ResourceTemplate {
-        name: text(item, "name").unwrap_or_else(|| uri_template.clone()),
-        title: text(item, "title"),
-        description: text(item, "description"),
-        media_type: text(item, "mimeType"),
-        meta: meta(item),
-        uri_template,
-    })
-}
-
-/// Parses a part. Some servers do not repeat the requested URI.
-fn parse_content(part: &Value, requested_uri: &str) -> Result<ResourceContent, String> {
-    let uri = text(part, "uri").unwrap_or_else(|| requested_uri.to_owned());
-    let body = match (text(part, "text"), text(part, "blob")) {
-        (Some(text), _) => ResourceBody::Text(text),
-        (None, Some(blob)) => ResourceBody::Blob(blob),
-        (None, None) => return Err(format!("a part of `{uri}` is neither text nor a blob")),
-    };
-    Ok(ResourceContent {
-        media_type: text(part, "mimeType"),
-        body,
-        meta: meta(part),
-        uri,
-    })
 }

@@ -16,23 +16,19 @@ use rmcp::{
     },
     transport::Transport,
 };
-use tokio::{sync::Notify, time::timeout};
+use secrecy::SecretString;
+use tokio::time::timeout;
 
 use crate::{
     config::ServerTransport,
     error::StartError,
-    host::options::Grace,
-    server::{
-        process::{Pipes, ServerProcess},
-        state::Server,
-    },
-    server_requests::client_handler::ConnectionHandler,
+    http_client,
+    options::Grace,
+    server::{client_handler::ConnectionHandler, process::ServerProcess, state::Server},
     transport::{
         authorized_client::{AuthorizedClient, http_transport},
-        failure::{TransportFailure, handshake_failure},
-        http,
+        failure::{FailureKind, TransportFailure},
         instrumented_transport::InstrumentedTransport,
-        open_requests::OpenRequests,
         server_stream::ServerStream,
         stdio_transport::StdioTransport,
     },
@@ -45,9 +41,9 @@ const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// rmcp, 16 MiB, is too small for a large image in base64.
 const MAX_LINE: usize = 64 * 1024 * 1024;
 /// How long to wait for output that a process wrote before it ended.
-const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
+pub(super) const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a process that closed its output may take to end.
-const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+pub(super) const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Grace periods of a process whose handshake failed, before the second attempt.
 const RETRY_GRACE: Grace = Grace {
     after_stdin: Duration::from_millis(300),
@@ -55,11 +51,7 @@ const RETRY_GRACE: Grace = Grace {
 };
 
 /// A server after the handshake.
-pub(crate) struct Connected {
-    pub(crate) service: RunningService<RoleClient, ConnectionHandler>,
-    /// Notified when the server reports that its list of tools changed.
-    pub(crate) tools_changed: Arc<Notify>,
-}
+pub(super) type Service = RunningService<RoleClient, ConnectionHandler>;
 
 /// The handshake of one attempt: the mode for rmcp, and the version for `initialize`.
 type Handshake = (ClientLifecycleMode, ProtocolVersion);
@@ -74,14 +66,18 @@ fn auto() -> Handshake {
 }
 
 fn discover() -> Handshake {
-    let mode = ClientLifecycleMode::Discover {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-    };
-    (mode, ProtocolVersion::LATEST)
+    let preferred_versions = vec![ProtocolVersion::LATEST];
+    (
+        ClientLifecycleMode::Discover { preferred_versions },
+        ProtocolVersion::LATEST,
+    )
 }
 
-fn initialize(version: ProtocolVersion) -> Handshake {
-    (ClientLifecycleMode::Initialize, version)
+fn initialize() -> Handshake {
+    (
+        ClientLifecycleMode::Initialize,
+        ProtocolVersion::LATEST_WITH_INITIALIZE,
+    )
 }
 
 /// Returns the handshake for the configured protocol version.
@@ -90,7 +86,7 @@ fn configured(server: &Server) -> Option<Handshake> {
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
     let version = known.find(|version| version.as_str() == configured)?;
     Some(if version.has_initialize() {
-        initialize(version.clone())
+        (ClientLifecycleMode::Initialize, version.clone())
     } else {
         discover()
     })
@@ -98,21 +94,14 @@ fn configured(server: &Server) -> Option<Handshake> {
 
 /// Connects to a server. `process` receives the process as soon as it runs, so that the caller can
 /// end it if this future is dropped.
-pub(crate) async fn connect(
+pub(super) async fn connect(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
-) -> Result<Connected, StartError> {
+) -> Result<Service, StartError> {
     match &server.config.transport {
         ServerTransport::Stdio { .. } => connect_stdio(server, process).await,
         ServerTransport::StreamableHttp { url, headers } => {
-            let client = http::client(url, server.config.connect_timeout)?;
-            let headers = http::headers(headers)?;
-            connect_http(server, |stream| {
-                let session = server.auth_session.clone();
-                let client = AuthorizedClient::new(client.clone(), session, stream);
-                http_transport(client, url, headers.clone())
-            })
-            .await
+            connect_http(server, url, headers).await
         }
         ServerTransport::Unusable { reason } => Err(StartError::Configuration {
             reason: reason.clone(),
@@ -123,13 +112,13 @@ pub(crate) async fn connect(
 async fn connect_stdio(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
-) -> Result<Connected, StartError> {
-    let configured = configured(server);
-    let is_configured = configured.is_some();
-    let handshake = configured.unwrap_or_else(auto);
-    let first = match attempt_stdio(server, process, handshake).await {
-        Ok(connected) => return Ok(connected),
-        Err(error) if is_configured || !error.is_retryable() => return Err(error),
+) -> Result<Service, StartError> {
+    if let Some(handshake) = configured(server) {
+        return attempt_stdio(server, process, handshake).await;
+    }
+    let first = match attempt_stdio(server, process, auto()).await {
+        Ok(service) => return Ok(service),
+        Err(error) if !error.is_retryable() => return Err(error),
         Err(error) => error,
     };
     tracing::debug!(server = server.config.name, %first, "second attempt in a new process");
@@ -138,12 +127,14 @@ async fn connect_stdio(
     }
     server.stderr.clear();
     // A server of 2026-07-28 that starts slowly answers `server/discover` after rmcp's time limit.
-    let handshake = match first {
+    let is_modern = matches!(
+        first,
         StartError::Handshake {
-            is_modern: true, ..
-        } => discover(),
-        _ => initialize(ProtocolVersion::LATEST_WITH_INITIALIZE),
-    };
+            is_modern: true,
+            ..
+        }
+    );
+    let handshake = if is_modern { discover() } else { initialize() };
     attempt_stdio(server, process, handshake).await
 }
 
@@ -151,66 +142,58 @@ async fn attempt_stdio(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
     handshake: Handshake,
-) -> Result<Connected, StartError> {
-    let (started, Pipes { stdin, stdout }) = ServerProcess::spawn(
-        &server.config,
-        server.new_group(),
-        server.stderr.clone(),
-        server.redactor.clone(),
-    )?;
+) -> Result<Service, StartError> {
+    let (started, stdin, stdout) = ServerProcess::spawn(server)?;
     let process = process.insert(started);
-    let stdio = StdioTransport::new(stdout, stdin, MAX_LINE);
-    let transport = InstrumentedTransport::new(stdio, server.config.log_level);
-    let open_requests = transport.open_requests();
-    let mut handshake = pin!(shake_hands(server, transport, open_requests, handshake));
+    let transport = StdioTransport::new(stdout, stdin, MAX_LINE);
+    let mut handshake = pin!(shake_hands(server, transport, handshake));
     let failed = tokio::select! {
         biased;
         result = &mut handshake => match result {
-            Ok(connected) => return Ok(connected),
+            Ok(service) => return Ok(service),
             Err(failed) => failed,
         },
         status = process.exited() => {
             // The pipe may still hold the answer, and a grandchild may keep it open.
-            if let Ok(Ok(connected)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
-                return Ok(connected);
+            if let Ok(Ok(service)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
+                return Ok(service);
             }
             return Err(StartError::Exited { status });
         }
     };
-    if !matches!(failed, StartError::Handshake { broke: true, .. }) {
-        return Err(failed);
-    }
     // A closed pipe is mostly the first sign of an exit, which explains more.
-    match timeout(EXIT_TIMEOUT, process.exited()).await {
-        Ok(status) => Err(StartError::Exited { status }),
-        Err(_) => Err(failed),
+    if let StartError::Handshake { broke: true, .. } = failed
+        && let Ok(status) = timeout(EXIT_TIMEOUT, process.exited()).await
+    {
+        return Err(StartError::Exited { status });
     }
+    Err(failed)
 }
 
-async fn connect_http<T, F>(server: &Arc<Server>, transport: F) -> Result<Connected, StartError>
-where
-    T: Transport<RoleClient> + 'static,
-    F: Fn(ServerStream) -> T,
-{
+async fn connect_http(
+    server: &Arc<Server>,
+    url: &str,
+    headers: &[(String, SecretString)],
+) -> Result<Service, StartError> {
+    let client = http_client::client(url, server.config.connect_timeout)?;
+    let headers = http_client::headers(headers)?;
     // Every handshake has a new transport: rmcp sends no second message on a transport whose first
     // message has no answer.
     let attempt = async |handshake: Handshake| {
         let stream = ServerStream::default();
-        let inner = transport(stream.clone());
-        let transport = InstrumentedTransport::new(inner, server.config.log_level);
-        let open_requests = transport.open_requests();
-        let connected = shake_hands(server, transport, open_requests, handshake).await;
-        if connected.is_ok() {
-            stream.settled().await;
-        }
-        connected
+        let session = server.auth_session.clone();
+        let client = AuthorizedClient::new(client.clone(), session, stream.clone());
+        let transport = http_transport(client, url, headers.clone());
+        let service = shake_hands(server, transport, handshake).await?;
+        stream.settled().await;
+        Ok(service)
     };
     if let Some(handshake) = configured(server) {
         return attempt(handshake).await;
     }
-    let discover = attempt(discover());
-    let first_error = match timeout(discovery_timeout(server), discover).await {
-        Ok(Ok(connected)) => return Ok(connected),
+    let limit = DISCOVERY_TIMEOUT.min(server.config.connect_timeout / 3);
+    let first_error = match timeout(limit, attempt(discover())).await {
+        Ok(Ok(service)) => return Ok(service),
         Ok(Err(error)) if !error.is_retryable() => return Err(error),
         Ok(Err(StartError::Handshake { reason, .. })) => reason,
         Ok(Err(error)) => error.to_string(),
@@ -221,7 +204,7 @@ where
         first_error,
         "trying `initialize`"
     );
-    let mut second = attempt(initialize(ProtocolVersion::LATEST_WITH_INITIALIZE)).await;
+    let mut second = attempt(initialize()).await;
     if let Err(StartError::Handshake { reason, .. }) = &mut second
         && *reason != first_error
     {
@@ -230,32 +213,21 @@ where
     second
 }
 
-async fn shake_hands<T>(
+async fn shake_hands<T: Transport<RoleClient> + 'static>(
     server: &Arc<Server>,
     transport: T,
-    open_requests: OpenRequests,
     (mode, version): Handshake,
-) -> Result<Connected, StartError>
-where
-    T: Transport<RoleClient> + 'static,
-{
-    let tools_changed = Arc::new(Notify::new());
+) -> Result<Service, StartError> {
+    let transport = InstrumentedTransport::new(transport, server.config.log_level);
     let handler = ConnectionHandler {
         server: Arc::clone(server),
-        open_requests,
-        tools_changed: tools_changed.clone(),
+        open_requests: transport.open_requests(),
         version,
     };
-    match handler.serve_with_lifecycle(transport, mode).await {
-        Ok(service) => {
-            set_log_level(server, service.peer()).await;
-            Ok(Connected {
-                service,
-                tools_changed,
-            })
-        }
-        Err(error) => Err(attempt_error(server, &error)),
-    }
+    let service = handler.serve_with_lifecycle(transport, mode).await;
+    let service = service.map_err(|error| start_error(server, &error))?;
+    set_log_level(server, service.peer()).await;
+    Ok(service)
 }
 
 /// Sends the log level to a server of 2025-11-25 or older. The answer is ignored: messages below
@@ -275,10 +247,6 @@ async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
     }
 }
 
-fn discovery_timeout(server: &Server) -> Duration {
-    DISCOVERY_TIMEOUT.min(server.config.connect_timeout / 3)
-}
-
 /// Returns whether the connection broke, in contrast to a negative answer.
 fn connection_broke(error: &ClientInitializeError) -> bool {
     match error {
@@ -289,7 +257,7 @@ fn connection_broke(error: &ClientInitializeError) -> bool {
     }
 }
 
-fn attempt_error(server: &Server, error: &ClientInitializeError) -> StartError {
+fn start_error(server: &Server, error: &ClientInitializeError) -> StartError {
     if let ClientInitializeError::NoCompatibleProtocolVersion {
         server_supported, ..
     } = error
@@ -297,25 +265,21 @@ fn attempt_error(server: &Server, error: &ClientInitializeError) -> StartError {
         let server_supports = server_supported.iter().map(ToString::to_string).collect();
         return StartError::NoCommonVersion { server_supports };
     }
-    match handshake_failure(error) {
-        TransportFailure::Unauthorized { challenge } => StartError::Unauthorized {
-            challenge: server.redact(challenge),
-        },
-        TransportFailure::Login {
+    let TransportFailure { kind, reason } = TransportFailure::of_handshake(error);
+    let reason = server.redact(reason);
+    if let FailureKind::Unauthorized { needs_person } = kind {
+        return StartError::Unauthorized {
             reason,
             needs_person,
-        } => StartError::Login {
-            reason: server.redact(reason),
-            needs_person,
-        },
-        failure => StartError::Handshake {
-            reason: server.redact(failure.into_reason()),
-            broke: connection_broke(error),
-            is_modern: matches!(
-                error,
-                ClientInitializeError::JsonRpcError(error)
-                    if error.code == ErrorCode::METHOD_NOT_FOUND
-            ),
-        },
+        };
+    }
+    StartError::Handshake {
+        reason,
+        broke: connection_broke(error),
+        is_modern: matches!(
+            error,
+            ClientInitializeError::JsonRpcError(error)
+                if error.code == ErrorCode::METHOD_NOT_FOUND
+        ),
     }
 }

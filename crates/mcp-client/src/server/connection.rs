@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::Duration,
 };
 
@@ -20,6 +20,8 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
+
+use crate::sync::lock;
 
 /// How long sending a cancellation may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -95,11 +97,7 @@ impl Connection {
 
     /// Returns whether this is the first time that the end of the connection counts for this tool.
     pub(crate) fn blame(&self, tool: &str) -> bool {
-        let mut blamed = self
-            .blamed_tools
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        blamed.insert(tool.to_owned())
+        lock(&self.blamed_tools).insert(tool.to_owned())
     }
 
     /// Returns whether the connection ended or is unusable.
@@ -156,16 +154,14 @@ impl CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        let Some(cancellation) = self.cancellation.take() else {
+        // Without a runtime the connection does not exist any more.
+        let (Some(cancellation), Ok(runtime)) = (self.cancellation.take(), Handle::try_current())
+        else {
             return;
         };
         if self.peer.is_transport_closed() {
             return;
         }
-        // Without a runtime the connection does not exist any more.
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
         let (peer, token) = (self.peer.clone(), self.token.clone());
         runtime.spawn(async move {
             let _ = timeout(CANCEL_TIMEOUT, send_cancellation(&peer, cancellation)).await;

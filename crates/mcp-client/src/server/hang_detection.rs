@@ -10,7 +10,7 @@ use rmcp::model::{ClientRequest, DiscoverRequest, DiscoverRequestParams, PingReq
 use tokio::time::timeout;
 
 use crate::{
-    host::options::HangDetection,
+    options::HangDetection,
     server::{connection::Connection, state::Server},
 };
 
@@ -66,10 +66,9 @@ async fn answers_no_ping(
 
 /// Returns a request that every server answers. 2026-07-28 has no `ping`.
 pub(crate) fn ping(connection: &Connection) -> ClientRequest {
-    let info = connection.peer.peer_info();
-    if info.is_some_and(|info| !info.protocol_version.has_initialize()) {
-        let discover = DiscoverRequest::new(DiscoverRequestParams::default());
-        return ClientRequest::DiscoverRequest(discover);
+    if connection.is_legacy() {
+        return ClientRequest::PingRequest(PingRequest::default());
     }
-    ClientRequest::PingRequest(PingRequest::default())
+    let discover = DiscoverRequest::new(DiscoverRequestParams::default());
+    ClientRequest::DiscoverRequest(discover)
 }

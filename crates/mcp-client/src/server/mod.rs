@@ -1,12 +1,14 @@
 //! One configured server: its process, its connection, its supervisor and its state.
 
+pub(crate) mod circuits;
+mod client_handler;
 pub(crate) mod connect;
 pub(crate) mod connection;
-pub(crate) mod hang_detection;
-pub(crate) mod logs;
+mod hang_detection;
+pub(crate) mod list_cache;
+pub(crate) mod output;
 pub(crate) mod process;
 pub(crate) mod state;
 pub(crate) mod status;
-pub(crate) mod stderr;
-pub(crate) mod subscription;
+mod subscription;
 pub(crate) mod supervisor;

@@ -9,7 +9,7 @@ mod environment;
 pub(crate) mod watchdog;
 
 #[cfg(unix)]
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
@@ -17,7 +17,6 @@ use std::{
     time::Duration,
 };
 
-use switchboard_domain::redact::Redactor;
 use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
     task::AbortHandle,
@@ -25,16 +24,19 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+#[cfg(unix)]
+use crate::sync::lock;
 use crate::{
-    config::{ServerConfig, ServerTransport},
+    config::ServerTransport,
     error::StartError,
-    host::options::Grace,
+    options::Grace,
     server::{
+        output::read_stderr,
         process::{
             environment::{child_environment, lookup},
             watchdog::Watchdog,
         },
-        stderr::StderrTail,
+        state::Server,
     },
 };
 
@@ -44,12 +46,6 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const GROUP_POLL: Duration = Duration::from_millis(10);
 /// How long to wait for the end of the standard error after the exit.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
-
-/// The pipes of a stdio server.
-pub(crate) struct Pipes {
-    pub(crate) stdin: ChildStdin,
-    pub(crate) stdout: ChildStdout,
-}
 
 /// A running server process. Dropping it kills the group. [`ServerProcess::end`] ends it
 /// gracefully.
@@ -61,19 +57,15 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the program of a stdio server in a new process group.
-    pub(crate) fn spawn(
-        config: &ServerConfig,
-        group: ProcessGroup,
-        stderr: StderrTail,
-        redactor: Redactor,
-    ) -> Result<(Self, Pipes), StartError> {
+    /// Starts the program of a stdio server in a new process group. Returns also its standard input
+    /// and output.
+    pub(crate) fn spawn(server: &Server) -> Result<(Self, ChildStdin, ChildStdout), StartError> {
         let ServerTransport::Stdio {
             command: program,
             args,
             env,
             cwd,
-        } = &config.transport
+        } = &server.config.transport
         else {
             let reason = "it is not a program".to_owned();
             return Err(StartError::Configuration { reason });
@@ -98,6 +90,7 @@ impl ServerProcess {
             source,
         };
         let mut child = command.spawn().map_err(failed)?;
+        let group = server.new_group();
         group.enter(&child);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
@@ -106,18 +99,23 @@ impl ServerProcess {
         };
         let stderr_ended = CancellationToken::new();
         let ended = stderr_ended.clone().drop_guard();
-        let reading = stderr.read_all(config.name.clone(), redactor, errors);
+        let (tail, name) = (server.stderr.clone(), server.config.name.clone());
+        let reading = read_stderr(tail, name, server.redactor.clone(), errors);
         let reader = tokio::spawn(async move {
             reading.await;
             drop(ended);
         });
-        let process = Self {
-            child,
-            group,
-            stderr_ended,
-            stderr_reader: reader.abort_handle(),
-        };
-        Ok((process, Pipes { stdin, stdout }))
+        let stderr_reader = reader.abort_handle();
+        Ok((
+            Self {
+                child,
+                group,
+                stderr_ended,
+                stderr_reader,
+            },
+            stdin,
+            stdout,
+        ))
     }
 
     /// Waits for the exit and for the end of the standard error, and describes the exit.
@@ -272,8 +270,8 @@ impl ProcessGroup {
         }
     }
 
-    fn leader(&self) -> std::sync::MutexGuard<'_, Option<rustix::process::Pid>> {
-        self.leader.lock().unwrap_or_else(PoisonError::into_inner)
+    fn leader(&self) -> MutexGuard<'_, Option<rustix::process::Pid>> {
+        lock(&self.leader)
     }
 }
 

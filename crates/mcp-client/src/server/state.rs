@@ -2,32 +2,29 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use rmcp::model::ServerPeerInfo;
+use serde_json::Value;
 use switchboard_domain::{ToolCallError, ToolHostChange, redact::Redactor};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use crate::{
     auth::session::SessionHandle,
-    calls::{
-        circuits::{CircuitStatus, Circuits},
-        context::CallContext,
-        task_updates::TaskUpdates,
-    },
     config::ServerConfig,
     error::{HostError, StatusReason},
-    features::list_cache::{ListCache, ListKind},
-    host::options::HostOptions,
+    options::HostOptions,
     server::{
+        circuits::Circuits,
         connection::Connection,
-        logs::LogTail,
+        list_cache::{ListCache, ListKind},
+        output::{LogMessage, MAX_LINES, MAX_LOGS, Tail},
         process::{ProcessGroup, watchdog::Watchdog},
         status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
-        stderr::StderrTail,
     },
-    server_requests::{pending::PendingForCall, responder::RequestResponder},
+    server_requests::responder::RequestResponder,
+    sync::lock,
     tools::{
         catalog::{CatalogTool, ServerTools},
         tool_pinning::{
@@ -44,20 +41,24 @@ pub(crate) const CLOSED: &str = "it was closed";
 const DEFAULT_MAX_CONCURRENT_CALLS: usize = 64;
 /// Number of resource updates that are kept for a slow watcher.
 const UPDATE_CAPACITY: usize = 256;
+/// Number of task updates that are kept for a slow receiver, which polls in any case.
+const TASK_UPDATE_CAPACITY: usize = 64;
 
 /// A configured server. The supervisor changes its state.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) redactor: Redactor,
-    pub(crate) stderr: StderrTail,
+    /// The last lines of the standard error.
+    pub(crate) stderr: Arc<Tail<String>>,
     /// Answers the requests of the server.
     pub(crate) responder: RequestResponder,
-    /// Log messages of the server.
-    pub(crate) logs: LogTail,
+    /// The last log messages of the server.
+    pub(crate) logs: Tail<LogMessage>,
     /// URIs of changed resources, from servers of 2025-11-25 and older.
     pub(crate) resource_updates: broadcast::Sender<String>,
     pub(crate) list_cache: ListCache,
-    pub(crate) task_updates: TaskUpdates,
+    /// Tasks that the server reports on its own, for all calls that wait for one.
+    pub(crate) task_updates: broadcast::Sender<Value>,
     /// Whether the host can show pages of MCP Apps.
     pub(crate) supports_apps: bool,
     /// Requests that the supervisor lists the tools again.
@@ -135,12 +136,12 @@ impl Server {
         };
         Self {
             redactor: config.server_redactor(),
-            stderr: StderrTail::default(),
+            stderr: Arc::new(Tail::new(MAX_LINES)),
             responder: RequestResponder::new(&config, &options.client_handlers),
-            logs: LogTail::default(),
+            logs: Tail::new(MAX_LOGS),
             resource_updates: broadcast::Sender::new(UPDATE_CAPACITY),
             list_cache: ListCache::default(),
-            task_updates: TaskUpdates::default(),
+            task_updates: broadcast::Sender::new(TASK_UPDATE_CAPACITY),
             supports_apps: options.supports_apps,
             relist_requested: Notify::new(),
             restart_requested: Notify::new(),
@@ -164,13 +165,6 @@ impl Server {
     /// Finds a tool by its name in the catalog.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
         self.snapshot.borrow().tools.find(name)
-    }
-
-    /// Returns the pending requests of the server that may pause the deadline of a call. `None` if
-    /// no handler answers requests.
-    pub(crate) fn pending_requests(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
-        let pending = self.responder.pending()?;
-        Some(PendingForCall::new(pending, call))
     }
 
     /// Returns whether no call runs or waits for a permit.
@@ -231,18 +225,16 @@ impl Server {
         if !self.config.required || snapshot.connection.is_some() {
             return Ok(());
         }
-        let stderr_tail = self.stderr.lines();
         Err(HostError::RequiredServer {
             server: self.config.name.clone(),
             reason: snapshot.cause(),
-            stderr_tail,
+            stderr_tail: self.stderr.items(),
         })
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
         let snapshot = self.snapshot();
         let peer_info = snapshot.peer_info.as_deref();
-        let stderr_tail = self.stderr.lines();
         let identity = peer_info.and_then(|info| info.server_info.as_ref());
         let instructions = peer_info.and_then(|info| info.instructions.as_deref());
         let changed_tools = self.changed_tools().into_iter();
@@ -261,9 +253,9 @@ impl Server {
             lists: self.list_freshness(&snapshot),
             warnings: [&self.config.warnings[..], &snapshot.tools.problems].concat(),
             changed_tools: changed_tools.map(|change| change.tool).collect(),
-            pid: self.lock_group().pid(),
-            stderr_tail,
-            logs: self.logs.messages(),
+            pid: lock(&self.group).pid(),
+            stderr_tail: self.stderr.items(),
+            logs: self.logs.items(),
             transport: self.redact(self.config.transport.describe()),
             required: self.config.required,
         }
@@ -277,7 +269,7 @@ impl Server {
     fn list_freshness(&self, snapshot: &Snapshot) -> Vec<ListFreshness> {
         let connected = snapshot.connection.is_some();
         let tools = snapshot.tools.freshness.filter(|_| connected);
-        let tools = tools.map(|tools| tools.status("tools"));
+        let tools = tools.map(|tools| ListFreshness::new("tools", tools));
         let tools = tools.filter(|tools| tools.ttl_ms > 0);
         tools.into_iter().chain(self.list_cache.status()).collect()
     }
@@ -349,13 +341,12 @@ impl Server {
 
     fn connected_state(&self, outdated_tools: Option<&str>) -> (ServerState, Option<StatusReason>) {
         let (state, reason) = match (self.circuits.status(), outdated_tools) {
-            (CircuitStatus::ServerOpen(open), _) => (ServerState::Blocked, open),
-            (CircuitStatus::ToolsOpen(open), None) => (ServerState::Degraded, open),
-            (CircuitStatus::ToolsOpen(open), Some(outdated)) => {
+            (None, None) => return (ServerState::Ready, None),
+            (None, Some(outdated)) => (ServerState::Degraded, outdated.to_owned()),
+            (Some((ServerState::Degraded, open)), Some(outdated)) => {
                 (ServerState::Degraded, format!("{open}; and {outdated}"))
             }
-            (CircuitStatus::Closed, Some(outdated)) => (ServerState::Degraded, outdated.to_owned()),
-            (CircuitStatus::Closed, None) => return (ServerState::Ready, None),
+            (Some(open), _) => open,
         };
         (state, Some(StatusReason::new(reason)))
     }
@@ -380,7 +371,7 @@ impl Server {
         if let Some(connection) = self.snapshot().connection {
             connection.mark_ended(CLOSED.to_owned());
         }
-        self.lock_group().kill();
+        lock(&self.group).kill();
     }
 
     fn set_gone(&self, state: ServerState, reason: Option<StatusReason>) {
@@ -448,11 +439,7 @@ impl Server {
     /// Creates the process group for a process that is about to start.
     pub(crate) fn new_group(&self) -> ProcessGroup {
         let group = ProcessGroup::with_watchdog(&self.watchdog);
-        *self.lock_group() = group.clone();
+        *lock(&self.group) = group.clone();
         group
-    }
-
-    fn lock_group(&self) -> MutexGuard<'_, ProcessGroup> {
-        self.group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,10 @@
 //! The status of a server.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
-use crate::server::logs::LogMessage;
+use crate::{server::output::LogMessage, tools::pagination::Freshness};
 
 /// The status of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -53,18 +55,17 @@ pub struct ListFreshness {
     pub ttl_ms: u64,
     /// The remaining time in milliseconds.
     pub fresh_for_ms: u64,
-    /// Who may use the cached list.
-    pub scope: CacheScope,
 }
 
-/// Who may use a cached answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheScope {
-    /// Every user.
-    Public,
-    /// The user who received it.
-    Private,
+impl ListFreshness {
+    pub(crate) fn new(list: &'static str, freshness: Freshness) -> Self {
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            list,
+            ttl_ms: milliseconds(freshness.ttl),
+            fresh_for_ms: milliseconds(freshness.remaining()),
+        }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]

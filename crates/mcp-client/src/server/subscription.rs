@@ -7,13 +7,12 @@ use rmcp::{
     model::{ServerNotification, ServerPeerInfo, SubscriptionFilter},
     service::Subscription,
 };
-use tokio::{sync::Notify, time::sleep};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     backoff::Backoff,
-    features::list_cache::ListKind,
-    server::{connection::Connection, hang_detection::ping, state::Server},
+    server::{connection::Connection, hang_detection::ping, list_cache::ListKind, state::Server},
 };
 
 /// The nominal delay before a broken subscription is renewed. It doubles after each failure.
@@ -26,7 +25,6 @@ const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 pub(crate) async fn subscribe(
     server: &Server,
     connection: &Connection,
-    tools_changed: &Notify,
     unsubscribe: &CancellationToken,
 ) {
     let peer_info = connection.peer.peer_info();
@@ -42,11 +40,11 @@ pub(crate) async fn subscribe(
             Ok(subscription) => {
                 if was_interrupted {
                     // Changes during the interruption were missed.
-                    tools_changed.notify_one();
+                    server.relist_requested.notify_one();
                     server.list_cache.clear();
                 }
                 backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
-                listen(server, connection, subscription, tools_changed, unsubscribe).await;
+                listen(server, connection, subscription, unsubscribe).await;
             }
             Err(error) => {
                 tracing::debug!(server = server.config.name, %error, "no subscription");
@@ -77,7 +75,6 @@ async fn listen(
     server: &Server,
     connection: &Connection,
     mut subscription: Subscription,
-    tools_changed: &Notify,
     unsubscribe: &CancellationToken,
 ) {
     use ServerNotification::{PromptListChangedNotification, ResourceListChangedNotification};
@@ -102,7 +99,7 @@ async fn listen(
                 }
                 Ok(Some(_)) => {
                     server.list_cache.mark_changed(ListKind::Tools);
-                    tools_changed.notify_one();
+                    server.relist_requested.notify_one();
                 }
                 Ok(None) | Err(_) => return,
             },

@@ -12,17 +12,17 @@ use std::{
 
 use rmcp::{RoleClient, service::Peer};
 use tokio::{
-    sync::{Notify, Semaphore},
+    sync::Semaphore,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     backoff::Backoff,
-    error::{StartError, StatusReason},
-    host::options::HostOptions,
+    error::{StartError, StatusReason, last_lines},
+    options::HostOptions,
     server::{
-        connect::{Connected, connect},
+        connect::{EXIT_TIMEOUT, LAST_OUTPUT_TIMEOUT, Service, connect},
         connection::Connection,
         hang_detection,
         process::ServerProcess,
@@ -38,10 +38,6 @@ const STABLE_UPTIME: Duration = Duration::from_mins(1);
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
 /// The interval of restarts when all are used, so that a server that comes back is noticed.
 const RETRY_INTERVAL: Duration = Duration::from_mins(1);
-/// How long to wait for output that a process wrote before it ended.
-const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a process that closed its output may take to end.
-const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long cancelling the running requests may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long closing a connection may take, for example deleting an HTTP session.
@@ -101,14 +97,14 @@ pub(crate) async fn run(
                 server.circuits.reset();
                 continue;
             }
-            ExitReason::NotStarted(error) => StatusReason {
-                cause: server.redact(error.to_string()),
-                stderr_lines: if error.includes_stderr() {
-                    server.stderr.last_lines()
+            ExitReason::NotStarted(error) => {
+                let cause = server.redact(error.to_string());
+                if error.includes_stderr() {
+                    with_stderr(&server, cause)
                 } else {
-                    Vec::new()
-                },
-            },
+                    StatusReason::new(cause)
+                }
+            }
             ExitReason::Lost { reason, uptime } => {
                 was_ready = true;
                 // A process that ends soon after every start is in a loop. An HTTP server that
@@ -133,14 +129,10 @@ pub(crate) async fn run(
                 cause: format!("it is restarted ({attempt}): {}", reason.cause),
                 ..reason
             });
-            // The first reconnection to an HTTP server does not wait.
-            let is_first_reconnection = failures == 1 && !is_process;
             let delay = backoff.next_delay();
-            Some(if is_first_reconnection {
-                Duration::ZERO
-            } else {
-                delay
-            })
+            // The first reconnection to an HTTP server does not wait.
+            let waits = failures > 1 || is_process;
+            Some(if waits { delay } else { Duration::ZERO })
         } else {
             server.set_failed(reason);
             (was_ready && options.restarts > 0).then(retry_interval)
@@ -194,8 +186,8 @@ async fn run_once(
         started = with_startup_permit(startup, start) => started,
     };
     match started {
-        Ok(Ok((connected, tools))) => {
-            Box::pin(watch(server, options, connected, tools, process, stop)).await
+        Ok(Ok((service, tools))) => {
+            Box::pin(watch(server, options, service, tools, process, stop)).await
         }
         Ok(Err(error)) => ExitReason::NotStarted(error),
         Err(_) => ExitReason::NotStarted(StartError::TimedOut {
@@ -225,16 +217,16 @@ async fn start(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
     is_listing: &AtomicBool,
-) -> Result<(Connected, ServerTools), StartError> {
-    let connected = connect(server, process).await?;
+) -> Result<(Service, ServerTools), StartError> {
+    let service = connect(server, process).await?;
     is_listing.store(true, Ordering::Relaxed);
     let tools = tokio::select! {
         biased;
-        tools = list_tools(server, connected.service.peer()) => tools,
+        tools = list(server, service.peer()) => tools,
         status = exited(process) => return Err(StartError::Exited { status }),
     };
     match tools {
-        Ok(tools) => Ok((connected, tools)),
+        Ok(tools) => Ok((service, tools)),
         Err(reason) => {
             // A closed pipe is mostly the first sign of an exit, which explains more.
             if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, exited(process)).await {
@@ -249,29 +241,22 @@ async fn start(
 async fn watch(
     server: &Server,
     options: &HostOptions,
-    connected: Connected,
+    service: Service,
     tools: ServerTools,
     process: &mut Option<ServerProcess>,
     stop: &CancellationToken,
 ) -> ExitReason {
     let ready_at = Instant::now();
-    let Connected {
-        service,
-        tools_changed,
-    } = connected;
     let connection = Arc::new(Connection::new(service.peer().clone()));
     let close = service.cancellation_token();
     let mut closed = pin!(service.waiting());
     server.set_ready(connection.clone(), tools);
     let lost = |cause: String| ExitReason::Lost {
-        reason: StatusReason {
-            stderr_lines: server.stderr.last_lines(),
-            ..StatusReason::new(server.redact(cause))
-        },
+        reason: with_stderr(server, server.redact(cause)),
         uptime: ready_at.elapsed(),
     };
     let unsubscribe = CancellationToken::new();
-    let mut subscription = pin!(subscribe(server, &connection, &tools_changed, &unsubscribe));
+    let mut subscription = pin!(subscribe(server, &connection, &unsubscribe));
     let (exit, is_closed) = tokio::select! {
         biased;
         () = stop.cancelled() => (ExitReason::HostClosed, false),
@@ -292,9 +277,7 @@ async fn watch(
             server.circuits.reset_server();
             (lost(reason), false)
         }
-        () = relist_on_change(server, &connection.peer, &tools_changed) => {
-            (ExitReason::HostClosed, false)
-        }
+        () = relist_on_change(server, &connection.peer) => (ExitReason::HostClosed, false),
         () = publish_list_changes(server) => (ExitReason::HostClosed, false),
         () = &mut subscription => (ExitReason::HostClosed, false),
     };
@@ -313,6 +296,19 @@ async fn watch(
         let _ = timeout(CLOSE_TIMEOUT, closed).await;
     }
     exit
+}
+
+/// Returns a reason with the last lines of the standard error.
+fn with_stderr(server: &Server, cause: String) -> StatusReason {
+    let stderr_lines = last_lines(&server.stderr.items()).to_vec();
+    StatusReason {
+        cause,
+        stderr_lines,
+    }
+}
+
+async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<ServerTools, String> {
+    list_tools(&server.config, &server.redactor, peer).await
 }
 
 /// Waits for the exit of the process and describes it. Never returns without a process.
@@ -343,22 +339,17 @@ impl Debounce {
 }
 
 /// Lists the tools again after each change. Never returns.
-async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>, changed: &Notify) {
+async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     let mut debounce = Debounce::default();
     loop {
-        tokio::select! {
-            () = changed.notified() => {}
-            () = server.relist_requested.notified() => {}
-        }
+        server.relist_requested.notified().await;
         debounce.wait().await;
-        match timeout(server.config.connect_timeout, list_tools(server, peer)).await {
-            Ok(Ok(tools)) => server.set_tools(tools),
-            Ok(Err(reason)) => server.set_tools_outdated(format!(
+        let listed = timeout(server.config.connect_timeout, list(server, peer)).await;
+        match listed.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
+            Ok(tools) => server.set_tools(tools),
+            Err(reason) => server.set_tools_outdated(format!(
                 "its tools changed, but it did not list them: {reason}"
             )),
-            Err(_) => server.set_tools_outdated(
-                "its tools changed, but it did not list them in time".to_owned(),
-            ),
         }
     }
 }
@@ -367,7 +358,7 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>, changed: &No
 async fn publish_list_changes(server: &Server) {
     let mut debounce = Debounce::default();
     loop {
-        server.list_cache.changed().await;
+        server.list_cache.changed.notified().await;
         debounce.wait().await;
         for list in server.list_cache.take_changed() {
             server.publish_list_change(list);

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use switchboard_domain::{Candidates, Elicitation, ElicitationAnswer, ElicitationForm};
 use tokio::time::{Instant, timeout_at};
 
-use crate::server_requests::{
-    context::RequestContext, form::Form, pending::register, responder::RequestResponder,
+use crate::{
+    server_requests::{form::Form, pending::register, responder::RequestResponder},
+    transport::call_context::RequestContext,
 };
 
 /// Maximum size in bytes of a message. The rest is cut.

@@ -1,7 +1,5 @@
 //! Requests from a server to the host: elicitation, sampling and roots.
 
-pub(crate) mod client_handler;
-pub(crate) mod context;
 pub(crate) mod elicitation;
 pub(crate) mod form;
 pub(crate) mod handlers;

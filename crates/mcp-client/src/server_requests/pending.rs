@@ -4,45 +4,28 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::{calls::context::CallContext, server_requests::context::RequestContext};
+use crate::transport::call_context::{CallContext, RequestContext};
 
 /// Maximum number of pending requests of one server. They may be for many people.
 const MAX_PENDING: usize = 256;
 
 /// The requests of one server that wait for an answer.
-#[derive(Default)]
-pub(crate) struct PendingRequests(Vec<Arc<RequestContext>>);
-
-impl PendingRequests {
-    fn concerns(&self, call: &Arc<CallContext>) -> bool {
-        let mut calls = self.0.iter().flat_map(|context| &context.calls);
-        calls.any(|it| Arc::ptr_eq(&it.call, call))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-}
+pub(crate) type PendingRequests = Vec<Arc<RequestContext>>;
 
 /// The pending requests that concern one call.
 pub(crate) struct PendingForCall {
-    requests: watch::Receiver<PendingRequests>,
-    call: Arc<CallContext>,
+    pub(super) requests: watch::Receiver<PendingRequests>,
+    pub(super) call: Arc<CallContext>,
 }
 
 impl PendingForCall {
-    pub(crate) fn new(requests: watch::Receiver<PendingRequests>, call: &Arc<CallContext>) -> Self {
-        Self {
-            requests,
-            call: Arc::clone(call),
-        }
-    }
-
     /// Waits until a request is pending, or until none is.
     pub(crate) async fn until(&mut self, is_pending: bool) {
         let Self { requests, call } = self;
-        let changed = requests.wait_for(|requests| requests.concerns(call) == is_pending);
+        let changed = requests.wait_for(|requests| {
+            let mut calls = requests.iter().flat_map(|context| &context.calls);
+            calls.any(|it| Arc::ptr_eq(&it.call, call)) == is_pending
+        });
         if changed.await.is_err() {
             // The sender was dropped, so nothing changes any more.
             std::future::pending::<()>().await;
@@ -51,15 +34,15 @@ impl PendingForCall {
 }
 
 /// Registers a pending request until the guard is dropped. Returns `None` if there are too many.
-pub(crate) fn register<'a>(
+pub(super) fn register<'a>(
     requests: &'a watch::Sender<PendingRequests>,
     context: &RequestContext,
 ) -> Option<PendingGuard<'a>> {
     let context = Arc::new(context.clone());
     let is_registered = requests.send_if_modified(|requests| {
-        let has_room = requests.0.len() < MAX_PENDING;
+        let has_room = requests.len() < MAX_PENDING;
         if has_room {
-            requests.0.push(Arc::clone(&context));
+            requests.push(Arc::clone(&context));
         }
         has_room
     });
@@ -67,7 +50,7 @@ pub(crate) fn register<'a>(
 }
 
 /// A registered pending request.
-pub(crate) struct PendingGuard<'a> {
+pub(super) struct PendingGuard<'a> {
     requests: &'a watch::Sender<PendingRequests>,
     context: Arc<RequestContext>,
 }
@@ -76,6 +59,6 @@ impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         let is_other = |it: &Arc<RequestContext>| !Arc::ptr_eq(it, &self.context);
         self.requests
-            .send_modify(|requests| requests.0.retain(is_other));
+            .send_modify(|requests| requests.retain(is_other));
     }
 }

@@ -29,8 +29,10 @@ use crate::{
         client_features::{Root, SamplingLimits},
     },
     server_requests::{
-        context::RequestContext, handlers::ClientHandlers, pending::PendingRequests,
+        handlers::ClientHandlers,
+        pending::{PendingForCall, PendingRequests},
     },
+    transport::call_context::{CallContext, RequestContext},
 };
 
 /// Maximum number of inputs that one result may request.
@@ -103,10 +105,14 @@ impl RequestResponder {
         capabilities
     }
 
-    /// Returns the pending requests. `None` if no handler answers requests.
-    pub(crate) fn pending(&self) -> Option<watch::Receiver<PendingRequests>> {
+    /// Returns the pending requests that pause the deadline of a call. `None` if no handler answers
+    /// requests.
+    pub(crate) fn pending_for(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
-        has_handler.then(|| self.pending.subscribe())
+        has_handler.then(|| PendingForCall {
+            requests: self.pending.subscribe(),
+            call: Arc::clone(call),
+        })
     }
 
     /// Answers everything that a result of 2026-07-28 requires before the server answers. Returns
@@ -154,23 +160,21 @@ impl RequestResponder {
         match (method, self.answer(method, params, context).await) {
             // An error would end the call. An empty list means the same.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
-            ("sampling/createMessage", Err(error)) => Err(self.sampling_error(error)),
+            // The protocol has no negative answer (2026-07-28, "Multi Round-Trip Requests"), so the
+            // call fails.
+            ("sampling/createMessage", Err(error)) => {
+                let reason = match error.code {
+                    ErrorCode::METHOD_NOT_FOUND if self.allows_sampling => "no model is available",
+                    ErrorCode::METHOD_NOT_FOUND => {
+                        "set `sampling` in its configuration to allow that"
+                    }
+                    _ => &error.message,
+                };
+                let message = format!("it needs an answer of a model: {reason}");
+                Err(ErrorData::new(error.code, message, None))
+            }
             (_, answer) => answer,
         }
-    }
-
-    /// Returns the error of a call whose server requires a model answer that it cannot have. The
-    /// protocol has no negative answer (2026-07-28, "Multi Round-Trip Requests").
-    fn sampling_error(&self, error: ErrorData) -> ErrorData {
-        let reason = match (error.code, self.allows_sampling) {
-            (ErrorCode::METHOD_NOT_FOUND, false) => {
-                "set `sampling` in its configuration to allow that".into()
-            }
-            (ErrorCode::METHOD_NOT_FOUND, true) => "no model is available".into(),
-            _ => error.message,
-        };
-        let message = format!("it needs an answer of a model: {reason}");
-        ErrorData::new(error.code, message, None)
     }
 
     /// Answers one request.

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    calls::context::CallContext,
     server_requests::url_elicitation::{UrlElicitations, VisitedUrls},
     transport::open_requests::OpenRequests,
 };

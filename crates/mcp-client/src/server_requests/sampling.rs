@@ -6,8 +6,9 @@ use rmcp::model::{CreateMessageRequestParams, CreateMessageResult, ErrorCode, Er
 use switchboard_domain::SampleError;
 use tokio::time::timeout;
 
-use crate::server_requests::{
-    context::RequestContext, pending::register, responder::RequestResponder, sampling_messages,
+use crate::{
+    server_requests::{pending::register, responder::RequestResponder, sampling_messages},
+    transport::call_context::RequestContext,
 };
 
 /// The error code for a rejected request (2025-11-25, "Sampling", "Error Handling").

@@ -9,11 +9,13 @@ use rmcp::{
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::server_requests::{
-    context::RequestContext,
-    elicitation::{Answer, Params},
-    pending::register,
-    responder::RequestResponder,
+use crate::{
+    server_requests::{
+        elicitation::{Answer, Params},
+        pending::register,
+        responder::RequestResponder,
+    },
+    transport::call_context::RequestContext,
 };
 
 /// The error code of `URLElicitationRequiredError`.

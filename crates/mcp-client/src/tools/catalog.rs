@@ -9,10 +9,9 @@ use switchboard_domain::{
 
 use crate::{
     config::ServerConfig,
-    features::list_cache::Freshness,
     tools::{
-        convert::ListedTool, output_schema::OutputSchema, tool_pinning::fingerprint::fingerprint,
-        visibility::Visibility,
+        convert::ListedTool, output_schema::OutputSchema, pagination::Freshness,
+        tool_pinning::fingerprint::fingerprint, visibility::Visibility,
     },
 };
 
@@ -115,13 +114,10 @@ impl ServerTools {
 
     /// Returns whether the two lists have the same definitions.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let definitions = |tools: &'_ Self| {
-            let tools = tools.tools.iter();
-            tools
-                .map(|it| (it.definition.clone(), it.visibility))
-                .collect::<Vec<_>>()
+        let is_same = |(one, other): (&Arc<CatalogTool>, &Arc<CatalogTool>)| {
+            one.definition == other.definition && one.visibility == other.visibility
         };
-        definitions(self) == definitions(other)
+        self.tools.len() == other.tools.len() && self.tools.iter().zip(&other.tools).all(is_same)
     }
 }
 

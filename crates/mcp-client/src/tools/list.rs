@@ -6,10 +6,10 @@ use rmcp::{
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Value, json};
+use switchboard_domain::redact::Redactor;
 
 use crate::{
-    features::list_cache::Freshness,
-    server::state::Server,
+    config::ServerConfig,
     tools::{
         catalog::ServerTools,
         convert,
@@ -21,11 +21,12 @@ use crate::{
 /// Lists the tools of a server. Returns the reason if the first page fails. Later failures and
 /// invalid tools become problems of the result.
 pub(crate) async fn list_tools(
-    server: &Server,
+    config: &ServerConfig,
+    redactor: &Redactor,
     peer: &Peer<RoleClient>,
 ) -> Result<ServerTools, String> {
-    let clean = |text: String| server.redact(text);
-    let parse = |tool: &Value| convert::tool_from_json(&server.config.name, tool);
+    let clean = |text: String| redactor.redact_known(&text).into_owned();
+    let parse = |tool: &Value| convert::tool_from_json(&config.name, tool);
     let mut pages = Pages::new("tools");
     let mut cursor = None;
     loop {
@@ -33,14 +34,13 @@ pub(crate) async fn list_tools(
         cursor = match pages.add(page, parse) {
             Ok(Some(next)) => Some(next),
             Ok(None) => break,
-            Err(PageError::Request(reason) | PageError::Malformed(reason)) => {
-                return Err(clean(reason));
-            }
+            Err(PageError::Request(reason)) => return Err(clean(reason)),
+            Err(PageError::Malformed(reason)) => return Err(format!("its answer {reason}")),
         };
     }
     let problems = pages.problems.into_iter().map(clean).collect();
-    let mut tools = ServerTools::new(&server.config, pages.items, problems);
-    tools.freshness = pages.hint.map(Freshness::new);
+    let mut tools = ServerTools::new(config, pages.items, problems);
+    tools.freshness = pages.freshness;
     Ok(tools)
 }
 
@@ -76,7 +76,7 @@ fn failure_reason(error: &ServiceError) -> String {
             "it does not support `tools/list`".to_owned()
         }
         ServiceError::McpError(error) => format!("{} (code {})", error.message, error.code.0),
-        ServiceError::TransportSend(error) => TransportFailure::new(error).into_reason(),
+        ServiceError::TransportSend(error) => TransportFailure::new(error).reason,
         ServiceError::TransportClosed => "it closed the connection".to_owned(),
         other => other.to_string(),
     }

@@ -1,14 +1,49 @@
 //! Reading all pages of a list.
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashSet, fmt, time::Duration};
 
 use rmcp::model::{ClientRequest, CustomRequest};
 use serde_json::{Value, json};
-
-use crate::features::list_cache::CacheHint;
+use tokio::time::Instant;
 
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 1000;
+/// The longest time to live.
+const MAX_TTL: Duration = Duration::from_hours(24);
+
+/// How long a list is valid (2026-07-28, "Caching").
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Freshness {
+    pub(crate) ttl: Duration,
+    received: Instant,
+}
+
+impl Freshness {
+    /// Reads the time to live of a page that was just received. Returns `None` without a number; a
+    /// negative number is zero.
+    pub(crate) fn from_json(page: &Value) -> Option<Self> {
+        let seconds = page
+            .get("ttlMs")?
+            .as_f64()?
+            .clamp(0.0, MAX_TTL.as_secs_f64() * 1000.0)
+            / 1000.0;
+        let ttl = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        Some(Self {
+            ttl,
+            received: Instant::now(),
+        })
+    }
+
+    /// Returns the remaining time.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.ttl.saturating_sub(self.received.elapsed())
+    }
+
+    /// Returns whether a time to live was set and has passed.
+    pub(crate) fn has_expired(&self) -> bool {
+        !self.ttl.is_zero() && self.remaining().is_zero()
+    }
+}
 
 /// Creates the request for a page. Its `params` are an object in any case: rmcp would send `null`,
 /// which servers reject.
@@ -25,8 +60,8 @@ pub(crate) struct Pages<T> {
     pub(crate) items: Vec<T>,
     /// Descriptions of missing items.
     pub(crate) problems: Vec<String>,
-    /// How long the list is valid. `None` if a page does not declare it.
-    pub(crate) hint: Option<CacheHint>,
+    /// How long the list is valid: the shortest time of a page. `None` if a page declares none.
+    pub(crate) freshness: Option<Freshness>,
     is_first: bool,
     cursors: HashSet<String>,
 }
@@ -35,7 +70,7 @@ pub(crate) struct Pages<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PageError<E> {
     Request(E),
-    /// The answer has no items.
+    /// The answer has no items. The reason is a clause.
     Malformed(String),
 }
 
@@ -45,7 +80,7 @@ impl<T> Pages<T> {
             key,
             items: Vec::new(),
             problems: Vec::new(),
-            hint: None,
+            freshness: None,
             is_first: true,
             cursors: HashSet::new(),
         }
@@ -67,11 +102,11 @@ impl<T> Pages<T> {
             Err(error) => return Ok(self.incomplete(error)),
         };
         let Some(Value::Array(items)) = page.get(key) else {
-            let reason = format!("its answer has no list of {key}");
+            let reason = format!("has no list of {key}");
             if is_first {
                 return Err(PageError::Malformed(reason));
             }
-            return Ok(self.incomplete(reason));
+            return Ok(self.incomplete(format!("its answer {reason}")));
         };
         for item in items {
             match parse(item) {
@@ -79,11 +114,18 @@ impl<T> Pages<T> {
                 Err(reason) => self.problems.push(format!("{reason}; it is skipped")),
             }
         }
-        let hint = CacheHint::from_json(&page);
-        self.hint = match (is_first, self.hint, hint) {
-            (true, _, hint) => hint,
-            (false, Some(earlier), Some(hint)) => Some(earlier.min(hint)),
-            _ => None,
+        let freshness = Freshness::from_json(&page);
+        self.freshness = if is_first {
+            freshness
+        } else {
+            let both = self.freshness.zip(freshness);
+            both.map(|(earlier, this)| {
+                if this.ttl < earlier.ttl {
+                    this
+                } else {
+                    earlier
+                }
+            })
         };
         let Some(next) = page.get("nextCursor").and_then(Value::as_str) else {
             return Ok(None);
@@ -112,6 +154,21 @@ impl<T> Pages<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_to_live_are_parsed_leniently() {
+        for (page, expected) in [
+            (json!({}), None),
+            (json!({"ttlMs": "soon"}), None),
+            (json!({"ttlMs": 0}), Some(0)),
+            (json!({"ttlMs": -5}), Some(0)),
+            (json!({"ttlMs": 1500}), Some(1500)),
+            (json!({"ttlMs": 1e300}), Some(86_400_000)),
+        ] {
+            let ttl = Freshness::from_json(&page).map(|freshness| freshness.ttl);
+            assert_eq!(ttl, expected.map(Duration::from_millis), "{page}");
+        }
+    }
 
     #[test]
     fn the_parameters_of_a_page_request_are_an_object() {

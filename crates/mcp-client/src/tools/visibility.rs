@@ -9,17 +9,22 @@ pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
 /// The id of the extension, by which a host declares that it can show pages.
 pub(crate) const APPS_EXTENSION_ID: &str = "io.modelcontextprotocol/ui";
 
-/// Who may call a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Who may call a tool, and its page.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Visibility {
     pub(crate) model: bool,
     pub(crate) app: bool,
+    /// The URI of the page that displays the tool.
+    pub(crate) page: Option<String>,
 }
 
 impl Visibility {
     /// Reads the visibility from the `_meta` of a tool. The default is both.
     pub(crate) fn from_meta(meta: Option<&JsonObject>) -> Self {
         let ui = meta.and_then(|meta| meta.get("ui"));
+        let page = ui.and_then(|ui| ui.get("resourceUri"));
+        // The key in drafts of the extension.
+        let page = page.or_else(|| meta?.get("ui/resourceUri"));
         let visibility = ui.and_then(|ui| ui.get("visibility"));
         let visible_to = |caller: &str| match visibility {
             Some(Value::Array(callers)) => callers.iter().any(|it| it == caller),
@@ -28,6 +33,7 @@ impl Visibility {
         Self {
             model: visible_to("model"),
             app: visible_to("app"),
+            page: page.and_then(Value::as_str).map(str::to_owned),
         }
     }
 }

@@ -17,26 +17,25 @@ use crate::{
 };
 
 /// Why the transport has no answer to a request.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum TransportFailure {
-    /// The server asks for authorization. It did not process the request.
-    Unauthorized { challenge: String },
-    /// The server needs a token, and none is available. It did not process the request.
-    Login {
-        reason: String,
-        /// Whether a person must log in.
-        needs_person: bool,
-    },
+#[derive(Debug)]
+pub(crate) struct TransportFailure {
+    pub(crate) kind: FailureKind,
+    pub(crate) reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The server asks for authorization. It did not process the request. `needs_person`: only a
+    /// person can remove the cause.
+    Unauthorized { needs_person: bool },
     /// The request did not reach the server, or the server rejected it unread.
-    NotProcessed { reason: String },
+    NotProcessed,
     /// The server rejected the request because of its load. The connection is usable.
-    Busy { reason: String },
+    Busy,
+    /// The server may have processed the request. Further requests on this connection will fail too.
+    Disconnected,
     /// Any other error. The server may have processed the request.
-    Unknown {
-        reason: String,
-        /// Whether further requests on this connection will fail too.
-        connection_unusable: bool,
-    },
+    Unknown,
 }
 
 impl TransportFailure {
@@ -45,36 +44,51 @@ impl TransportFailure {
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             Some(error) => Self::of_http(error),
             // A broken pipe.
-            None => Self::Unknown {
-                reason: root_cause(error.as_ref()),
-                connection_unusable: true,
-            },
+            None => Self::disconnected(root_cause(error.as_ref())),
+        }
+    }
+
+    fn disconnected(reason: String) -> Self {
+        Self {
+            kind: FailureKind::Disconnected,
+            reason,
+        }
+    }
+
+    fn unauthorized(challenge: &str) -> Self {
+        Self {
+            kind: FailureKind::Unauthorized { needs_person: true },
+            reason: format!(
+                "it asks for authorization ({challenge}): set `authorization` or `headers` in its \
+                 configuration"
+            ),
         }
     }
 
     fn of_http(error: &StreamableHttpError<reqwest::Error>) -> Self {
         if let Some(error) = auth_error(error) {
-            return Self::Login {
+            let needs_person = error.needs_login();
+            let kind = FailureKind::Unauthorized { needs_person };
+            return Self {
+                kind,
                 reason: error.to_string(),
-                needs_person: error.needs_login(),
             };
         }
         let (status, reason) = match error {
             StreamableHttpError::AuthRequired(AuthRequiredError {
-                www_authenticate_header: challenge,
+                www_authenticate_header,
                 ..
             })
             | StreamableHttpError::InsufficientScope(InsufficientScopeError {
-                www_authenticate_header: challenge,
+                www_authenticate_header,
                 ..
-            }) => {
-                return Self::Unauthorized {
-                    challenge: challenge.clone(),
-                };
-            }
+            }) => return Self::unauthorized(www_authenticate_header),
             StreamableHttpError::Client(error) if error.is_connect() => {
                 let reason = format!("no connection: {}", root_cause(error));
-                return Self::NotProcessed { reason };
+                return Self {
+                    kind: FailureKind::NotProcessed,
+                    reason,
+                };
             }
             // The text of a reqwest error contains the whole URL, so only its cause is used.
             StreamableHttpError::Client(error) => (None, root_cause(error)),
@@ -87,76 +101,54 @@ impl TransportFailure {
             StreamableHttpError::SessionExpired => (Some(404), "its session expired".to_owned()),
             other => (None, other.to_string()),
         };
-        match status {
-            Some(401 | 403) => Self::Unauthorized { challenge: reason },
-            Some(429) => Self::Busy { reason },
+        let kind = match status {
+            Some(401 | 403) => return Self::unauthorized(&reason),
+            Some(429) => FailureKind::Busy,
             // Rejected before any tool runs: not found, wrong method, gone, redirected.
-            Some(300..=399 | 404 | 405 | 410) => Self::NotProcessed { reason },
+            Some(300..=399 | 404 | 405 | 410) => FailureKind::NotProcessed,
             // A restarted server answers so to an unknown session, and a gateway during a restart.
-            Some(400 | 503) => Self::Unknown {
-                reason,
-                connection_unusable: true,
-            },
-            _ => Self::Unknown {
-                reason,
-                connection_unusable: false,
-            },
-        }
+            Some(400 | 503) => FailureKind::Disconnected,
+            _ => FailureKind::Unknown,
+        };
+        Self { kind, reason }
     }
 
-    pub(crate) fn into_reason(self) -> String {
-        match self {
-            Self::Unauthorized { challenge } => format!("it asks for authorization ({challenge})"),
-            Self::Login { reason, .. }
-            | Self::NotProcessed { reason }
-            | Self::Busy { reason }
-            | Self::Unknown { reason, .. } => reason,
-        }
+    /// Classifies the error of a handshake.
+    pub(crate) fn of_handshake(error: &ClientInitializeError) -> Self {
+        Self::disconnected(match error {
+            ClientInitializeError::TransportError { error, .. } => return Self::new(error),
+            ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
+                let fallback = Self::of_handshake(fallback);
+                if let FailureKind::Unauthorized { .. } = fallback.kind {
+                    return fallback;
+                }
+                let discover = Self::of_handshake(discover).reason;
+                format!(
+                    "{} (and `server/discover` before it: {discover})",
+                    fallback.reason
+                )
+            }
+            ClientInitializeError::ExpectedInitResponse(_)
+            | ClientInitializeError::ExpectedInitResult(_) => {
+                "its answer to the handshake is not valid".to_owned()
+            }
+            ClientInitializeError::ConflictInitResponseId(..)
+            | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+                "it answered a request that was not sent".to_owned()
+            }
+            ClientInitializeError::ConnectionClosed(waiting_for) => {
+                format!("it closed the connection before it sent its {waiting_for}")
+            }
+            ClientInitializeError::JsonRpcError(error) => {
+                let message = shortened(&error.message);
+                format!("it refused: {message} (code {})", error.code.0)
+            }
+            other => other.to_string(),
+        })
     }
 }
 
 /// Parses the status at the start of rmcp's text for an unexpected answer.
 fn status_in(text: &str) -> Option<u16> {
     text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
-}
-
-/// Classifies the error of a handshake.
-pub(crate) fn handshake_failure(error: &ClientInitializeError) -> TransportFailure {
-    let reason = match error {
-        ClientInitializeError::TransportError { error, .. } => {
-            return TransportFailure::new(error);
-        }
-        ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
-            let discover = handshake_failure(discover);
-            match handshake_failure(fallback) {
-                failure @ (TransportFailure::Unauthorized { .. }
-                | TransportFailure::Login { .. }) => return failure,
-                fallback => format!(
-                    "{} (and `server/discover` before it: {})",
-                    fallback.into_reason(),
-                    discover.into_reason()
-                ),
-            }
-        }
-        ClientInitializeError::ExpectedInitResponse(_)
-        | ClientInitializeError::ExpectedInitResult(_) => {
-            "its answer to the handshake is not valid".to_owned()
-        }
-        ClientInitializeError::ConflictInitResponseId(..)
-        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
-            "it answered a request that was not sent".to_owned()
-        }
-        ClientInitializeError::ConnectionClosed(waiting_for) => {
-            format!("it closed the connection before it sent its {waiting_for}")
-        }
-        ClientInitializeError::JsonRpcError(error) => {
-            let message = shortened(&error.message);
-            format!("it refused: {message} (code {})", error.code.0)
-        }
-        other => other.to_string(),
-    };
-    TransportFailure::Unknown {
-        reason,
-        connection_unusable: true,
-    }
 }

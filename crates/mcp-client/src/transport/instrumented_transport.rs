@@ -23,10 +23,9 @@ use serde_json::Value;
 use switchboard_domain::{ProgressSink, ToolProgress};
 
 use crate::{
-    calls::context::{CallContext, IDEMPOTENCY_KEY},
     config::log_level::LogLevel,
-    server_requests::context::RequestContext,
     transport::{
+        call_context::{CallContext, IDEMPOTENCY_KEY, RequestContext},
         invalid_message::invalid_answer_reason,
         open_requests::{OpenRequests, is_same},
     },

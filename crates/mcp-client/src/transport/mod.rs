@@ -1,8 +1,8 @@
 //! Transports below rmcp: stdio, streamable HTTP, and instrumentation of both.
 
 pub(crate) mod authorized_client;
+pub(crate) mod call_context;
 pub(crate) mod failure;
-pub(crate) mod http;
 pub(crate) mod http_post;
 pub(crate) mod instrumented_transport;
 pub(crate) mod invalid_message;

@@ -5,10 +5,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 use rmcp::model::RequestId;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{
-    calls::context::CallContext,
-    server_requests::context::{CandidateCall, RequestContext},
-};
+use crate::transport::call_context::{CallContext, CandidateCall, RequestContext};
 
 /// How long a server may send requests for a call that it did not answer after its cancellation.
 const ABANDONED_TIME: Duration = Duration::from_mins(10);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::json;
-use switchboard_domain::ToolContent;
+use switchboard_domain::{ToolCallError, ToolContent};
 use switchboard_mcp_client::{
     CompletionOf, CompletionRequest, FeatureError, PromptRole, ResourceBody,
 };
@@ -17,15 +17,14 @@ async fn a_bad_item_is_skipped_alone_and_no_list_is_endless() {
     // Of two pages, of which the second is the first again.
     let uris: Vec<&str> = listed.items.iter().map(|r| r.uri.as_str()).collect();
     assert_eq!(uris, ["f:///a", "f:///a"]);
-    assert_eq!(
-        (listed.items[0].size, &listed.items[0].media_type),
-        (None, &None)
-    );
-    let skipped = "a resource has no uri; it is skipped";
+    let skipped =
+        |fault: &str| format!("an item of resources is not valid: {fault}; it is skipped");
+    let no_uri = skipped("missing field `uri`");
+    let wrong = skipped("invalid type: string \"big\", expected u64");
     let endless = "the list of resources does not end: a page repeats after 1 pages";
     assert_eq!(
         listed.problems,
-        [skipped, skipped, skipped, skipped, endless]
+        [&*no_uri, &*wrong, &*no_uri, &*wrong, endless]
     );
 
     let prompts = soon(host.prompts("s")).await.unwrap();
@@ -34,7 +33,7 @@ async fn a_bad_item_is_skipped_alone_and_no_list_is_endless() {
     assert_eq!(
         prompts.problems,
         [
-            "a prompt has no name; it is skipped",
+            "an item of prompts is not valid: missing field `name`; it is skipped",
             "the list of prompts is incomplete: its answer has no list of prompts",
         ]
     );
@@ -50,7 +49,10 @@ async fn a_bad_piece_is_skipped_alone() {
     assert_eq!(read.items[1].body, ResourceBody::Blob("AA==".to_owned()));
     assert_eq!(
         read.problems,
-        ["a part of `f:///a#2` is neither text nor a blob; it is skipped"]
+        [
+            "an item of contents is not valid: no variant of enum ResourceBody found in flattened data; it \
+          is skipped"
+        ]
     );
 
     let prompt = soon(host.prompt("s", "greet", &BTreeMap::new()))
@@ -73,7 +75,7 @@ async fn a_bad_piece_is_skipped_alone() {
     assert_eq!(
         prompt.problems,
         [
-            "a message has the unknown role `narrator`; it is skipped",
+            "a message has neither the role `user` nor `assistant`; it is skipped",
             "a message has no content; it is skipped",
         ]
     );
@@ -111,20 +113,23 @@ async fn errors_say_what_is_missing_and_no_secret() {
     };
     assert_eq!(
         soon(host.complete("s", silent)).await.unwrap_err(),
-        FeatureError::Timeout {
+        FeatureError::Request(ToolCallError::Timeout {
             server: "s".to_owned(),
-            request: "completion/complete".to_owned(),
+            tool: "completion/complete".to_owned(),
             after: Duration::from_millis(200),
-        }
+        })
     );
     assert_eq!(
         soon(host.prompts("t")).await.unwrap_err().to_string(),
-        "server `t` is not configured; configured servers: s"
+        "server `t` is not available: it is not configured; configured servers: s"
     );
     soon(host.close()).await;
     let closed = soon(host.prompts("s")).await.unwrap_err();
     assert!(
-        matches!(closed, FeatureError::Unavailable { .. }),
+        matches!(
+            closed,
+            FeatureError::Request(ToolCallError::Unavailable { .. })
+        ),
         "{closed}"
     );
 }

@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use switchboard_domain::{ToolHost, ToolHostChange};
-use switchboard_mcp_client::{CacheScope, ListFreshness, McpHost};
+use switchboard_mcp_client::{ListFreshness, McpHost};
 
 use crate::stage::*;
 
@@ -58,10 +58,7 @@ async fn a_fresh_list_is_not_asked_for_again_until_it_changes() {
         let [prompts] = freshness(host)[..] else {
             panic!("{:?}", freshness(host));
         };
-        assert_eq!(
-            (prompts.list, prompts.scope),
-            ("prompts", CacheScope::Public)
-        );
+        assert_eq!(prompts.list, "prompts");
         assert_eq!(prompts.ttl_ms, 3_600_000);
         assert!((1..=3_600_000).contains(&prompts.fresh_for_ms));
 

@@ -57,9 +57,9 @@ fn answer(method: &str, params: &Value) -> Option<Value> {
         // The list goes on with itself.
         "resources/list" => json!({
             "resources": [
-                {"uri": "f:///a", "size": "big", "mimeType": 7},
+                {"uri": "f:///a"},
                 {"name": "nowhere"},
-                7,
+                {"uri": "f:///b", "size": "big"},
             ],
             "nextCursor": "again",
         }),
@@ -70,7 +70,7 @@ fn answer(method: &str, params: &Value) -> Option<Value> {
         "prompts/list" if params.get("cursor").is_some() => json!({"prompts": "none"}),
         "prompts/list" => json!({
             "prompts": [
-                {"name": "greet", "arguments": [{"name": "who", "required": "yes"}, {"title": "?"}]},
+                {"name": "greet", "arguments": [{"name": "who"}]},
                 {"title": "nameless"},
             ],
             "nextCursor": "2",

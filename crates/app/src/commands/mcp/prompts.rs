@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use switchboard_domain::ToolCallError;
 use switchboard_mcp_client::{
     CompletionOf, CompletionRequest, FeatureError, McpHost, Prompt, PromptRole, RenderedPrompt,
 };
@@ -196,7 +197,7 @@ async fn render(
         Ok(_) | Err(_) => {}
     }
     match host.prompt(server, name, given).await {
-        Err(error @ FeatureError::Refused { .. }) => {
+        Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => {
             let mut text = error.to_string();
             for argument in given.keys() {
                 text.push_str(&completions(host, server, name, argument, given).await);

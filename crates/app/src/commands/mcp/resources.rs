@@ -4,7 +4,10 @@ use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::{
+    ToolCallError,
+    nearest::{did_you_mean, nearest},
+};
 use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceContent};
 
 use super::{lists::print_lists, with_servers};
@@ -131,7 +134,7 @@ fn cells(
 async fn read(host: &McpHost, server: &str, uri: &str, form: ListOutput) -> Result<Code, Failure> {
     let contents = match host.read_resource(server, uri).await {
         Ok(contents) => contents,
-        Err(error @ FeatureError::Refused { .. }) => {
+        Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => {
             return Err(refused(host, server, uri, error).await);
         }
         Err(error) => return Err(Failure::run(error)),

@@ -19,7 +19,7 @@ use std::{
     fs::File,
     io::{self, Write},
     process::Stdio,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -28,6 +28,8 @@ use tokio::{
     process::{Child, Command},
     time::timeout,
 };
+
+use crate::sync::lock;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// The name of the process in `ps`.
@@ -55,7 +57,7 @@ impl Watchdog {
     /// Adds a group, which then does not outlive this program.
     pub(crate) fn watch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.groups.insert(group);
         if !state.send("watch", group) {
             // Not started yet, or killed.
@@ -66,7 +68,7 @@ impl Watchdog {
     /// Removes an ended group.
     pub(crate) fn unwatch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.groups.remove(&group) {
             state.send("unwatch", group);
         }
@@ -75,7 +77,7 @@ impl Watchdog {
     /// Ends the shell. Waits for it, but not for groups that it must end.
     pub(crate) async fn end(&self) {
         let (shell, is_idle) = {
-            let mut state = self.lock();
+            let mut state = lock(&self.0);
             (state.shell.take(), state.groups.is_empty())
         };
         let Some(Shell { pipe, mut child }) = shell else {
@@ -87,10 +89,6 @@ impl Watchdog {
         }
         drop(pipe);
         let _ = timeout(END_TIMEOUT, child.wait()).await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,7 +167,7 @@ mod tests {
     }
 
     fn shell(watchdog: &Watchdog) -> Option<Pid> {
-        let id = watchdog.lock().shell.as_ref()?.child.id()?;
+        let id = lock(&watchdog.0).shell.as_ref()?.child.id()?;
         Pid::from_raw(i32::try_from(id).ok()?)
     }
 
@@ -207,7 +205,7 @@ mod tests {
                 let shell = state.shell.as_mut();
                 shell.is_none_or(|shell| shell.child.try_wait().unwrap().is_some())
             };
-            while !wait(&mut watchdog.lock()) {
+            while !wait(&mut lock(&watchdog.0)) {
                 tokio::task::yield_now().await;
             }
         };

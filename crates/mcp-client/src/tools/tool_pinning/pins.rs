@@ -1,13 +1,13 @@
 //! The pins of one server's tools during a run.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Mutex};
 
 use switchboard_domain::ToolHostChange;
 
-use crate::tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange};
+use crate::{
+    sync::lock,
+    tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange},
+};
 
 /// The pinned tools of one server, by their original names. A tool that disappears stays pinned,
 /// because it may return with another definition.
@@ -38,7 +38,7 @@ impl PinnedTools {
 
     /// Pins new tools, and returns the changes since the last update.
     pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
-        let mut pins = self.lock();
+        let mut pins = lock(&self.0);
         let redefined = tools.for_models().filter_map(|tool| {
             let (name, now) = (tool.original_name(), &tool.fingerprint);
             let Some(pin) = pins.get_mut(name) else {
@@ -57,7 +57,7 @@ impl PinnedTools {
 
     /// Returns the tools that differ from their pin.
     pub(crate) fn changed(&self, server: &str, tools: &ServerTools) -> Vec<ToolChange> {
-        let pins = self.lock();
+        let pins = lock(&self.0);
         let changed = tools.for_models().filter_map(|tool| {
             let (name, now) = (tool.original_name(), &tool.fingerprint);
             let pin = pins.get(name)?;
@@ -74,7 +74,7 @@ impl PinnedTools {
 
     /// Pins the current definition of a tool. Returns `false` if it has changed again.
     pub(crate) fn accept(&self, change: &ToolChange) -> bool {
-        let mut pins = self.lock();
+        let mut pins = lock(&self.0);
         let pin = pins.get_mut(&change.tool);
         let Some(pin) = pin.filter(|pin| pin.current == change.now) else {
             return false;
@@ -85,13 +85,9 @@ impl PinnedTools {
 
     /// Returns the pinned fingerprints.
     pub(crate) fn pinned(&self) -> Vec<(String, String)> {
-        let pins = self.lock();
+        let pins = lock(&self.0);
         let pins = pins.iter();
         pins.map(|(tool, pin)| (tool.clone(), pin.pinned.clone()))
             .collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Pin>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

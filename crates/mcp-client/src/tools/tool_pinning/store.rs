@@ -132,46 +132,28 @@ impl ToolPinFile {
         Ok(file)
     }
 
-    /// Stores the pins of `new` tools that have none, and replaces the pins of `accepted` tools.
-    /// Waits for other processes that write the file.
-    pub(crate) fn save(
-        &self,
-        new: &ToolPins,
-        accepted: &ToolPins,
-    ) -> Result<(), ToolPinStoreError> {
-        let covered = |pins: &ToolPins| {
-            let servers = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
-            let servers = servers.filter_map(|(server, tools)| {
-                let source = self.sources.get(server)?;
-                Some((source.clone(), server.clone(), tools.clone()))
-            });
-            servers.collect::<Vec<_>>()
-        };
-        let (new, accepted) = (covered(new), covered(accepted));
-        if new.is_empty() && accepted.is_empty() {
+    /// Stores pins of the covered servers. `replaces`: also for tools that have one. Waits for other
+    /// processes that write the file.
+    pub(crate) fn save(&self, pins: &ToolPins, replaces: bool) -> Result<(), ToolPinStoreError> {
+        let pins = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
+        let pins =
+            pins.filter_map(|(server, tools)| Some((self.sources.get(server)?, server, tools)));
+        let pins: Vec<_> = pins.collect();
+        if pins.is_empty() {
             return Ok(());
         }
         let folder = self.path.parent().unwrap_or(Path::new("."));
         create_private_folder(folder).map_err(|error| self.failed(error))?;
         let _lock = self.lock()?;
         let mut content = self.read()?;
-        let mut changed = !accepted.is_empty();
-        for (source, server, tools) in new {
-            let servers = content.sources.entry(source).or_default();
-            let pins = servers.0.entry(server).or_default();
+        for (source, server, tools) in pins {
+            let servers = content.sources.entry(source.clone()).or_default();
+            let stored = servers.0.entry(server.clone()).or_default();
             for (tool, fingerprint) in tools {
-                pins.entry(tool).or_insert_with(|| {
-                    changed = true;
-                    fingerprint
-                });
+                if replaces || !stored.contains_key(tool) {
+                    stored.insert(tool.clone(), fingerprint.clone());
+                }
             }
-        }
-        for (source, server, tools) in accepted {
-            let servers = content.sources.entry(source).or_default();
-            servers.0.entry(server).or_default().extend(tools);
-        }
-        if !changed {
-            return Ok(());
         }
         let text = serde_json::to_string_pretty(&content);
         let text = text.map_err(|error| self.failed(error.into()))?;

@@ -27,15 +27,15 @@ fn the_first_pin_stays_until_another_is_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), &[("s", "a.yaml"), ("t", "a.yaml")]);
     assert_eq!(store.load().unwrap(), none());
-    store.save(&none(), &none()).unwrap();
+    store.save(&none(), false).unwrap();
     assert!(!folder.path().join("state").exists());
 
-    store.save(&pins(&[("s", "x", "1")]), &none()).unwrap();
+    store.save(&pins(&[("s", "x", "1")]), false).unwrap();
     let later = pins(&[("s", "x", "2"), ("s", "y", "1"), ("t", "x", "1")]);
-    store.save(&later, &none()).unwrap();
+    store.save(&later, false).unwrap();
     let stored = [("s", "x", "1"), ("s", "y", "1"), ("t", "x", "1")];
     assert_eq!(store.load().unwrap(), pins(&stored));
-    store.save(&none(), &pins(&[("s", "x", "2")])).unwrap();
+    store.save(&pins(&[("s", "x", "2")]), true).unwrap();
     let stored = [("s", "x", "2"), ("s", "y", "1"), ("t", "x", "1")];
     assert_eq!(store.load().unwrap(), pins(&stored));
 }
@@ -47,9 +47,9 @@ fn servers_with_one_name_from_two_sources_are_different() {
     let there = store(folder.path(), &[("s", "b.yaml")]);
     // A server without a source is not stored.
     let all = pins(&[("s", "x", "1"), ("bundled", "x", "1")]);
-    here.save(&all, &all).unwrap();
+    here.save(&all, false).unwrap();
     assert_eq!(there.load().unwrap(), none());
-    there.save(&pins(&[("s", "x", "2")]), &none()).unwrap();
+    there.save(&pins(&[("s", "x", "2")]), false).unwrap();
     assert_eq!(here.load().unwrap(), pins(&[("s", "x", "1")]));
     assert_eq!(there.load().unwrap(), pins(&[("s", "x", "2")]));
 }
@@ -64,7 +64,7 @@ fn concurrent_writers_lose_nothing() {
                 let store = store(folder, &[("s", "a.yaml")]);
                 for tool in 0..10 {
                     let name = format!("{writer}-{tool}");
-                    store.save(&pins(&[("s", &name, "1")]), &none()).unwrap();
+                    store.save(&pins(&[("s", &name, "1")]), false).unwrap();
                 }
             });
         }
@@ -96,7 +96,7 @@ fn files_of_another_format_are_reported_and_not_changed() {
             matches!(error, ToolPinStoreError::Malformed { .. }),
             "{error}"
         );
-        let stored = store.save(&pins(&[("s", "x", "1")]), &none());
+        let stored = store.save(&pins(&[("s", "x", "1")]), false);
         assert!(stored.is_err());
         assert_eq!(fs::read_to_string(&store.path).unwrap(), text);
     }
@@ -108,7 +108,7 @@ fn the_file_is_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), &[("s", "a.yaml")]);
-    store.save(&pins(&[("s", "x", "1")]), &none()).unwrap();
+    store.save(&pins(&[("s", "x", "1")]), false).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&store.path), 0o600);
     assert_eq!(mode(store.path.parent().unwrap()), 0o700);
@@ -118,7 +118,7 @@ fn the_file_is_private() {
 fn the_stored_format_is_stable() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), &[("s", "a.yaml")]);
-    store.save(&pins(&[("s", "x", "1")]), &none()).unwrap();
+    store.save(&pins(&[("s", "x", "1")]), false).unwrap();
     let text = fs::read_to_string(&store.path).unwrap();
     let fixture = concat!(
         "{\n",

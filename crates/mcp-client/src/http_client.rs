@@ -100,7 +100,7 @@ fn same_origin_redirects() -> Policy {
 }
 
 #[cfg(test)]
-#[path = "http_redirect_tests.rs"]
+#[path = "http_client_tests.rs"]
 mod redirect_tests;
 
 #[cfg(test)]

@@ -1,11 +1,35 @@
-//! The calls that a request of a server may belong to.
+//! The identity of a call, and the calls that a request of a server may belong to.
 
 use std::sync::Arc;
 
-use rmcp::model::RequestId;
+use rmcp::model::{JsonObject, RequestId, RequestMetaObject};
 use switchboard_domain::Candidates;
 
-use crate::calls::context::CallContext;
+/// The key in `_meta` of a call for its idempotency key, which is the same for every attempt. The
+/// protocol has no name for it, so it has a prefix of its own.
+pub(crate) const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
+
+/// A call, or another request during which a server may send requests. All attempts share it.
+/// Contexts are compared by address.
+#[derive(Debug, Default)]
+pub(crate) struct CallContext {
+    /// The idempotency key of the call. An elicitor finds the run of the call by it.
+    pub(crate) idempotency_key: Option<String>,
+}
+
+impl CallContext {
+    pub(crate) fn new(idempotency_key: Option<String>) -> Arc<Self> {
+        Arc::new(Self { idempotency_key })
+    }
+
+    /// Returns the `_meta` that every request of the call has.
+    pub(crate) fn request_meta(&self) -> Option<RequestMetaObject> {
+        let key = self.idempotency_key.as_deref()?;
+        let mut meta = JsonObject::new();
+        meta.insert(IDEMPOTENCY_KEY.to_owned(), key.into());
+        Some(RequestMetaObject::from(meta))
+    }
+}
 
 /// The calls that a request of a server may belong to. One call if it is known.
 #[derive(Clone, Default)]
@@ -27,17 +51,18 @@ pub(crate) struct CandidateCall {
 impl RequestContext {
     /// Returns the context of a request that a server sends in a result.
     pub(crate) fn of_call(call: &Arc<CallContext>) -> Self {
+        let call = CandidateCall {
+            request: None,
+            call: Arc::clone(call),
+        };
         Self {
-            calls: vec![CandidateCall {
-                request: None,
-                call: Arc::clone(call),
-            }],
+            calls: vec![call],
             others: false,
         }
     }
 
     /// Returns the call, if it is known.
-    pub(super) fn known_call(&self) -> Option<&CallContext> {
+    pub(crate) fn known_call(&self) -> Option<&CallContext> {
         match self.calls.as_slice() {
             [only] if !self.others => Some(&only.call),
             _ => None,
@@ -45,7 +70,7 @@ impl RequestContext {
     }
 
     /// Returns the calls by their idempotency keys.
-    pub(super) fn candidates(&self) -> Candidates {
+    pub(crate) fn candidates(&self) -> Candidates {
         let mut candidates = Candidates {
             calls: Vec::new(),
             others: self.others,

@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     auth::settings::AuthOptions,
-    calls::circuits::CircuitOptions,
     config::DEFAULT_CALL_TIMEOUT,
     server_requests::handlers::ClientHandlers,
     tools::tool_pinning::{fingerprint::ToolPins, store::ToolPinFile},
@@ -106,6 +105,33 @@ impl Default for Grace {
         Self {
             after_stdin: Duration::from_secs(1),
             after_term: Duration::from_secs(1),
+        }
+    }
+}
+
+/// When a tool or a server that does not answer is not called, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CircuitOptions {
+    /// Number of consecutive calls of a tool without an answer that open its breaker. 0 disables
+    /// it.
+    pub tool_failures: u32,
+    /// Number of consecutive calls of any tool without an answer that open the breaker of the
+    /// server. 0 disables it.
+    pub server_failures: u32,
+    /// The first pause of an open breaker. After it one call is admitted as a probe. Without an
+    /// answer the pause doubles.
+    pub pause: Duration,
+    /// The longest pause.
+    pub max_pause: Duration,
+}
+
+impl Default for CircuitOptions {
+    fn default() -> Self {
+        Self {
+            tool_failures: 3,
+            server_failures: 5,
+            pause: Duration::from_secs(10),
+            max_pause: Duration::from_mins(2),
         }
     }
 }

@@ -20,14 +20,11 @@ use rmcp::{
     service::{NotificationContext, RequestContext as McpContext},
 };
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 use crate::{
-    features::list_cache::ListKind,
-    server::state::Server,
-    server_requests::context::RequestContext,
+    server::{list_cache::ListKind, output::record_log, state::Server},
     tools::visibility::{APP_MEDIA_TYPE, APPS_EXTENSION_ID},
-    transport::open_requests::OpenRequests,
+    transport::{call_context::RequestContext, open_requests::OpenRequests},
 };
 
 /// The notification of 2025-11-25 that a URL elicitation is complete.
@@ -39,7 +36,6 @@ pub(crate) struct ConnectionHandler {
     pub(crate) server: Arc<Server>,
     /// The client's own requests on the connection.
     pub(crate) open_requests: OpenRequests,
-    pub(crate) tools_changed: Arc<Notify>,
     /// The version in `initialize`.
     pub(crate) version: ProtocolVersion,
 }
@@ -157,11 +153,12 @@ impl ClientHandler for ConnectionHandler {
         _: NotificationContext<RoleClient>,
     ) {
         let Server {
-            config, redactor, ..
+            config,
+            redactor,
+            logs,
+            ..
         } = &*self.server;
-        self.server
-            .logs
-            .record(&config.name, redactor, config.log_level, params);
+        record_log(logs, &config.name, redactor, config.log_level, params);
     }
 
     async fn on_resource_updated(
@@ -175,7 +172,7 @@ impl ClientHandler for ConnectionHandler {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.server.list_cache.mark_changed(ListKind::Tools);
-        self.tools_changed.notify_one();
+        self.server.relist_requested.notify_one();
     }
 
     async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -191,7 +188,9 @@ impl ClientHandler for ConnectionHandler {
         params: TaskStatusNotificationParams,
         _: NotificationContext<RoleClient>,
     ) {
-        self.server.task_updates.publish(&params.task);
+        // Fails if no call waits for a task.
+        let task = serde_json::to_value(params.task).unwrap_or_default();
+        let _ = self.server.task_updates.send(task);
     }
 
     fn get_info(&self) -> ClientConfig {

@@ -9,40 +9,11 @@
 //! answer to any call closes the breaker. If the probe has no answer, the pause doubles. If the
 //! probe was cancelled, the next call is the probe.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-/// When a tool or a server that does not answer is not called, and for how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CircuitOptions {
-    /// Number of consecutive calls of a tool without an answer that open its breaker. 0 disables
-    /// it.
-    pub tool_failures: u32,
-    /// Number of consecutive calls of any tool without an answer that open the breaker of the
-    /// server. 0 disables it.
-    pub server_failures: u32,
-    /// The first pause of an open breaker. After it one call is admitted as a probe. Without an
-    /// answer the pause doubles.
-    pub pause: Duration,
-    /// The longest pause.
-    pub max_pause: Duration,
-}
-
-impl Default for CircuitOptions {
-    fn default() -> Self {
-        Self {
-            tool_failures: 3,
-            server_failures: 5,
-            pause: Duration::from_secs(10),
-            max_pause: Duration::from_mins(2),
-        }
-    }
-}
+use crate::{options::CircuitOptions, server::status::ServerState, sync::lock};
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,16 +24,6 @@ pub(crate) enum Outcome {
     NoAnswer,
     /// The call was cancelled, or was not sent.
     Unknown,
-}
-
-/// Which breakers are open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CircuitStatus {
-    Closed,
-    /// Breakers of tools, with a description.
-    ToolsOpen(String),
-    /// The breaker of the server, with a description.
-    ServerOpen(String),
 }
 
 pub(crate) struct Circuits {
@@ -94,13 +55,16 @@ struct Open {
     is_probed: bool,
 }
 
-/// An admitted call. Without [`CallAdmission::record`] it counts as cancelled.
-#[must_use = "the circuits need the outcome of the call"]
+/// An admitted call. Its outcome is recorded on drop, and is unknown without
+/// [`CallAdmission::record`].
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
-    /// Whether the call probes the server, and the tool. `None` after the outcome was recorded.
-    probes: Option<(bool, bool)>,
+    /// Whether the call probes the server, and the tool.
+    probes: (bool, bool),
+    /// The outcomes for the server, and for the tool.
+    outcomes: (Outcome, Outcome),
+    reason: String,
 }
 
 impl Circuits {
@@ -113,55 +77,53 @@ impl Circuits {
 
     /// Returns the reason if a call would be rejected.
     pub(crate) fn check(&self, tool: &str) -> Result<(), String> {
-        self.lock().check(tool)
+        lock(&self.breakers).check(tool)
     }
 
     /// Admits a call, or returns the reason of the rejection.
     pub(crate) fn admit<'a>(&'a self, tool: &'a str) -> Result<CallAdmission<'a>, String> {
-        let mut breakers = self.lock();
+        let mut breakers = lock(&self.breakers);
         breakers.check(tool)?;
         let of_tool = breakers.tools.entry(tool.to_owned()).or_default().probe();
         Ok(CallAdmission {
             circuits: self,
             tool,
-            probes: Some((breakers.server.probe(), of_tool)),
+            probes: (breakers.server.probe(), of_tool),
+            outcomes: (Outcome::Unknown, Outcome::Unknown),
+            reason: String::new(),
         })
     }
 
     /// Closes all breakers, after a restart that a person requested.
     pub(crate) fn reset(&self) {
-        *self.lock() = Breakers::default();
+        *lock(&self.breakers) = Breakers::default();
     }
 
     /// Closes the breaker of the server, after a restart. The breakers of its tools stay.
     pub(crate) fn reset_server(&self) {
-        self.lock().server = Breaker::default();
+        lock(&self.breakers).server = Breaker::default();
     }
 
-    pub(crate) fn status(&self) -> CircuitStatus {
-        let breakers = self.lock();
+    /// Returns the state of a server with open breakers, and its reason. `None` if all are closed.
+    pub(crate) fn status(&self) -> Option<(ServerState, String)> {
+        let breakers = lock(&self.breakers);
         if breakers.server.open.is_some() {
-            return CircuitStatus::ServerOpen(format!(
+            let reason = format!(
                 "its last calls had no answer ({}); it is called again after a pause",
                 breakers.server.last_failure
-            ));
+            );
+            return Some((ServerState::Blocked, reason));
         }
         let open = breakers.tools.iter().filter(|(_, it)| it.open.is_some());
         let mut open: Vec<String> = open
             .map(|(tool, breaker)| format!("`{tool}` ({})", breaker.last_failure))
             .collect();
-        if open.is_empty() {
-            return CircuitStatus::Closed;
-        }
         open.sort_unstable();
-        CircuitStatus::ToolsOpen(format!(
+        let reason = format!(
             "tools whose last calls had no answer are called again after a pause: {}",
             open.join(", ")
-        ))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Breakers> {
-        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+        );
+        (!open.is_empty()).then_some((ServerState::Degraded, reason))
     }
 }
 
@@ -202,39 +164,39 @@ impl Breaker {
         self.open.is_some()
     }
 
-    /// Records the outcome of a call. Returns whether the breaker opened or closed.
     fn record(
         &mut self,
         outcome: Outcome,
         is_probe: bool,
-        reason: &str,
         max_failures: u32,
-        options: &CircuitOptions,
-    ) -> bool {
-        let was_open = self.open.is_some();
+        call: &CallAdmission<'_>,
+    ) {
         if outcome == Outcome::NoAnswer {
-            reason.clone_into(&mut self.last_failure);
+            self.last_failure.clone_from(&call.reason);
         }
-        match (outcome, &mut self.open) {
-            (Outcome::Answered, _) => (self.failures, self.open) = (0, None),
+        let CircuitOptions {
+            pause, max_pause, ..
+        } = call.circuits.options;
+        let pause = match (outcome, &mut self.open) {
+            (Outcome::Answered, _) => {
+                (self.failures, self.open) = (0, None);
+                return;
+            }
             (Outcome::NoAnswer, None) => {
                 self.failures = self.failures.saturating_add(1);
-                if max_failures > 0 && self.failures >= max_failures {
-                    self.open(options.pause, options.max_pause);
+                if max_failures == 0 || self.failures < max_failures {
+                    return;
                 }
+                pause
             }
-            (Outcome::NoAnswer, Some(open)) if is_probe => {
-                let pause = open.pause.saturating_mul(2);
-                self.open(pause, options.max_pause);
+            (Outcome::NoAnswer, Some(open)) if is_probe => open.pause.saturating_mul(2),
+            (Outcome::Unknown, Some(open)) if is_probe => {
+                open.is_probed = false;
+                return;
             }
-            (Outcome::Unknown, Some(open)) if is_probe => open.is_probed = false,
             // A call from before the opening, or a call without an outcome.
-            (Outcome::NoAnswer | Outcome::Unknown, _) => {}
-        }
-        was_open != self.open.is_some()
-    }
-
-    fn open(&mut self, pause: Duration, max_pause: Duration) {
+            (Outcome::NoAnswer | Outcome::Unknown, _) => return,
+        };
         let pause = pause.min(max_pause);
         self.open = Some(Open {
             until: Instant::now() + pause,
@@ -245,33 +207,24 @@ impl Breaker {
 }
 
 impl CallAdmission<'_> {
-    /// Records the outcomes for the server and for the tool, and the reason of a failure. Returns
-    /// whether a breaker opened or closed.
-    pub(crate) fn record(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) -> bool {
-        self.record_once(of_server, of_tool, reason)
-    }
-
-    fn record_once(&mut self, of_server: Outcome, of_tool: Outcome, reason: &str) -> bool {
-        let Some((probes_server, probes_tool)) = self.probes.take() else {
-            return false;
-        };
-        let options = &self.circuits.options;
-        let mut breakers = self.circuits.lock();
-        let server = &mut breakers.server;
-        let max = options.server_failures;
-        let server_changed = server.record(of_server, probes_server, reason, max, options);
-        // Removed by a reset during the call.
-        let Some(tool) = breakers.tools.get_mut(self.tool) else {
-            return server_changed;
-        };
-        let max = options.tool_failures;
-        tool.record(of_tool, probes_tool, reason, max, options) || server_changed
+    /// Records the outcomes for the server and for the tool, and the reason of a failure.
+    pub(crate) fn record(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
+        self.outcomes = (of_server, of_tool);
+        reason.clone_into(&mut self.reason);
     }
 }
 
 impl Drop for CallAdmission<'_> {
     fn drop(&mut self) {
-        self.record_once(Outcome::Unknown, Outcome::Unknown, "");
+        let options = &self.circuits.options;
+        let mut breakers = lock(&self.circuits.breakers);
+        let (of_server, of_tool) = self.outcomes;
+        let max = options.server_failures;
+        breakers.server.record(of_server, self.probes.0, max, self);
+        // Removed by a reset during the call.
+        if let Some(tool) = breakers.tools.get_mut(self.tool) {
+            tool.record(of_tool, self.probes.1, options.tool_failures, self);
+        }
     }
 }
 
@@ -291,25 +244,25 @@ mod tests {
         })
     }
 
-    fn call(circuits: &Circuits, tool: &str, outcome: Outcome) -> bool {
-        let admission = circuits.admit(tool).map_err(|why| panic!("{why}"));
-        admission.is_ok_and(|admission| admission.record(outcome, outcome, "silence"))
+    fn call(circuits: &Circuits, tool: &str, outcome: Outcome) {
+        let admission = circuits.admit(tool).unwrap();
+        admission.record(outcome, outcome, "silence");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_tool_that_does_not_answer_is_blocked_and_others_are_not() {
         let circuits = circuits();
-        assert!(!call(&circuits, "a", NoAnswer));
-        assert!(!call(&circuits, "b", Answered));
-        assert!(call(&circuits, "a", NoAnswer));
+        call(&circuits, "a", NoAnswer);
+        call(&circuits, "b", Answered);
+        assert_eq!(circuits.status(), None);
+        call(&circuits, "a", NoAnswer);
         let rejection = "the last calls of `a` had no answer (silence); retry in 10 s";
         assert_eq!(circuits.check("a").unwrap_err(), rejection);
         assert_eq!(circuits.admit("a").err().as_deref(), Some(rejection));
-        assert!(!call(&circuits, "b", Answered));
-        let CircuitStatus::ToolsOpen(description) = circuits.status() else {
-            panic!("{:?}", circuits.status());
-        };
-        assert!(description.ends_with("`a` (silence)"), "{description}");
+        call(&circuits, "b", Answered);
+        let (state, reason) = circuits.status().unwrap();
+        assert_eq!(state, ServerState::Degraded);
+        assert!(reason.ends_with("`a` (silence)"), "{reason}");
 
         advance(Duration::from_secs(10)).await;
         let probe = circuits.admit("a").ok();
@@ -317,8 +270,8 @@ mod tests {
         assert!(rejection.ends_with("another call probes it now"));
         // The probe is cancelled, so the next call is the probe.
         drop(probe);
-        assert!(call(&circuits, "a", Answered));
-        assert_eq!(circuits.status(), CircuitStatus::Closed);
+        call(&circuits, "a", Answered);
+        assert_eq!(circuits.status(), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -328,13 +281,13 @@ mod tests {
         let late = circuits.admit("a").ok();
         call(&circuits, "a", NoAnswer);
         // A failure of a call from before the opening does not count.
-        assert!(!late.unwrap().record(Unknown, NoAnswer, "late"));
+        late.unwrap().record(Unknown, NoAnswer, "late");
         for pause in [10, 20, 30, 30] {
             let rejection = circuits.check("a").unwrap_err();
             assert!(rejection.ends_with(&format!("retry in {pause} s")));
             advance(Duration::from_secs(pause)).await;
             let probe = circuits.admit("a").ok().unwrap();
-            assert!(!probe.record(Unknown, NoAnswer, "silence"));
+            probe.record(Unknown, NoAnswer, "silence");
         }
     }
 
@@ -342,13 +295,14 @@ mod tests {
     async fn unknown_outcomes_change_nothing_and_a_reset_closes_all() {
         let circuits = circuits();
         for _ in 0..10 {
-            assert!(!call(&circuits, "a", Unknown));
+            call(&circuits, "a", Unknown);
         }
+        assert_eq!(circuits.status(), None);
         call(&circuits, "a", NoAnswer);
         call(&circuits, "a", NoAnswer);
         assert!(circuits.check("a").is_err());
         circuits.reset();
         assert!(circuits.check("a").is_ok());
-        assert_eq!(circuits.status(), CircuitStatus::Closed);
+        assert_eq!(circuits.status(), None);
     }
 }

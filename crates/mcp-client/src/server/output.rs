@@ -1,0 +1,220 @@
+//! The last output of a server: lines of its standard error, and log messages that it sends through
+//! the protocol (`notifications/message`).
+
+#![allow(deprecated, reason = "servers of every version still log")]
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use rmcp::model::LoggingMessageNotificationParam;
+use serde::Serialize;
+use serde_json::Value;
+use switchboard_domain::redact::Redactor;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
+
+use crate::{config::log_level::LogLevel, sync::lock};
+
+/// Number of lines of the standard error that are kept.
+pub(crate) const MAX_LINES: usize = 20;
+/// Number of log messages that are kept.
+pub(crate) const MAX_LOGS: usize = 50;
+/// Maximum size in bytes of a kept line or message.
+const MAX_SIZE: usize = 2000;
+
+/// A log message of a server: untrusted text without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LogMessage {
+    /// The severity.
+    pub level: LogLevel,
+    /// The component of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logger: Option<String>,
+    /// The message. Data that is not text is JSON. Longer messages are cut after 2,000 bytes and
+    /// end with an ellipsis.
+    pub text: String,
+}
+
+/// The last items of a sequence.
+pub(crate) struct Tail<T> {
+    max: usize,
+    items: Mutex<VecDeque<T>>,
+}
+
+impl<T: Clone> Tail<T> {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            max,
+            items: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn items(&self) -> Vec<T> {
+        lock(&self.items).iter().cloned().collect()
+    }
+
+    pub(crate) fn clear(&self) {
+        lock(&self.items).clear();
+    }
+
+    fn push(&self, item: T) {
+        let mut items = lock(&self.items);
+        if items.len() == self.max {
+            items.pop_front();
+        }
+        items.push_back(item);
+    }
+}
+
+/// Reads the standard error until its end. A server blocks when nobody reads the pipe and it is
+/// full.
+pub(crate) async fn read_stderr(
+    tail: Arc<Tail<String>>,
+    server: String,
+    redactor: Redactor,
+    stderr: impl AsyncRead + Unpin,
+) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    let mut is_rest = false;
+    let max = MAX_SIZE as u64;
+    while let Ok(1..) = (&mut stderr).take(max).read_until(b'\n', &mut line).await {
+        let is_cut = line.len() == MAX_SIZE && !line.ends_with(b"\n");
+        if !is_rest {
+            let mut text = clean(&redactor, &String::from_utf8_lossy(&line));
+            if is_cut {
+                text.push('…');
+            }
+            tracing::debug!(server, line = text, "stderr");
+            tail.push(text);
+        }
+        is_rest = is_cut;
+        line.clear();
+    }
+}
+
+/// Keeps a log message and passes it to `tracing`. Drops messages below `min_level`, which not
+/// every server respects.
+pub(crate) fn record_log(
+    tail: &Tail<LogMessage>,
+    server: &str,
+    redactor: &Redactor,
+    min_level: LogLevel,
+    message: LoggingMessageNotificationParam,
+) {
+    let level = LogLevel::from_mcp(message.level);
+    if level < min_level {
+        return;
+    }
+    let text = match message.data {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let text = clean(redactor, &text);
+    let logger = message.logger.map(|logger| clean(redactor, &logger));
+    match level {
+        LogLevel::Debug => tracing::debug!(server, logger, text, "server log"),
+        LogLevel::Info | LogLevel::Notice => tracing::info!(server, logger, text, "server log"),
+        LogLevel::Warning => tracing::warn!(server, logger, text, "server log"),
+        _ => tracing::error!(server, logger, ?level, text, "server log"),
+    }
+    tail.push(LogMessage {
+        level,
+        logger,
+        text,
+    });
+}
+
+/// Redacts before it cuts, because a part of a secret would not be recognized.
+fn clean(redactor: &Redactor, text: &str) -> String {
+    let text = redactor.redact_known(text);
+    let end = text.floor_char_boundary(MAX_SIZE);
+    let mut clean = printable(&text[..end]);
+    if end < text.len() {
+        clean.push('…');
+    }
+    clean
+}
+
+/// Removes colours and control characters, because the text is shown in terminals.
+fn printable(text: &str) -> String {
+    let mut chars = text.trim_end().chars();
+    let mut out = String::with_capacity(text.len());
+    while let Some(c) = chars.next() {
+        if c == '\u{1b}' {
+            // A control sequence starts with ESC [ and ends with a byte from @ to ~.
+            if let Some(rest) = chars.as_str().strip_prefix('[') {
+                chars = rest
+                    .trim_start_matches(|c| !('@'..='~').contains(&c))
+                    .chars();
+                chars.next();
+            }
+        } else if c == '\t' || !c.is_control() {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::LoggingLevel;
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::ServerConfig;
+
+    fn redactor() -> Redactor {
+        let mut config = ServerConfig::stdio("s", "c", [""; 0]);
+        config.secrets = vec!["sk-secret-1".into()];
+        config.server_redactor()
+    }
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_short_and_redacted() {
+        let lines: Vec<String> = (0..30).map(|i| format!("line {i}\r\n")).collect();
+        let mut text = lines.concat();
+        text.push_str(&"x".repeat(5000));
+        text.push_str("\n\u{1b}[31mred\u{1b}[0m \u{7}key sk-secret-1\nunfinished");
+        let tail = Arc::new(Tail::new(MAX_LINES));
+        read_stderr(tail.clone(), "s".into(), redactor(), text.as_bytes()).await;
+        let lines = tail.items();
+        assert_eq!(lines.len(), MAX_LINES);
+        assert_eq!(lines[0], "line 13");
+        assert_eq!(lines[17].chars().count(), MAX_SIZE + 1);
+        assert_eq!(lines[18], "red key [redacted]");
+        assert_eq!(lines[19], "unfinished");
+    }
+
+    #[test]
+    fn the_last_messages_are_kept_short_and_redacted() {
+        let tail = Tail::new(MAX_LOGS);
+        let record = |level, data| {
+            let message = LoggingMessageNotificationParam::new(level, data);
+            let message = message.with_logger("db \u{1b}[1mx");
+            record_log(&tail, "s", &redactor(), LogLevel::Info, message);
+        };
+        for number in 0..MAX_LOGS {
+            record(LoggingLevel::Info, json!(number));
+        }
+        record(LoggingLevel::Debug, json!("below the level"));
+        record(LoggingLevel::Error, json!({"key": "sk-secret-1"}));
+        let long = format!("{}sk-secret-1", "ä".repeat(MAX_SIZE / 2 - 2));
+        record(LoggingLevel::Emergency, json!(long));
+        let messages = tail.items();
+        assert_eq!(messages.len(), MAX_LOGS);
+        assert_eq!(messages[0].text, "2");
+        assert_eq!(
+            messages[MAX_LOGS - 2],
+            LogMessage {
+                level: LogLevel::Error,
+                logger: Some("db x".to_owned()),
+                text: r#"{"key":"[redacted]"}"#.to_owned(),
+            }
+        );
+        let last = &messages[MAX_LOGS - 1];
+        assert_eq!(last.level, LogLevel::Emergency);
+        assert!(last.text.ends_with("[red…"), "{}", last.text);
+    }
+}
