@@ -35,8 +35,9 @@ use crate::{
         call::call_tool,
         deadline::{Deadline, Limits},
     },
+    common::error::HostError,
+    common::sync::lock,
     config::ServerConfig,
-    error::HostError,
     options::HostOptions,
     server::{
         process::watchdog::Watchdog,
@@ -44,7 +45,6 @@ use crate::{
         status::{ServerState, ServerStatus},
         supervisor,
     },
-    sync::lock,
     tools::{
         catalog::CatalogTool,
         names::may_belong_to,

@@ -35,26 +35,23 @@
 #![deny(missing_docs)]
 
 pub mod auth;
-mod backoff;
 mod calls;
+mod common;
 pub mod config;
-mod error;
 mod features;
 mod host;
-mod http_client;
 mod options;
 mod server;
 mod server_requests;
-mod sync;
 mod tools;
 mod transport;
 
+pub use common::error::HostError;
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
     SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, select,
     select_servers,
 };
-pub use error::HostError;
 pub use features::{
     apps::{App, AppPage},
     completions::{Completion, CompletionOf, CompletionRequest},

@@ -16,15 +16,8 @@ use crate::{files, process};
 const NPM_PACKAGES: &[NpmPackage<'static>] = &[
     // The reference MCP server that shows every feature of the protocol.
     ("@modelcontextprotocol/server-everything", "2026.8.31"),
-    // The reference servers that most people start with.
+    // The reference server that most people start with.
     ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
-    ("@modelcontextprotocol/server-memory", "2026.8.31"),
-    (
-        "@modelcontextprotocol/server-sequential-thinking",
-        "2026.8.31",
-    ),
-    // An MCP App: its tool has a page to be shown.
-    ("@modelcontextprotocol/server-basic-vanillajs", "2.0.3"),
     // A mock of every wire that we speak, with fixtures and faults.
     ("@copilotkit/aimock", "1.43.0"),
 ];
@@ -46,11 +39,7 @@ const PYTHON_PACKAGES: &[&str] = &[
 
 /// Packages that conflict with the list above: the MCP SDK before 2026-07-28, which most Python
 /// servers still use.
-const OLDER_PYTHON_PACKAGES: &[&str] = &[
-    "mcp==1.30.0",
-    // Cannot be started with a newer SDK.
-    "mcp-server-sqlite==2025.4.25",
-];
+const OLDER_PYTHON_PACKAGES: &[&str] = &["mcp==1.30.0"];
 
 /// How such a test is marked; the rest of the reason is for the reader.
 const MARK: &str = "#[ignore = \"needs peers";

@@ -36,24 +36,6 @@ pub enum AuthError {
         /// The scopes that the server named.
         scopes: Vec<String>,
     },
-    /// The server rejects a new token.
-    #[error("it rejects the new token of {issuer}")]
-    StillRefused {
-        /// The issuer of the token.
-        issuer: String,
-    },
-    /// The scopes that the call needs were requested before and not granted.
-    #[error("the login does not cover the scopes `{}`, which were requested before", scopes.join(" "))]
-    InsufficientScope {
-        /// The scopes that the call needs.
-        scopes: Vec<String>,
-    },
-    /// No metadata describe the login.
-    #[error("it does not describe its login: {reason}")]
-    NoMetadata {
-        /// The missing or invalid metadata.
-        reason: String,
-    },
     /// A discovered URL that must not be requested.
     #[error("the {what} `{}` is not used: {reason}", shown_url(url))]
     Guarded {
@@ -63,26 +45,6 @@ pub enum AuthError {
         url: String,
         /// The violated rule.
         reason: &'static str,
-    },
-    /// A request had no answer.
-    #[error("no answer from the {what} `{}`: {reason}", shown_url(url))]
-    Unreachable {
-        /// The requested party.
-        what: &'static str,
-        /// The URL.
-        url: String,
-        /// The cause.
-        reason: String,
-    },
-    /// An answer is not valid.
-    #[error("the answer of the {what} `{}` is not valid: {reason}", shown_url(url))]
-    BadAnswer {
-        /// The requested party.
-        what: &'static str,
-        /// The URL.
-        url: String,
-        /// The fault.
-        reason: String,
     },
     /// The metadata belong to another server (RFC 9728, section 3.3).
     #[error("its metadata belong to `{found}`, not to `{expected}`")]
@@ -113,21 +75,6 @@ pub enum AuthError {
         /// The authorization server that the server names.
         found: String,
     },
-    /// The authorization server does not declare PKCE with S256, which MCP requires.
-    #[error("`{issuer}` does not support PKCE with S256, which a safe login needs")]
-    NoPkce {
-        /// The authorization server.
-        issuer: String,
-    },
-    /// No client can be registered.
-    #[error(
-        "`{issuer}` accepts only registered clients: register one, and set `client_id` (and \
-         `client_secret`) below `authorization` in its configuration"
-    )]
-    NoClient {
-        /// The authorization server.
-        issuer: String,
-    },
     /// The configuration of the login is not valid.
     #[error("its `authorization` is not valid: {reason}")]
     Configuration {
@@ -150,14 +97,9 @@ pub enum AuthError {
         /// The exceeded limit.
         after: Duration,
     },
-    /// The listener for the redirect failed.
-    #[error("cannot listen on 127.0.0.1:{port}: {source}")]
-    Listener {
-        /// The port. 0 means any port.
-        port: u16,
-        /// The cause.
-        source: std::io::Error,
-    },
+    /// The login failed for another reason: no answer, an invalid answer, or missing metadata.
+    #[error("{0}")]
+    Failed(String),
     /// The token store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

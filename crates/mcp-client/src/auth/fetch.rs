@@ -2,7 +2,7 @@
 
 pub(crate) mod guard;
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use reqwest::{
     Client, Response, StatusCode, Url,
@@ -11,11 +11,13 @@ use reqwest::{
 };
 use serde_json::Value;
 
-use crate::error::root_cause;
-
-use crate::auth::{
-    error::AuthError,
-    fetch::guard::{Guard, Targets},
+use crate::{
+    auth::{
+        error::AuthError,
+        fetch::guard::{Guard, Targets},
+    },
+    common::error::root_cause,
+    config::show::shown_url,
 };
 
 /// The time limit of a request with its answer.
@@ -31,12 +33,6 @@ pub(super) struct Fetch {
     client: Client,
     targets: Targets,
     pub(super) guard: Guard,
-}
-
-/// The body of a request.
-pub(super) enum Body {
-    Form(String),
-    Json(String),
 }
 
 /// A JSON answer. `Null` for another body.
@@ -118,20 +114,16 @@ impl Fetch {
         &self,
         what: &'static str,
         url: &Url,
-        body: Body,
+        (content_type, body): (&str, String),
         authorization: Option<HeaderValue>,
     ) -> Result<Answer, AuthError> {
         self.guard.check(what, url)?;
         self.targets.add(url);
-        let (kind, body) = match body {
-            Body::Form(body) => ("application/x-www-form-urlencoded", body),
-            Body::Json(body) => ("application/json", body),
-        };
         let mut request = self
             .client
             .post(url.clone())
             .header(ACCEPT, "application/json")
-            .header(CONTENT_TYPE, kind)
+            .header(CONTENT_TYPE, content_type)
             .body(body);
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -141,7 +133,7 @@ impl Fetch {
             .await
             .map_err(|error| unreachable(what, url, &error))?;
         if response.status().is_redirection() {
-            return Err(bad(what, url, "a redirect".to_owned()));
+            return Err(bad(what, url, "a redirect"));
         }
         read(what, url, response).await
     }
@@ -153,7 +145,7 @@ fn target(what: &'static str, url: &Url, response: &Response) -> Result<Url, Aut
         .get(LOCATION)
         .and_then(|location| location.to_str().ok())
         .and_then(|location| url.join(location).ok())
-        .ok_or_else(|| bad(what, url, "a redirect without a valid target".to_owned()))
+        .ok_or_else(|| bad(what, url, "a redirect without a valid target"))
 }
 
 async fn read(what: &'static str, url: &Url, mut response: Response) -> Result<Answer, AuthError> {
@@ -174,19 +166,15 @@ async fn read(what: &'static str, url: &Url, mut response: Response) -> Result<A
 }
 
 fn unreachable(what: &'static str, url: &Url, error: &reqwest::Error) -> AuthError {
-    AuthError::Unreachable {
-        what,
-        url: url.to_string(),
-        reason: root_cause(error),
-    }
+    let (url, reason) = (shown_url(url.as_str()), root_cause(error));
+    AuthError::Failed(format!("no answer from the {what} `{url}`: {reason}"))
 }
 
-pub(super) fn bad(what: &'static str, url: &Url, reason: String) -> AuthError {
-    AuthError::BadAnswer {
-        what,
-        url: url.to_string(),
-        reason,
-    }
+pub(super) fn bad(what: &'static str, url: &Url, reason: impl Display) -> AuthError {
+    let url = shown_url(url.as_str());
+    AuthError::Failed(format!(
+        "the answer of the {what} `{url}` is not valid: {reason}"
+    ))
 }
 
 /// Encodes pairs as `application/x-www-form-urlencoded`.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::auth::{
     challenge::add_scope,
     error::AuthError,
-    fetch::{Body, Fetch, bad},
+    fetch::{Fetch, bad},
     login::{
         callback::{Callback, Expected},
         pkce::{random_token, s256},
@@ -21,8 +21,8 @@ use crate::auth::{
     store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, now},
     token::{self, Credentials},
 };
+use crate::common::error::shortened;
 use crate::config::login::{AuthConfig, ClientAuth, GrantType};
-use crate::error::shortened;
 
 const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";
@@ -45,7 +45,7 @@ pub(super) struct Login<'a> {
 impl Login<'_> {
     pub(super) fn key(&self) -> GrantKey {
         GrantKey {
-            issuer: self.discovered.server.issuer().to_owned(),
+            issuer: self.discovered.server.issuer.clone(),
             resource: self.discovered.resource.clone(),
             principal: self.config.principal().to_owned(),
         }
@@ -59,12 +59,12 @@ impl Login<'_> {
         let server = &self.discovered.server;
         // Servers of 2025-03-26 without metadata must support PKCE.
         if !self.discovered.assumed && !server.has_s256() {
-            return Err(AuthError::NoPkce {
-                issuer: shortened(server.issuer()),
-            });
+            let issuer = shortened(&server.issuer);
+            let reason = "does not support PKCE with S256, which a safe login needs";
+            return Err(AuthError::Failed(format!("`{issuer}` {reason}")));
         }
         let page = server.authorization_endpoint.as_deref();
-        let page = server.endpoint(self.fetch, AUTHORIZATION, page)?;
+        let mut page = server.endpoint(self.fetch, AUTHORIZATION, page)?;
         let endpoint = self.token_endpoint()?;
         let callback = self.callback().await?;
         let client = self.client(&callback.redirect_uri).await?;
@@ -72,11 +72,28 @@ impl Login<'_> {
         let scopes = self.scopes(true);
         let (verifier, state) = (random_token(), random_token());
         let redirect_uri = callback.redirect_uri.clone();
-        let page = self.page(page, &client, &redirect_uri, &state, &verifier, &scopes);
+        {
+            let mut query = page.query_pairs_mut();
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &client.id)
+                .append_pair("redirect_uri", &redirect_uri)
+                .append_pair("state", &state)
+                .append_pair("code_challenge", &s256(&verifier))
+                .append_pair("code_challenge_method", "S256")
+                .append_pair("resource", &self.discovered.resource);
+            if !scopes.is_empty() {
+                query.append_pair("scope", &scopes.join(" "));
+            }
+            if scopes.iter().any(|scope| scope == "offline_access") {
+                // OpenID Connect Core, section 11: ignored without it.
+                query.append_pair("prompt", "consent");
+            }
+        }
         on_url(page.as_str());
         let expected = Expected {
             state: &state,
-            issuer: server.issuer(),
+            issuer: &server.issuer,
             sends_issuer: server.authorization_response_iss_parameter_supported == Some(true),
         };
         let code = callback.code(&expected, self.options.login_timeout).await?;
@@ -90,7 +107,7 @@ impl Login<'_> {
         let issued = token::request(
             self.fetch,
             &endpoint,
-            &credentials(&client, self.config, server.issuer()),
+            &credentials(&client, self.config, &server.issuer),
             &parameters,
         )
         .await?;
@@ -115,7 +132,7 @@ impl Login<'_> {
         if !scopes.is_empty() {
             parameters.push(("scope", &joined));
         }
-        let credentials = credentials(&client, self.config, server.issuer());
+        let credentials = credentials(&client, self.config, &server.issuer);
         let issued = token::request(self.fetch, &endpoint, &credentials, &parameters).await?;
         Ok(self.grant(client, &endpoint, issued, scopes))
     }
@@ -167,35 +184,6 @@ impl Login<'_> {
             add_scope(&mut scopes, "offline_access");
         }
         scopes
-    }
-
-    fn page(
-        &self,
-        mut page: Url,
-        client: &StoredClient,
-        redirect_uri: &str,
-        state: &str,
-        verifier: &str,
-        scopes: &[String],
-    ) -> Url {
-        let mut query = page.query_pairs_mut();
-        query
-            .append_pair("response_type", "code")
-            .append_pair("client_id", &client.id)
-            .append_pair("redirect_uri", redirect_uri)
-            .append_pair("state", state)
-            .append_pair("code_challenge", &s256(verifier))
-            .append_pair("code_challenge_method", "S256")
-            .append_pair("resource", &self.discovered.resource);
-        if !scopes.is_empty() {
-            query.append_pair("scope", &scopes.join(" "));
-        }
-        if scopes.iter().any(|scope| scope == "offline_access") {
-            // OpenID Connect Core, section 11: ignored without it.
-            query.append_pair("prompt", "consent");
-        }
-        drop(query);
-        page
     }
 
     fn grant(
@@ -273,29 +261,35 @@ impl Login<'_> {
     async fn registered(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         let server = &self.discovered.server;
         let Some(endpoint) = &server.registration_endpoint else {
-            return Err(AuthError::NoClient {
-                issuer: shortened(server.issuer()),
-            });
+            return Err(AuthError::Failed(format!(
+                "`{}` accepts only registered clients: register one, and set `client_id` (and \
+                 `client_secret`) below `authorization` in its configuration",
+                shortened(&server.issuer)
+            )));
         };
         let endpoint = self.fetch.guard.parse(REGISTRATION, endpoint)?;
+        let mut grant_types = vec!["authorization_code"];
+        let supported = server.grant_types_supported.as_deref();
+        if supported.is_none_or(|types| types.iter().any(|kind| kind == "refresh_token")) {
+            grant_types.push("refresh_token");
+        }
         let body = json!({
             "client_name": "Switchboard",
             "redirect_uris": [redirect_uri],
-            "grant_types": grant_types(server),
+            "grant_types": grant_types,
             "response_types": ["code"],
             "token_endpoint_auth_method": preferred_method(server).name(),
             // The default of OpenID Connect is a web client, which cannot use loopback.
             "application_type": "native",
         });
-        let body = Body::Json(body.to_string());
+        let body = ("application/json", body.to_string());
         let answer = self.fetch.post(REGISTRATION, &endpoint, body, None).await?;
         if !answer.status.is_success() {
             return Err(token::refused("registration", &endpoint, &answer));
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            let reason = "it contains no `client_id`".to_owned();
-            return Err(bad(REGISTRATION, &endpoint, reason));
+            return Err(bad(REGISTRATION, &endpoint, "it contains no `client_id`"));
         };
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())
@@ -313,18 +307,6 @@ impl Login<'_> {
             registration: Registration::Dynamic,
         })
     }
-}
-
-fn grant_types(server: &ServerMetadata) -> Vec<&'static str> {
-    let refreshes = server
-        .grant_types_supported
-        .as_deref()
-        .is_none_or(|types| types.iter().any(|kind| kind == "refresh_token"));
-    let mut types = vec!["authorization_code"];
-    if refreshes {
-        types.push("refresh_token");
-    }
-    types
 }
 
 fn supports(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {

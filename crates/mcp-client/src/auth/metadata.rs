@@ -1,6 +1,8 @@
 //! Discovery of the authorization server of an MCP server and its metadata (RFC 9728, RFC 8414,
 //! `OpenID` Connect Discovery), in the order of MCP (2026-07-28, basic/authorization).
 
+use std::fmt::Display;
+
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,8 +12,8 @@ use crate::auth::{
     error::AuthError,
     fetch::{Fetch, bad},
 };
+use crate::common::error::shortened;
 use crate::config::login::AuthConfig;
-use crate::error::shortened;
 
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";
@@ -54,10 +56,6 @@ pub(super) struct Discovered {
 }
 
 impl ServerMetadata {
-    pub(super) fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
     /// Returns an endpoint that exists and is allowed by the guard.
     pub(super) fn endpoint(
         &self,
@@ -66,9 +64,10 @@ impl ServerMetadata {
         endpoint: Option<&str>,
     ) -> Result<Url, AuthError> {
         let Some(endpoint) = endpoint else {
-            return Err(AuthError::NoMetadata {
-                reason: format!("`{}` names no {what}", shortened(&self.issuer)),
-            });
+            return Err(no_metadata(format_args!(
+                "`{}` names no {what}",
+                shortened(&self.issuer)
+            )));
         };
         fetch.guard.parse(what, endpoint)
     }
@@ -93,81 +92,52 @@ pub(super) async fn discover(
     challenge: &Challenge,
     known: &[String],
 ) -> Result<Discovered, AuthError> {
-    if let Some(address) = &config.metadata_url {
-        return configured(fetch, url, config, address).await;
-    }
-    let Some(found) = resource_metadata(fetch, url, challenge).await? else {
-        return without_resource_metadata(fetch, url, config).await;
-    };
-    let resource = matching_resource(url, found.resource)?;
-    let servers = found.authorization_servers.unwrap_or_default();
-    let issuer = chosen(&servers, config, known)?;
-    let server = server_metadata(fetch, issuer)
-        .await?
-        .ok_or_else(|| AuthError::NoMetadata {
-            reason: format!("`{}` has no metadata", shortened(issuer)),
-        })?;
-    Ok(Discovered {
-        resource,
-        scopes: found.scopes_supported,
-        server,
-        assumed: false,
-    })
-}
-
-async fn configured(
-    fetch: &Fetch,
-    url: &Url,
-    config: &AuthConfig,
-    address: &str,
-) -> Result<Discovered, AuthError> {
-    let address = fetch.guard.parse(SERVER, address)?;
-    let found = fetch.get(SERVER, &address).await?;
-    let found = found.ok_or_else(|| bad(SERVER, &address, "it does not exist".to_owned()))?;
-    let server = read_server(&address, found)?;
-    if let Some(expected) = &config.issuer {
-        same_issuer(expected, &server.issuer)?;
-    }
-    Ok(Discovered {
+    let mut discovered = Discovered {
         resource: canonical(url),
         scopes: None,
-        server,
+        server: ServerMetadata::default(),
         assumed: false,
-    })
-}
-
-/// Returns the login of a server before 2025-06-18: it is its own authorization server, with
-/// metadata at the root or with fixed endpoints (MCP 2025-03-26, basic/authorization).
-async fn without_resource_metadata(
-    fetch: &Fetch,
-    url: &Url,
-    config: &AuthConfig,
-) -> Result<Discovered, AuthError> {
-    let origin = url.origin().ascii_serialization();
-    let issuer = config.issuer.as_deref().unwrap_or(&origin);
-    let found = server_metadata(fetch, issuer).await?;
-    let assumed = found.is_none();
-    let server = match found {
-        Some(server) => server,
-        None if config.issuer.is_some() => {
-            return Err(AuthError::NoMetadata {
-                reason: format!("`{issuer}` has no metadata"),
-            });
+    };
+    if let Some(address) = &config.metadata_url {
+        let address = fetch.guard.parse(SERVER, address)?;
+        let found = fetch.get(SERVER, &address).await?;
+        let found = found.ok_or_else(|| bad(SERVER, &address, "it does not exist"))?;
+        discovered.server = read(SERVER, &address, found)?;
+        if let Some(expected) = &config.issuer {
+            same_issuer(expected, &discovered.server.issuer)?;
         }
-        None => ServerMetadata {
-            issuer: origin.clone(),
+        return Ok(discovered);
+    }
+    let origin = url.origin().ascii_serialization();
+    let issuer = if let Some(found) = resource_metadata(fetch, url, challenge).await? {
+        discovered.resource = matching_resource(url, found.resource)?;
+        discovered.scopes = found.scopes_supported;
+        let servers = found.authorization_servers.unwrap_or_default();
+        chosen(&servers, config, known)?.to_owned()
+    } else {
+        // A server before 2025-06-18 is its own authorization server, with metadata at the root or
+        // with fixed endpoints (MCP 2025-03-26, basic/authorization).
+        discovered.assumed = config.issuer.is_none();
+        config.issuer.clone().unwrap_or_else(|| origin.clone())
+    };
+    if let Some(server) = server_metadata(fetch, &issuer).await? {
+        discovered.server = server;
+        discovered.assumed = false;
+    } else if discovered.assumed {
+        discovered.server = ServerMetadata {
             authorization_endpoint: Some(format!("{origin}/authorize")),
             token_endpoint: Some(format!("{origin}/token")),
             registration_endpoint: Some(format!("{origin}/register")),
+            issuer: origin,
             ..ServerMetadata::default()
-        },
-    };
-    Ok(Discovered {
-        resource: canonical(url),
-        scopes: None,
-        server,
-        assumed,
-    })
+        };
+    } else {
+        return Err(no_metadata(format_args!(
+            "`{}` has no metadata",
+            shortened(&issuer)
+        )));
+    }
+    Ok(discovered)
 }
 
 async fn resource_metadata(
@@ -190,13 +160,9 @@ async fn resource_metadata(
             return read(RESOURCE, address, found).map(Some);
         }
     }
-    match &challenge.resource_metadata {
-        Some(named) => Err(AuthError::BadAnswer {
-            what: RESOURCE,
-            url: named.clone(),
-            reason: "it does not exist".to_owned(),
-        }),
-        None => Ok(None),
+    match (&challenge.resource_metadata, addresses.first()) {
+        (Some(_), Some(named)) => Err(bad(RESOURCE, named, "it does not exist")),
+        _ => Ok(None),
     }
 }
 
@@ -216,7 +182,7 @@ async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMet
     }
     for address in addresses {
         if let Some(found) = fetch.get(SERVER, &address).await? {
-            let found = read_server(&address, found)?;
+            let found: ServerMetadata = read(SERVER, &address, found)?;
             same_issuer(issuer, &found.issuer)?;
             return Ok(Some(found));
         }
@@ -241,8 +207,8 @@ fn read<T: serde::de::DeserializeOwned>(
     serde_json::from_value(found).map_err(|error| bad(what, address, shortened(&error.to_string())))
 }
 
-fn read_server(address: &Url, found: Value) -> Result<ServerMetadata, AuthError> {
-    read(SERVER, address, found)
+fn no_metadata(reason: impl Display) -> AuthError {
+    AuthError::Failed(format!("it does not describe its login: {reason}"))
 }
 
 /// Compares issuers without normalization.
@@ -277,9 +243,7 @@ fn chosen<'a>(
         .find(|server| known.contains(server))
         .or(servers.first())
         .map(String::as_str)
-        .ok_or_else(|| AuthError::NoMetadata {
-            reason: "its metadata name no authorization server".to_owned(),
-        })
+        .ok_or_else(|| no_metadata("its metadata name no authorization server"))
 }
 
 /// Checks that the metadata describe this server or a parent: the same origin, and a prefix of its

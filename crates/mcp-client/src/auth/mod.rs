@@ -1,6 +1,6 @@
 //! Login to HTTP servers: OAuth 2.1 as in MCP 2026-07-28 and 2025-11-25 (basic/authorization).
 //!
-//! - [`login`], [`logout`] and [`status`] are the operations of a user.
+//! - [`login`] and [`logout`] are the operations of a user.
 //! - [`AuthConfig`] configures one server, [`AuthOptions`] all servers.
 //! - [`TokenStore`] stores tokens: [`FileStore`], [`MemoryStore`], or another implementation.
 //!
@@ -23,6 +23,7 @@
 pub(crate) mod challenge;
 pub(crate) mod error;
 mod fetch;
+pub(crate) mod http_client;
 pub(crate) mod login;
 mod metadata;
 pub(crate) mod session;
@@ -34,9 +35,8 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde::Serialize;
 
 use crate::{
+    common::error::root_cause,
     config::{ServerConfig, ServerTransport},
-    error::root_cause,
-    http_client,
 };
 
 pub use crate::config::login::{AuthConfig, ClientAuth, GrantType};
@@ -65,27 +65,10 @@ pub struct LoginInfo {
     pub client_id: String,
     /// The requested scopes.
     pub scopes: Vec<String>,
-    /// Scopes that a call needed later. The next login requests them.
-    pub wanted_scopes: Vec<String>,
     /// When the access token expires, in seconds since 1970.
     pub expires_at: Option<u64>,
     /// Whether the tokens can be renewed without a person.
     pub renewable: bool,
-}
-
-/// The login status of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum LoginStatus {
-    /// The server has no login: it is a process, or has a configured `Authorization` header.
-    NotApplicable,
-    /// No tokens are stored. Not every server needs them.
-    LoggedOut,
-    /// Valid or renewable tokens are stored.
-    LoggedIn(LoginInfo),
-    /// The access token has expired and cannot be renewed.
-    Expired(LoginInfo),
 }
 
 /// Logs in to a server and stores the tokens.
@@ -103,15 +86,21 @@ pub async fn login(
     let stored = session.stored().await?;
     let discovered = session.discover(&challenge, &stored).await?;
     let before = session.before(stored, &discovered)?;
-    let login = session
-        .prepared(&discovered, before.as_ref(), &challenge.scopes)
+    let scopes = &challenge.scopes;
+    let current = session
+        .login(&discovered, before.as_ref(), scopes, Some(&on_url))
         .await?;
-    let grant = match session.config().grant {
-        GrantType::AuthorizationCode => login.in_browser(&on_url).await?,
-        GrantType::ClientCredentials => login.as_client().await?,
-    };
-    let current = session.keep(login.key(), grant).await?;
-    Ok(info(&current))
+    let Current { key, grant } = current;
+    let tokens = grant.tokens.as_ref();
+    Ok(LoginInfo {
+        issuer: key.issuer,
+        resource: key.resource,
+        principal: key.principal,
+        client_id: grant.client.id,
+        expires_at: tokens.and_then(|tokens| tokens.expires_at),
+        renewable: tokens.is_some_and(|tokens| tokens.refresh.is_some()),
+        scopes: grant.scopes,
+    })
 }
 
 /// Removes the tokens of a server, and revokes them if possible. Returns whether tokens were
@@ -127,50 +116,6 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
         }
     }
     Ok(any)
-}
-
-/// Returns the login status from the store. Sends no request.
-pub async fn status(
-    server: &ServerConfig,
-    options: &AuthOptions,
-) -> Result<LoginStatus, AuthError> {
-    let session = match Session::of_server(server, options) {
-        Ok(session) => session,
-        Err(AuthError::NotHttp { .. } | AuthError::StaticHeader { .. }) => {
-            return Ok(LoginStatus::NotApplicable);
-        }
-        Err(error) => return Err(error),
-    };
-    let stored = session.stored().await?;
-    let Some(current) = stored
-        .first()
-        .filter(|current| current.grant.tokens.is_some())
-    else {
-        return Ok(LoginStatus::LoggedOut);
-    };
-    let info = info(current);
-    let is_renewable = info.renewable || session.config().grant == GrantType::ClientCredentials;
-    let ended = info.expires_at.is_some_and(|end| end <= store::now());
-    Ok(if ended && !is_renewable {
-        LoginStatus::Expired(info)
-    } else {
-        LoginStatus::LoggedIn(info)
-    })
-}
-
-fn info(current: &Current) -> LoginInfo {
-    let (key, grant) = (&current.key, &current.grant);
-    let tokens = grant.tokens.as_ref();
-    LoginInfo {
-        issuer: key.issuer.clone(),
-        resource: key.resource.clone(),
-        principal: key.principal.clone(),
-        client_id: grant.client.id.clone(),
-        scopes: grant.scopes.clone(),
-        wanted_scopes: grant.wanted_scopes.clone(),
-        expires_at: tokens.and_then(|tokens| tokens.expires_at),
-        renewable: tokens.is_some_and(|tokens| tokens.refresh.is_some()),
-    }
 }
 
 /// Returns the challenge of the server to a request without a token. The answer to the request
@@ -190,14 +135,9 @@ async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
         .header(ACCEPT, "application/json, text/event-stream")
         .header(CONTENT_TYPE, "application/json")
         .body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
-    let response = request
-        .send()
-        .await
-        .map_err(|error| AuthError::Unreachable {
-            what: "server",
-            url: url.clone(),
-            reason: root_cause(&error),
-        })?;
+    let response = request.send().await.map_err(|error| {
+        AuthError::Failed(format!("no answer from the server: {}", root_cause(&error)))
+    })?;
     let found = response
         .headers()
         .get_all(WWW_AUTHENTICATE)

@@ -6,7 +6,7 @@ use std::{
     collections::HashMap,
     fmt,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -14,7 +14,10 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::config::login::ClientAuth;
+use crate::{
+    common::sync::lock,
+    config::{login::ClientAuth, show::shown_url},
+};
 
 /// The key of stored tokens. Tokens are never used for another authorization server, resource or
 /// principal.
@@ -183,7 +186,7 @@ pub(super) fn now() -> u64 {
 impl fmt::Debug for StoredGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredGrant")
-            .field("server", &crate::config::show::shown_url(&self.server))
+            .field("server", &shown_url(&self.server))
             .field("client", &self.client)
             .field("tokens", &self.tokens)
             .field("scopes", &self.scopes)
@@ -261,12 +264,6 @@ pub struct MemoryStore {
     renewals: Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-impl MemoryStore {
-    fn lock_grants(&self) -> std::sync::MutexGuard<'_, HashMap<GrantKey, StoredGrant>> {
-        self.grants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 pub(super) fn latest_first(found: &mut [(GrantKey, StoredGrant)]) {
     found.sort_by(|(key, grant), (other_key, other)| {
         let order = other.issued_at.cmp(&grant.issued_at);
@@ -281,8 +278,7 @@ impl TokenStore for MemoryStore {
         server: &str,
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError> {
-        let mut found: Vec<_> = self
-            .lock_grants()
+        let mut found: Vec<_> = lock(&self.grants)
             .iter()
             .filter(|(key, grant)| key.principal == principal && grant.server == server)
             .map(|(key, grant)| (key.clone(), grant.clone()))
@@ -292,17 +288,17 @@ impl TokenStore for MemoryStore {
     }
 
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
-        self.lock_grants().insert(key.clone(), grant.clone());
+        lock(&self.grants).insert(key.clone(), grant.clone());
         Ok(())
     }
 
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
-        Ok(self.lock_grants().remove(key).is_some())
+        Ok(lock(&self.grants).remove(key).is_some())
     }
 
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
         let lock = {
-            let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut renewals = lock(&self.renewals);
             renewals.entry(key.clone()).or_default().clone()
         };
         Ok(Box::new(lock.lock_owned().await))

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::auth::{
     error::AuthError,
-    fetch::{Answer, Body, Fetch, bad, form},
+    fetch::{Answer, Fetch, bad, form},
     store::{StoredTokens, now},
 };
+use crate::common::error::shortened;
 use crate::config::login::ClientAuth;
-use crate::error::shortened;
 
 const TOKEN: &str = "token";
 
@@ -88,7 +88,7 @@ async fn post(
             parameters.push(("client_assertion", assertion.expose_secret()));
         }
     }
-    let body = Body::Form(form(&parameters));
+    let body = ("application/x-www-form-urlencoded", form(&parameters));
     fetch
         .post("token endpoint", endpoint, body, authorization)
         .await
@@ -111,8 +111,7 @@ fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
 fn issued(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_token(token)) else {
-        let reason = "it contains no valid `access_token`".to_owned();
-        return Err(bad(TOKEN, endpoint, reason));
+        return Err(bad(TOKEN, endpoint, "it contains no valid `access_token`"));
     };
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {

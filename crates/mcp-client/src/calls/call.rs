@@ -18,8 +18,8 @@ use tokio::{
 };
 
 use crate::{
-    backoff::Backoff,
     calls::{deadline::Deadline, failure::RequestFailure, multi_round, tasks},
+    common::backoff::Backoff,
     server::{circuits::Outcome, connection::Connection, state::Server, status::ServerState},
     tools::{catalog::CatalogTool, convert},
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},
@@ -123,9 +123,6 @@ pub(crate) async fn send(
             }
         };
         attempts += 1;
-        if attempts > 1 {
-            deadline.record_activity();
-        }
         let pending = server.responder.pending_for(&call.context);
         let result = {
             let attempt = pin!(attempt(server, &connection, &call));

@@ -10,7 +10,7 @@ use std::{
 use switchboard_domain::ProgressSink;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{server_requests::pending::PendingForCall, sync::lock};
+use crate::{common::sync::lock, server_requests::pending::PendingForCall};
 
 /// The time limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rmcp::model::{ClientRequest, ServerResult};
+use rmcp::{
+    model::{ClientRequest, ErrorData, ServerResult},
+    service::ServiceError,
+};
 use tokio::time::sleep;
 
 use crate::{
@@ -11,7 +14,7 @@ use crate::{
     server::{connection::Connection, state::Server},
     server_requests::{
         responder::CollectedInput,
-        url_elicitation::{UrlElicitations, VisitedUrls},
+        url_elicitation::{VisitedUrls, required_urls},
     },
     transport::call_context::{CallContext, RequestContext},
 };
@@ -32,10 +35,8 @@ pub(crate) async fn send(
     let context = RequestContext::of_call(call);
     let mut visited = VisitedUrls::default();
     for _ in 0..MAX_ROUNDS {
-        let error = match connection
-            .request(request.clone(), call.request_meta())
-            .await
-        {
+        let sent = connection.request(request.clone(), call.request_meta());
+        let error = match sent.await {
             Ok(result) => match required_input(server, &result, &context).await {
                 None => return Ok(result),
                 Some(input) => {
@@ -45,11 +46,20 @@ pub(crate) async fn send(
             },
             Err(error) => error,
         };
-        let Some(urls) = UrlElicitations::from_error(&error) else {
+        if let ServiceError::McpError(error) = &error
+            && let Some(urls) = required_urls(error)
+        {
+            let visit = server.responder.visit_urls(urls, &mut visited, &context);
+            visit.await.map_err(|reason| {
+                let message = format!("{} ({reason})", error.message);
+                RequestFailure::Refused(ErrorData {
+                    message: message.into(),
+                    ..error.clone()
+                })
+            })?;
+        } else {
             return Err(RequestFailure::classify(server, connection, error).await);
-        };
-        let answered = server.responder.visit_urls(urls, &mut visited, &context);
-        answered.await.map_err(RequestFailure::Refused)?;
+        }
     }
     let reason = format!("it requested input {MAX_ROUNDS} times");
     Err(RequestFailure::Protocol(reason))

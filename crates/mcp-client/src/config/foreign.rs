@@ -21,34 +21,6 @@ pub const ENV_FILE: &str = "envFile";
 /// The key for the reason why a server cannot be used. [`select`](super::select) removes it from
 /// files.
 const UNUSABLE: &str = "$unusable";
-/// The known keys, beside tool filters.
-const KEYS: [&str; 25] = [
-    "id",
-    "name",
-    "enabled",
-    "disabled",
-    "type",
-    "transport",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    ENV_FILE,
-    HEADERS_HELPER,
-    "headers",
-    "authorization",
-    "httpUrl",
-    "serverUrl",
-    "url",
-    "timeout",
-    "connect_timeout",
-    "protocol_version",
-    "required",
-    "sequential",
-    "idle_timeout",
-    "tool_timeouts",
-    "max_concurrent_calls",
-];
 /// A number as `timeout` is seconds up to this value, which is the maximum of Cline and Roo Code,
 /// and milliseconds above (Gemini CLI).
 const MAX_SECONDS: f64 = 3600.0;
@@ -88,7 +60,38 @@ fn filter_of(key: &str) -> Option<Filter> {
 
 /// Returns whether a key of a server is known.
 pub(super) fn is_known_key(key: &str) -> bool {
-    KEYS.contains(&key) || filter_of(key).is_some()
+    is_plain_key(key) || filter_of(key).is_some()
+}
+
+/// Returns whether a key is known and not a tool filter.
+fn is_plain_key(key: &str) -> bool {
+    matches!(
+        key,
+        "id" | "name"
+            | "enabled"
+            | "disabled"
+            | "type"
+            | "transport"
+            | "command"
+            | "args"
+            | "env"
+            | "cwd"
+            | ENV_FILE
+            | HEADERS_HELPER
+            | "headers"
+            | "authorization"
+            | "httpUrl"
+            | "serverUrl"
+            | "url"
+            | "timeout"
+            | "connect_timeout"
+            | "protocol_version"
+            | "required"
+            | "sequential"
+            | "idle_timeout"
+            | "tool_timeouts"
+            | "max_concurrent_calls"
+    )
 }
 
 /// Marks a server in the form of another host as unusable. [`from_document`](super::from_document)
@@ -170,7 +173,7 @@ fn to_ours(
             }
             continue;
         }
-        if !KEYS.contains(&key.as_str()) {
+        if !is_plain_key(key) {
             continue;
         }
         no_editor_variable(value, &path)?;

@@ -98,8 +98,7 @@ impl McpHost {
         let invalid = |reason: String| client.invalid("resources/read", reason);
         let read = self.read_resource(server, uri).await?;
         let page = read.items.into_iter().find(|content| {
-            // A list may omit the media type. A resource must not.
-            content.is_app() && content.media_type.as_deref().is_some_and(is_app_media_type)
+            is_app_uri(&content.uri) && content.media_type.as_deref().is_some_and(is_app_media_type)
         });
         let page = page.ok_or_else(|| invalid(format!("has no `{uri}` of {APP_MEDIA_TYPE}")))?;
         let html = match page.body {

@@ -9,7 +9,7 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    error::shortened,
+    common::error::shortened,
     features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
 };

@@ -14,7 +14,7 @@ use crate::{
         call::{CallRequest, send, wait_for_connection},
         deadline::{Deadline, Limits},
     },
-    error::shortened,
+    common::error::shortened,
     host::McpHost,
     server::{connection::Connection, state::Server},
     tools::pagination::{PageError, Pages, page_request},

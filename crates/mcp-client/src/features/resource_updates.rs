@@ -30,8 +30,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
-    backoff::Backoff,
     calls::failure::RequestFailure,
+    common::backoff::Backoff,
     features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
     server::{connection::Connection, state::Server},

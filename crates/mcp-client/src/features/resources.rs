@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ToolContent};
+use switchboard_domain::JsonObject;
 
 use crate::{
     features::request::{Capability, FeatureClient, FeatureError, Listing, parse_item},
@@ -42,14 +42,6 @@ pub struct Resource {
         skip_serializing_if = "JsonObject::is_empty"
     )]
     pub meta: JsonObject,
-}
-
-impl Resource {
-    /// Returns whether the resource is a page of MCP Apps, which is displayed and not read by a
-    /// model.
-    pub fn is_app(&self) -> bool {
-        is_app(&self.uri, self.media_type.as_deref())
-    }
 }
 
 /// A template of URIs of resources (RFC 6570).
@@ -117,11 +109,6 @@ pub enum ResourceBody {
 }
 
 impl ResourceContent {
-    /// Returns whether the resource is a page of MCP Apps.
-    pub fn is_app(&self) -> bool {
-        is_app(&self.uri, self.media_type.as_deref())
-    }
-
     /// Returns the body as bytes. `None` for invalid base64.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match &self.body {
@@ -129,27 +116,9 @@ impl ResourceContent {
             ResourceBody::Blob(blob) => BASE64_STANDARD.decode(blob).ok(),
         }
     }
-
-    /// Converts the part to content for a model.
-    pub fn into_content(self) -> ToolContent {
-        let (text, blob) = match self.body {
-            ResourceBody::Text(text) => (Some(text), None),
-            ResourceBody::Blob(blob) => (None, Some(blob)),
-        };
-        ToolContent::Resource {
-            uri: self.uri,
-            media_type: self.media_type,
-            text,
-            blob,
-        }
-    }
 }
 
-/// Pages have a reserved scheme, and their own media type if it is sent (MCP Apps, 2026-01-26).
-fn is_app(uri: &str, media_type: Option<&str>) -> bool {
-    is_app_uri(uri) && media_type.is_none_or(is_app_media_type)
-}
-
+/// Returns whether a URI has the scheme of pages.
 pub(super) fn is_app_uri(uri: &str) -> bool {
     let scheme = uri.get(..5);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("ui://"))

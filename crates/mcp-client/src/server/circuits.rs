@@ -13,7 +13,7 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{options::CircuitOptions, server::status::ServerState, sync::lock};
+use crate::{common::sync::lock, options::CircuitOptions, server::status::ServerState};
 
 /// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use secrecy::SecretString;
 use tokio::time::timeout;
 
 use crate::{
+    auth::http_client,
+    common::error::StartError,
     config::ServerTransport,
-    error::StartError,
-    http_client,
     options::Grace,
     server::{client_handler::ConnectionHandler, process::ServerProcess, state::Server},
     transport::{
@@ -181,8 +181,11 @@ async fn connect_http(
     // message has no answer.
     let attempt = async |handshake: Handshake| {
         let stream = ServerStream::default();
-        let session = server.auth_session.clone();
-        let client = AuthorizedClient::new(client.clone(), session, stream.clone());
+        let client = AuthorizedClient {
+            http: client.clone(),
+            session: server.auth_session.clone(),
+            stream: stream.clone(),
+        };
         let transport = http_transport(client, url, headers.clone());
         let service = shake_hands(server, transport, handshake).await?;
         stream.settled().await;

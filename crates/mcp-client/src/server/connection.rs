@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
-use crate::sync::lock;
+use crate::common::sync::lock;
 
 /// How long sending a cancellation may take.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);

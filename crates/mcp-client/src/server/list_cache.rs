@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::{server::status::ListFreshness, sync::lock, tools::pagination::Freshness};
+use crate::{common::sync::lock, server::status::ListFreshness, tools::pagination::Freshness};
 
 /// Maximum number of cached pages of one server.
 const MAX_PAGES: usize = 512;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use switchboard_domain::redact::Redactor;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-use crate::{config::log_level::LogLevel, sync::lock};
+use crate::{common::sync::lock, config::log_level::LogLevel};
 
 /// Number of lines of the standard error that are kept.
 pub(crate) const MAX_LINES: usize = 20;

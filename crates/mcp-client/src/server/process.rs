@@ -25,10 +25,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 #[cfg(unix)]
-use crate::sync::lock;
+use crate::common::sync::lock;
 use crate::{
+    common::error::StartError,
     config::ServerTransport,
-    error::StartError,
     options::Grace,
     server::{
         output::read_stderr,

@@ -12,8 +12,9 @@ use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use crate::{
     auth::session::SessionHandle,
+    common::error::{HostError, StatusReason},
+    common::sync::lock,
     config::ServerConfig,
-    error::{HostError, StatusReason},
     options::HostOptions,
     server::{
         circuits::Circuits,
@@ -24,7 +25,6 @@ use crate::{
         status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
     },
     server_requests::responder::RequestResponder,
-    sync::lock,
     tools::{
         catalog::{CatalogTool, ServerTools},
         tool_pinning::{

@@ -1,5 +1,8 @@
 //! The task that owns a server: it starts, watches, restarts and stops the server.
 
+mod hang_detection;
+mod subscription;
+
 use std::{
     future::pending,
     pin::pin,
@@ -17,17 +20,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use self::subscription::subscribe;
 use crate::{
-    backoff::Backoff,
-    error::{StartError, StatusReason, last_lines},
+    common::backoff::Backoff,
+    common::error::{StartError, StatusReason, last_lines},
     options::HostOptions,
     server::{
         connect::{EXIT_TIMEOUT, LAST_OUTPUT_TIMEOUT, Service, connect},
         connection::Connection,
-        hang_detection,
         process::ServerProcess,
         state::{CLOSED, Server},
-        subscription::subscribe,
     },
     tools::{catalog::ServerTools, list::list_tools},
 };

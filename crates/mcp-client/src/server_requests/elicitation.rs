@@ -21,7 +21,7 @@ const MAX_ATTEMPTS: u32 = 3;
 /// reject a form with a field of an unknown kind.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Params {
+pub(crate) struct Params {
     /// `form`, which is also the default, or `url`.
     mode: Option<String>,
     #[serde(default)]

@@ -2,13 +2,16 @@ use std::{collections::VecDeque, sync::Mutex};
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use rmcp::{model::RequestId, service::ServiceError};
+use rmcp::model::RequestId;
 use switchboard_domain::{Elicitation, ElicitationAnswer, ElicitationForm};
 use tokio::time::Instant;
 
 use super::*;
 use crate::{
-    server_requests::url_elicitation::{UrlElicitations, VisitedUrls},
+    server_requests::{
+        elicitation::Params,
+        url_elicitation::{VisitedUrls, required_urls},
+    },
     transport::open_requests::OpenRequests,
 };
 
@@ -69,7 +72,7 @@ fn accept(content: Value) -> ElicitationAnswer {
 fn unattributed() -> RequestContext {
     let open = OpenRequests::default();
     for id in 0..2 {
-        open.begin(RequestId::Number(id), Some(Arc::default()));
+        open.begin(RequestId::Number(id), Some(Arc::default()), None);
     }
     open.candidates()
 }
@@ -90,7 +93,7 @@ fn form() -> Value {
     })
 }
 
-fn url_elicitations(ids: &[&str]) -> UrlElicitations {
+fn url_elicitations(ids: &[&str]) -> Vec<Params> {
     let elicitations: Vec<Value> = ids
         .iter()
         .map(|id| {
@@ -102,32 +105,7 @@ fn url_elicitations(ids: &[&str]) -> UrlElicitations {
         "log in first",
         Some(json!({"elicitations": elicitations})),
     );
-    UrlElicitations::from_error(&ServiceError::McpError(error)).unwrap()
-}
-
-#[tokio::test]
-async fn an_elicitation_names_the_server_and_is_repeated_after_an_invalid_answer() {
-    let user = User::with_answers([
-        accept(json!({"age": 1})),
-        accept(json!({"name": "Ada", "age": "old"})),
-        accept(json!({"name": "Ada", "pin": 7})),
-    ]);
-    let responder = responder(&config(), Some(user.clone()));
-    let answer = responder.elicit(form(), &unattributed()).await.unwrap();
-    assert_eq!(
-        answer,
-        json!({"action": "accept", "content": {"age": 36, "name": "Ada"}})
-    );
-    let asked = user.asked();
-    assert_eq!(asked.len(), 3);
-    assert!(asked.iter().all(|elicitation| elicitation.server == "crm"));
-    assert_eq!(asked[0].message, "Who? ([redacted])");
-    assert!(asked.iter().all(|elicitation| elicitation.call.is_none()));
-    for (elicitation, why) in [(&asked[1], "\"name\""), (&asked[2], "age: ")] {
-        let (before, after) = elicitation.message.split_once("\n\n").unwrap();
-        assert_eq!(before, asked[0].message);
-        assert!(after.contains(why), "{after}");
-    }
+    required_urls(&error).unwrap()
 }
 
 #[tokio::test]
@@ -139,7 +117,9 @@ async fn three_invalid_answers_cancel_the_elicitation() {
         responder.elicit(form(), &unattributed()).await.unwrap(),
         json!({"action": "cancel"})
     );
-    assert_eq!(user.asked().len(), 3);
+    let asked = user.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[0].message, "Who? ([redacted])");
 }
 
 #[tokio::test]
@@ -211,12 +191,7 @@ async fn a_url_elicitation_waits_for_its_completion() {
     };
     assert_eq!(waits, [10, 20, 40, 60, 60, 60, 60]);
     assert_eq!(user.asked().len(), 2);
-    assert_eq!(error.code, ErrorCode(-32042));
-    assert!(
-        error.message.starts_with("log in first (the user agreed"),
-        "{}",
-        error.message
-    );
+    assert!(error.starts_with("the user agreed"), "{error}");
 }
 
 #[tokio::test]

@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use rmcp::{
-    model::{ErrorCode, ErrorData},
-    service::ServiceError,
-};
+use rmcp::model::{ErrorCode, ErrorData};
 use serde::Deserialize;
 use tokio::time::timeout;
 
@@ -25,12 +22,6 @@ const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 /// total. A call that needs a URL elicitation has had no effect.
 const WAITS: [u64; 8] = [5, 10, 20, 40, 60, 60, 60, 60];
 
-/// The URLs that a call needs opened first, from its error.
-pub(crate) struct UrlElicitations {
-    elicitations: Vec<Params>,
-    error: ErrorData,
-}
-
 /// The URLs that the user agreed to open for one call.
 #[derive(Default)]
 pub(crate) struct VisitedUrls {
@@ -38,49 +29,24 @@ pub(crate) struct VisitedUrls {
     waits: usize,
 }
 
-impl UrlElicitations {
-    /// Returns `None` for any other error.
-    pub(crate) fn from_error(error: &ServiceError) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Data {
-            elicitations: Vec<Params>,
-        }
-        let ServiceError::McpError(error) = error else {
-            return None;
-        };
-        if error.code != URL_ELICITATION_REQUIRED {
-            return None;
-        }
-        let data = Data::deserialize(error.data.as_ref()?).ok()?;
-        (!data.elicitations.is_empty()).then(|| Self {
-            elicitations: data.elicitations,
-            error: error.clone(),
-        })
+/// Returns the URLs that a call needs opened first, from its error. `None` for any other error.
+pub(crate) fn required_urls(error: &ErrorData) -> Option<Vec<Params>> {
+    #[derive(Deserialize)]
+    struct Data {
+        elicitations: Vec<Params>,
     }
+    if error.code != URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let data = Data::deserialize(error.data.as_ref()?).ok()?;
+    (!data.elicitations.is_empty()).then_some(data.elicitations)
 }
 
 impl RequestResponder {
     /// Asks the user to open the URLs, and waits until the call can be repeated: until the server
-    /// reports the completion, or for a while, because not every server does. Returns the error of
-    /// the call if a repetition does not help.
+    /// reports the completion, or for a while, because not every server does. Returns the reason if
+    /// a repetition does not help.
     pub(crate) async fn visit_urls(
-        &self,
-        urls: UrlElicitations,
-        visited: &mut VisitedUrls,
-        context: &RequestContext,
-    ) -> Result<(), ErrorData> {
-        let UrlElicitations {
-            elicitations,
-            error,
-        } = urls;
-        let visited = self.visit_all(elicitations, visited, context).await;
-        visited.map_err(|reason| ErrorData {
-            message: format!("{} ({reason})", error.message).into(),
-            ..error
-        })
-    }
-
-    async fn visit_all(
         &self,
         elicitations: Vec<Params>,
         visited: &mut VisitedUrls,

@@ -22,25 +22,24 @@ use rmcp::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::auth::{
-    challenge::Challenge,
-    error::AuthError,
-    session::{Refusal, SessionHandle},
-};
-use crate::transport::{
-    http_post::{Post, recovered},
-    server_stream::ServerStream,
+use crate::{
+    auth::{
+        challenge::Challenge,
+        error::AuthError,
+        session::{Refusal, SessionHandle},
+    },
+    transport::{
+        http_post::{Post, recovered},
+        server_stream::ServerStream,
+    },
 };
 
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// The default of rmcp for the maximum size in bytes of an event.
-const MAX_EVENT: usize = 16 * 1024 * 1024;
 /// Maximum number of repetitions with another token: for an expired token, for more scopes, and for
 /// both in turn.
 const MAX_RETRIES: usize = 3;
-
 /// Maximum number of concurrent requests to one server. The default of rmcp is 16.
 const MAX_CONCURRENT_REQUESTS: usize = 256;
 /// The first delay before a broken stream is resumed.
@@ -67,28 +66,17 @@ pub(crate) fn http_transport(
     WorkerTransport::spawn(StreamableHttpClientWorker::new(client, config))
 }
 
-/// An HTTP client for one server. Without a session it sends no token.
+/// An HTTP client for one server.
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
-    http: Client,
-    session: Option<Arc<SessionHandle>>,
-    stream: ServerStream,
+    pub(crate) http: Client,
+    /// `None` sends no token.
+    pub(crate) session: Option<Arc<SessionHandle>>,
+    /// Records the state of the server's stream.
+    pub(crate) stream: ServerStream,
 }
 
 impl AuthorizedClient {
-    /// Creates the client. `stream` records the state of the server's stream.
-    pub(crate) fn new(
-        http: Client,
-        session: Option<Arc<SessionHandle>>,
-        stream: ServerStream,
-    ) -> Self {
-        Self {
-            http,
-            session,
-            stream,
-        }
-    }
-
     /// Calls `send` with a token, and again with another one if the server rejects the token.
     async fn with_token<T>(
         &self,
@@ -98,30 +86,26 @@ impl AuthorizedClient {
             return send(None).await;
         };
         let mut token = session.bearer().await.map_err(wrap_auth_error)?;
-        for _ in 0..MAX_RETRIES {
-            let answer = send(token.as_ref().map(plain)).await;
-            let Some(refusal) = answer.as_ref().err().and_then(refusal) else {
-                if let Some(token) = token.as_ref().filter(|_| accepts_token(&answer)) {
-                    session.accepted(token);
-                }
-                return answer.map_err(|error| redact_token(error, token.as_ref()));
-            };
-            if let (Refusal::InsufficientScope(_), Some(token)) = (&refusal, &token) {
+        let mut retries = 0;
+        loop {
+            let answer = send(token.as_ref().map(|it| it.expose_secret().to_owned())).await;
+            let refusal = answer.as_ref().err().and_then(refusal);
+            if let Some(token) = &token
+                && is_accepted(&answer, refusal.as_ref())
+            {
                 session.accepted(token);
             }
-            match session.refused(token.clone(), refusal).await {
-                Ok(Some(new)) => token = Some(new),
-                Ok(None) => return answer.map_err(|error| redact_token(error, token.as_ref())),
-                Err(error) => return Err(wrap_auth_error(error)),
+            if let Some(refusal) = refusal.filter(|_| retries < MAX_RETRIES) {
+                let new = session.refused(token.clone(), refusal).await;
+                if let Some(new) = new.map_err(wrap_auth_error)? {
+                    token = Some(new);
+                    retries += 1;
+                    continue;
+                }
             }
+            return answer.map_err(|error| redact_token(error, token.as_ref()));
         }
-        let answer = send(token.as_ref().map(plain)).await;
-        answer.map_err(|error| redact_token(error, token.as_ref()))
     }
-}
-
-fn plain(token: &SecretString) -> String {
-    token.expose_secret().to_owned()
 }
 
 /// Wraps an [`AuthError`] for rmcp. [`auth_error`] unwraps it.
@@ -140,9 +124,7 @@ pub(crate) fn auth_error(error: &HttpError) -> Option<&AuthError> {
 /// Redacts the token, because some servers repeat it in errors.
 fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     match (error, token) {
-        (HttpError::UnexpectedServerResponse(text), Some(token))
-            if text.contains(token.expose_secret()) =>
-        {
+        (HttpError::UnexpectedServerResponse(text), Some(token)) => {
             let text = text.replace(token.expose_secret(), "[redacted]");
             HttpError::UnexpectedServerResponse(text.into())
         }
@@ -152,11 +134,12 @@ fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
 
 /// Returns whether an answer shows that the server accepted the token. A gateway may fail before
 /// the token is checked.
-fn accepts_token<T>(answer: &Result<T, HttpError>) -> bool {
-    match answer {
-        Ok(_) | Err(HttpError::SessionExpired) => true,
-        Err(HttpError::UnexpectedServerResponse(text)) => text.starts_with("HTTP 4"),
-        Err(_) => false,
+fn is_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&Refusal>) -> bool {
+    match (answer, refusal) {
+        (_, Some(refusal)) => matches!(refusal, Refusal::InsufficientScope(_)),
+        (Ok(_) | Err(HttpError::SessionExpired), None) => true,
+        (Err(HttpError::UnexpectedServerResponse(text)), None) => text.starts_with("HTTP 4"),
+        (Err(_), None) => false,
     }
 }
 
@@ -164,19 +147,18 @@ fn accepts_token<T>(answer: &Result<T, HttpError>) -> bool {
 fn refusal(error: &HttpError) -> Option<Refusal> {
     match error {
         HttpError::AuthRequired(AuthRequiredError {
-            www_authenticate_header: challenge,
+            www_authenticate_header,
             ..
-        }) => Some(Refusal::Unauthorized(Challenge::read(challenge))),
+        }) => Some(Refusal::Unauthorized(Challenge::read(
+            www_authenticate_header,
+        ))),
         HttpError::InsufficientScope(InsufficientScopeError {
-            www_authenticate_header: challenge,
+            www_authenticate_header,
             ..
         }) => {
-            let challenge = Challenge::read(challenge);
-            let is_for_scopes = challenge
-                .error
-                .as_deref()
-                .is_none_or(|error| error == "insufficient_scope");
-            (is_for_scopes && !challenge.scopes.is_empty())
+            let challenge = Challenge::read(www_authenticate_header);
+            let error = challenge.error.as_deref().unwrap_or("insufficient_scope");
+            (error == "insufficient_scope" && !challenge.scopes.is_empty())
                 .then_some(Refusal::InsufficientScope(challenge))
         }
         // A 401 without a challenge.
@@ -201,21 +183,6 @@ impl StreamableHttpClient for AuthorizedClient {
         _: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        self.post_message_with_max_sse_event_size(
-            uri, message, session_id, None, headers, MAX_EVENT,
-        )
-        .await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        _: Option<String>,
-        headers: Headers,
-        max_event: usize,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
         let post = |token| {
             let post = Post {
                 url: uri.clone(),
@@ -223,7 +190,6 @@ impl StreamableHttpClient for AuthorizedClient {
                 session_id: session_id.clone(),
                 token,
                 headers: headers.clone(),
-                max_event,
             };
             let http = self.http.clone();
             async move { post.send(&http).await }.boxed()
@@ -262,36 +228,10 @@ impl StreamableHttpClient for AuthorizedClient {
         _: Option<String>,
         headers: Headers,
     ) -> Result<BoxedSseResponse, HttpError> {
-        self.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id,
-            None,
-            headers,
-            MAX_EVENT,
-        )
-        .await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session_id: Option<Arc<str>>,
-        last_event_id: Option<String>,
-        _: Option<String>,
-        headers: Headers,
-        max_event: usize,
-    ) -> Result<BoxedSseResponse, HttpError> {
         let get = |token| {
             let (http, uri, session_id) = (self.http.clone(), uri.clone(), session_id.clone());
             let (last, headers) = (last_event_id.clone(), headers.clone());
-            async move {
-                http.get_stream_with_max_sse_event_size(
-                    uri, session_id, last, token, headers, max_event,
-                )
-                .await
-            }
-            .boxed()
+            async move { http.get_stream(uri, session_id, last, token, headers).await }.boxed()
         };
         let answer = self.with_token(get).await;
         self.stream.answered();

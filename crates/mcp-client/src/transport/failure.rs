@@ -12,7 +12,7 @@ use rmcp::{
 };
 
 use crate::{
-    error::{root_cause, shortened},
+    common::error::{root_cause, shortened},
     transport::authorized_client::auth_error,
 };
 
@@ -32,7 +32,7 @@ pub(crate) enum FailureKind {
     NotProcessed,
     /// The server rejected the request because of its load. The connection is usable.
     Busy,
-    /// The server may have processed the request. Further requests on this connection will fail too.
+    /// The server may have processed the request. Further requests on the connection will fail.
     Disconnected,
     /// Any other error. The server may have processed the request.
     Unknown,

@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    error::Error,
+    future::ready,
     io,
     sync::{
         Arc,
@@ -13,7 +13,7 @@ use std::{
     },
 };
 
-use futures_util::{StreamExt, stream::BoxStream};
+use futures_util::StreamExt;
 use reqwest::{
     Client, Response, StatusCode,
     header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
@@ -23,9 +23,12 @@ use rmcp::{
         ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
         ServerJsonRpcMessage,
     },
-    transport::streamable_http_client::{
-        AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpError,
-        StreamableHttpPostResponse,
+    transport::{
+        common::client_side_sse::BoxedSseResponse,
+        streamable_http_client::{
+            AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError,
+            StreamableHttpError, StreamableHttpPostResponse,
+        },
     },
 };
 use sse_stream::{Sse, SseStream};
@@ -37,8 +40,8 @@ type HttpError = StreamableHttpError<reqwest::Error>;
 const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
-/// Maximum size in bytes of a JSON answer.
-const MAX_JSON: usize = 16 * 1024 * 1024;
+/// Maximum size in bytes of a JSON answer, and of an event.
+const MAX_ANSWER: usize = 16 * 1024 * 1024;
 /// Maximum size in bytes of the body of an error.
 const MAX_ERROR: usize = 64 * 1024;
 /// Maximum size in bytes of the excerpt of an answer in an error message.
@@ -51,8 +54,6 @@ pub(crate) struct Post {
     pub(crate) session_id: Option<Arc<str>>,
     pub(crate) token: Option<String>,
     pub(crate) headers: HashMap<HeaderName, HeaderValue>,
-    /// Maximum size in bytes of one event of a stream.
-    pub(crate) max_event: usize,
 }
 
 impl Post {
@@ -72,26 +73,23 @@ impl Post {
         }
         let response = request.json(&self.message).send().await?;
         let status = response.status();
-        if let Some(error) = challenge(&response) {
-            return Err(error);
-        }
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
-        if status == StatusCode::NOT_FOUND && self.session_id.is_some() {
-            return Err(HttpError::SessionExpired);
-        }
-        if status.is_success() {
-            self.read_answer(response).await
-        } else {
-            self.read_error(response).await
-        }
-    }
-
-    fn request_id(&self) -> Option<&RequestId> {
-        match &self.message {
-            JsonRpcMessage::Request(request) => Some(&request.id),
-            _ => None,
+        let challenge = header(&response, WWW_AUTHENTICATE.as_str());
+        match (status, challenge) {
+            (StatusCode::UNAUTHORIZED, Some(challenge)) => {
+                Err(HttpError::AuthRequired(AuthRequiredError::new(challenge)))
+            }
+            (StatusCode::FORBIDDEN, Some(challenge)) => {
+                let error = InsufficientScopeError::new(challenge, None);
+                Err(HttpError::InsufficientScope(error))
+            }
+            (StatusCode::ACCEPTED | StatusCode::NO_CONTENT, _) => {
+                Ok(StreamableHttpPostResponse::Accepted)
+            }
+            (StatusCode::NOT_FOUND, _) if self.session_id.is_some() => {
+                Err(HttpError::SessionExpired)
+            }
+            _ if status.is_success() => self.read_answer(response).await,
+            _ => self.read_error(response).await,
         }
     }
 
@@ -100,34 +98,35 @@ impl Post {
         &self,
         response: Response,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let request = self.request_id();
+        let request = match &self.message {
+            JsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
         // Some servers answer notifications with an empty 200.
         if request.is_none() && response.content_length() == Some(0) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         let session_id = header(&response, SESSION_ID);
         if has_type(&response, EVENT_STREAM) {
-            let stream = events(response, request.cloned(), self.max_event);
+            let stream = events(response, request);
             return Ok(StreamableHttpPostResponse::Sse(stream, session_id));
         }
         if !has_type(&response, JSON) {
             let content_type = header(&response, CONTENT_TYPE.as_str());
             return Err(HttpError::UnexpectedContentType(content_type));
         }
-        let body = match (read_body(response, MAX_JSON).await, request) {
-            (Err(HttpError::ResponseBodyTooLarge { max_size }), Some(id)) => {
-                let message = ServerJsonRpcMessage::error(too_large(max_size), Some(id.clone()));
+        let body = match read_body(response, MAX_ANSWER).await {
+            Err(HttpError::ResponseBodyTooLarge { .. }) if request.is_some() => {
+                let message = ServerJsonRpcMessage::error(too_large(), request);
                 return Ok(StreamableHttpPostResponse::Json(message, session_id));
             }
-            (body, _) => body?,
+            body => body?,
         };
         let error = match serde_json::from_slice(&body) {
             Ok(message) => return Ok(StreamableHttpPostResponse::Json(message, session_id)),
+            Err(_) if request.is_none() => return Ok(StreamableHttpPostResponse::Accepted),
             Err(error) => error,
         };
-        if request.is_none() {
-            return Ok(StreamableHttpPostResponse::Accepted);
-        }
         if let Recovered::Message(message) = recover(&body, &error) {
             return Ok(StreamableHttpPostResponse::Json(*message, session_id));
         }
@@ -143,27 +142,18 @@ impl Post {
     ) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let is_json = has_type(&response, JSON);
-        let is_busy = status == StatusCode::TOO_MANY_REQUESTS;
-        let status_error = (is_busy || status.is_server_error()).then(|| {
-            let retry_after = header(&response, RETRY_AFTER.as_str());
-            HttpStatusError::new(status.as_u16(), retry_after)
-        });
-        let status_error = match status_error {
-            Some(error) if is_busy || !is_json => return Err(error.into()),
-            status_error => status_error,
-        };
+        let retry_after = header(&response, RETRY_AFTER.as_str());
+        let status_error = HttpStatusError::new(status.as_u16(), retry_after);
+        if status == StatusCode::TOO_MANY_REQUESTS || (status.is_server_error() && !is_json) {
+            return Err(status_error.into());
+        }
         let session_id = header(&response, SESSION_ID);
-        let body = match read_body(response, MAX_ERROR).await {
-            Ok(body) => String::from_utf8_lossy(&body).into_owned(),
-            Err(error @ HttpError::ResponseBodyTooLarge { .. }) => {
-                return Err(status_error.map_or(error, HttpError::from));
-            }
-            Err(_) => "<failed to read the response body>".to_owned(),
-        };
-        let error = match serde_json::from_str(&body) {
+        let body = read_body(response, MAX_ERROR).await.unwrap_or_default();
+        let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(JsonRpcMessage::Error(error)) => Some(error),
-            Ok::<ServerJsonRpcMessage, _>(_) | Err(_) => None,
+            Ok(_) | Err(_) => None,
         };
+        let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
         let is_unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         // A gateway of an older server rejects `server/discover` without its id.
         if let JsonRpcMessage::Request(request) = &self.message
@@ -172,112 +162,69 @@ impl Post {
             && status.is_client_error()
             && !is_unauthorized
         {
-            let error = error.map_or_else(
-                || {
-                    let text = format!("server/discover rejected with HTTP {status}: {body}");
-                    ErrorData::invalid_request(text, None)
-                },
-                |error| error.error,
-            );
+            let rejected = || {
+                let text = format!("server/discover rejected with {text}");
+                ErrorData::invalid_request(text, None)
+            };
+            let error = error.map_or_else(rejected, |error| error.error);
             let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
             return Ok(StreamableHttpPostResponse::Json(message, None));
         }
-        if let Some(error) = error.filter(|_| is_json && !is_unauthorized) {
-            let message = JsonRpcMessage::Error(error);
-            return Ok(StreamableHttpPostResponse::Json(message, session_id));
+        match error {
+            Some(error) if is_json && !is_unauthorized => {
+                let message = JsonRpcMessage::Error(error);
+                Ok(StreamableHttpPostResponse::Json(message, session_id))
+            }
+            _ if status.is_server_error() => Err(status_error.into()),
+            _ => Err(HttpError::UnexpectedServerResponse(text.into())),
         }
-        Err(match status_error {
-            Some(error) => error.into(),
-            None => HttpError::UnexpectedServerResponse(format!("HTTP {status}: {body}").into()),
-        })
     }
 }
 
 /// Replaces unparsable messages in a stream by what can be recovered of them.
-pub(crate) fn recovered(
-    stream: BoxStream<'static, Result<Sse, SseError>>,
-) -> BoxStream<'static, Result<Sse, SseError>> {
-    stream
-        .map(|event| {
-            let mut event = event?;
-            if matches!(event.event.as_deref(), None | Some("" | "message"))
-                && let Some(data) = &event.data
-                && let Err(error) = serde_json::from_str::<ServerJsonRpcMessage>(data)
-                && let Recovered::Message(message) = recover(data.as_bytes(), &error)
-                && let Ok(data) = serde_json::to_string(&message)
-            {
-                event.data = Some(data);
-            }
-            Ok(event)
-        })
-        .boxed()
+pub(crate) fn recovered(stream: BoxedSseResponse) -> BoxedSseResponse {
+    let recover_event = |event: Result<Sse, SseError>| {
+        let mut event = event?;
+        if matches!(event.event.as_deref(), None | Some("" | "message"))
+            && let Some(data) = &event.data
+            && let Err(error) = serde_json::from_str::<ServerJsonRpcMessage>(data)
+            && let Recovered::Message(message) = recover(data.as_bytes(), &error)
+            && let Ok(data) = serde_json::to_string(&message)
+        {
+            event.data = Some(data);
+        }
+        Ok(event)
+    };
+    stream.map(recover_event).boxed()
 }
 
 /// Reads the events of an answer. A too large event becomes an error for the request and ends the
 /// stream.
-fn events(
-    response: Response,
-    request: Option<RequestId>,
-    max_event: usize,
-) -> BoxStream<'static, Result<Sse, SseError>> {
-    // Bytes since the last event.
+fn events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
+    // Bytes since the last event. A chunk may contain several events, so one chunk more than the
+    // limit is allowed.
     let received = Arc::new(AtomicUsize::new(0));
     let counter = received.clone();
-    let chunks = response.bytes_stream().map(move |chunk| {
-        let chunk = chunk.map_err(io::Error::other)?;
-        let bytes = counter.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len();
-        // A chunk may contain several events, so one chunk more than the limit is allowed.
-        if bytes - chunk.len() > max_event {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        Ok(chunk)
+    let chunks = response.bytes_stream().take_while(move |chunk| {
+        let size = chunk.as_ref().map_or(0, |chunk| chunk.len());
+        ready(counter.fetch_add(size, Ordering::Relaxed) <= MAX_ANSWER)
     });
-    // No chunk is read after an error.
-    let chunks = chunks.scan(false, |failed, chunk: io::Result<_>| {
-        let next = (!*failed).then_some(chunk);
-        *failed |= matches!(next, Some(Err(_)));
-        std::future::ready(next)
+    let counter = received.clone();
+    let events = SseStream::from_bytes_stream(chunks.map(|chunk| chunk.map_err(io::Error::other)));
+    let events = events.inspect(move |_| counter.store(0, Ordering::Relaxed));
+    let end = futures_util::stream::once(async move {
+        let message = ServerJsonRpcMessage::error(too_large(), Some(request?));
+        let is_too_large = received.load(Ordering::Relaxed) > MAX_ANSWER;
+        let data = serde_json::to_string(&message)
+            .ok()
+            .filter(|_| is_too_large)?;
+        Some(Ok(Sse::default().data(data)))
     });
-    let events = SseStream::from_bytes_stream(chunks).map(move |event| {
-        received.store(0, Ordering::Relaxed);
-        match (event, &request) {
-            (Err(SseError::Body(error)), Some(id)) if is_too_large(error.as_ref()) => {
-                let message = ServerJsonRpcMessage::error(too_large(max_event), Some(id.clone()));
-                let data = serde_json::to_string(&message);
-                let data = data.map_err(|error| SseError::Body(error.into()))?;
-                Ok(Sse::default().data(data))
-            }
-            (event, _) => event,
-        }
-    });
-    recovered(events.boxed())
+    recovered(events.chain(end.filter_map(ready)).boxed())
 }
 
-fn is_too_large(error: &(dyn Error + Send + Sync + 'static)) -> bool {
-    let error: Option<&io::Error> = error.downcast_ref();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::FileTooLarge)
-}
-
-fn too_large(max: usize) -> ErrorData {
-    invalid_answer(&format!("is larger than {max} bytes"))
-}
-
-/// Returns the error for a response that asks for authorization.
-fn challenge(response: &Response) -> Option<HttpError> {
-    let status = response.status();
-    if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        return None;
-    }
-    let Ok(challenge) = response.headers().get(WWW_AUTHENTICATE)?.to_str() else {
-        let text = "invalid www-authenticate header value";
-        return Some(HttpError::UnexpectedServerResponse(text.into()));
-    };
-    let challenge = challenge.to_owned();
-    Some(if status == StatusCode::UNAUTHORIZED {
-        HttpError::AuthRequired(AuthRequiredError::new(challenge))
-    } else {
-        HttpError::InsufficientScope(InsufficientScopeError::new(challenge, None))
-    })
+fn too_large() -> ErrorData {
+    invalid_answer(&format!("is larger than {MAX_ANSWER} bytes"))
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {

@@ -13,14 +13,14 @@ use rmcp::{
     RoleClient,
     model::{
         ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta,
-        JsonRpcMessage, LoggingLevel, ProgressNotificationParam, ProgressToken, RequestId,
-        RequestMetaObject, ServerJsonRpcMessage, ServerNotification, ServerRequest, ServerResult,
+        JsonRpcMessage, LoggingLevel, RequestId, RequestMetaObject, ServerJsonRpcMessage,
+        ServerNotification, ServerRequest, ServerResult,
     },
     service::InboundStreamOrigin,
     transport::Transport,
 };
 use serde_json::Value;
-use switchboard_domain::{ProgressSink, ToolProgress};
+use switchboard_domain::ProgressSink;
 
 use crate::{
     config::log_level::LogLevel,
@@ -47,7 +47,6 @@ pub(crate) fn is_unread(error: &ErrorData) -> bool {
 /// A transport that reports progress and tracks the open requests.
 pub(crate) struct InstrumentedTransport<T> {
     inner: T,
-    listeners: Vec<Listener>,
     open_requests: OpenRequests,
     /// The level that servers of 2026-07-28 receive in `_meta` of each call. Older servers receive
     /// it once, after the handshake.
@@ -58,14 +57,6 @@ pub(crate) struct InstrumentedTransport<T> {
     /// A `server/discover` without an answer, after which rmcp sent `initialize`. rmcp would take
     /// the late answer for the answer to `initialize`.
     late_discovery: Option<RequestId>,
-}
-
-/// The receiver of one request's progress.
-struct Listener {
-    id: RequestId,
-    token: ProgressToken,
-    sink: ProgressSink,
-    last: f64,
 }
 
 /// Returns whether a server may send requests before it answers this request.
@@ -90,7 +81,6 @@ impl<T> InstrumentedTransport<T> {
     pub(crate) fn new(inner: T, log_level: LogLevel) -> Self {
         Self {
             inner,
-            listeners: Vec::new(),
             open_requests: OpenRequests::default(),
             log_level: log_level.to_mcp(),
             server_logs: false,
@@ -114,7 +104,6 @@ impl<T> InstrumentedTransport<T> {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.remove_listener(id);
                     self.open_requests.abandoned(id);
                 }
             }
@@ -135,18 +124,10 @@ impl<T> InstrumentedTransport<T> {
         let call = request.extensions_mut().remove::<Arc<CallContext>>();
         let is_tool_call = matches!(request, ClientRequest::CallToolRequest(_));
         let meta = request.get_meta_mut();
-        match (listener, meta.get_progress_token()) {
-            (Some(ProgressListener(sink)), Some(token)) => self.listeners.push(Listener {
-                id: id.clone(),
-                token,
-                sink,
-                last: f64::NEG_INFINITY,
-            }),
+        let token = meta.get_progress_token();
+        if listener.is_none() {
             // rmcp requests progress for every request.
-            (None, Some(_)) => {
-                meta.remove("progressToken");
-            }
-            (_, None) => {}
+            meta.remove("progressToken");
         }
         let version = meta.protocol_version();
         let is_modern = version.is_some_and(|version| !version.has_initialize());
@@ -158,7 +139,8 @@ impl<T> InstrumentedTransport<T> {
         }
         if is_awaited(request) {
             let call = allows_server_requests(request).then(|| call.unwrap_or_default());
-            self.open_requests.begin(id.clone(), call);
+            let progress = token.zip(listener.map(|listener| listener.0));
+            self.open_requests.begin(id.clone(), call, progress);
         }
     }
 
@@ -173,7 +155,7 @@ impl<T> InstrumentedTransport<T> {
                 if let ServerResult::DiscoverResult(info) = &response.result {
                     self.server_logs = info.capabilities.logging.is_some();
                 }
-                self.close_request(&response.id);
+                self.open_requests.answered(&response.id);
                 Some(JsonRpcMessage::Response(response))
             }
             JsonRpcMessage::Error(mut error) => {
@@ -187,7 +169,7 @@ impl<T> InstrumentedTransport<T> {
                     }
                 }
                 if let Some(id) = &error.id {
-                    self.close_request(id);
+                    self.open_requests.answered(id);
                 }
                 Some(JsonRpcMessage::Error(error))
             }
@@ -195,7 +177,7 @@ impl<T> InstrumentedTransport<T> {
                 if let ServerNotification::ProgressNotification(progress) =
                     &notification.notification
                 {
-                    self.report_progress(&progress.params);
+                    self.open_requests.report_progress(&progress.params);
                     return None;
                 }
                 Some(JsonRpcMessage::Notification(notification))
@@ -246,33 +228,6 @@ impl<T> InstrumentedTransport<T> {
     fn is_late_discovery(&self, id: Option<&RequestId>) -> bool {
         let late = self.late_discovery.as_ref();
         late.zip(id).is_some_and(|(late, id)| is_same(late, id))
-    }
-
-    fn close_request(&mut self, id: &RequestId) {
-        self.remove_listener(id);
-        self.open_requests.answered(id);
-    }
-
-    fn remove_listener(&mut self, id: &RequestId) {
-        self.listeners.retain(|listener| !is_same(&listener.id, id));
-    }
-
-    fn report_progress(&mut self, progress: &ProgressNotificationParam) {
-        let token = &progress.progress_token.0;
-        let mut listeners = self.listeners.iter_mut();
-        let Some(listener) = listeners.find(|it| is_same(&it.token.0, token)) else {
-            return;
-        };
-        // Progress must increase.
-        if progress.progress < listener.last {
-            return;
-        }
-        listener.last = progress.progress;
-        listener.sink.report(ToolProgress {
-            progress: progress.progress,
-            total: progress.total,
-            message: progress.message.clone(),
-        });
     }
 }
 

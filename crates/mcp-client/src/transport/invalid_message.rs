@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::json;
 
-use crate::error::shortened;
+use crate::common::error::shortened;
 
 /// The field of an error's `data` for the reason why an answer is invalid.
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";

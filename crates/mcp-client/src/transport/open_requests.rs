@@ -2,7 +2,8 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use rmcp::model::RequestId;
+use rmcp::model::{ProgressNotificationParam, ProgressToken, RequestId};
+use switchboard_domain::{ProgressSink, ToolProgress};
 use tokio::{sync::watch, time::Instant};
 
 use crate::transport::call_context::{CallContext, CandidateCall, RequestContext};
@@ -15,10 +16,15 @@ const ABANDONED_TIME: Duration = Duration::from_mins(10);
 #[derive(Clone, Default)]
 pub(crate) struct OpenRequests(Arc<watch::Sender<Vec<OpenRequest>>>);
 
+/// The receiver of progress with this token.
+type Listener = (ProgressToken, ProgressSink);
+
 struct OpenRequest {
     id: RequestId,
     /// The call, if the server may send requests during it.
     call: Option<Arc<CallContext>>,
+    /// The receiver of its progress.
+    progress: Option<Listener>,
     /// Set for a call that was cancelled or timed out: until when the server may send requests for
     /// it, because a server need not stop then.
     abandoned_until: Option<Instant>,
@@ -32,16 +38,41 @@ impl OpenRequest {
 
 impl OpenRequests {
     /// Records a request. `call` is the call, if the server may send requests during it.
-    pub(crate) fn begin(&self, id: RequestId, call: Option<Arc<CallContext>>) {
+    pub(crate) fn begin(
+        &self,
+        id: RequestId,
+        call: Option<Arc<CallContext>>,
+        progress: Option<Listener>,
+    ) {
         self.0.send_if_modified(|requests| {
             requests.push(OpenRequest {
                 id,
                 call,
+                progress,
                 abandoned_until: None,
             });
             // Waiters are only interested in ends.
             false
         });
+    }
+
+    /// Passes progress to its receiver.
+    pub(crate) fn report_progress(&self, report: &ProgressNotificationParam) {
+        let requests = self.0.borrow();
+        let open = requests.iter().filter(|request| request.is_open());
+        let mut listeners = open.filter_map(|request| request.progress.as_ref());
+        let token = &report.progress_token.0;
+        let listener = listeners
+            .find(|(known, _)| is_same(&known.0, token))
+            .cloned();
+        drop(requests);
+        if let Some((_, sink)) = listener {
+            sink.report(ToolProgress {
+                progress: report.progress,
+                total: report.total,
+                message: report.message.clone(),
+            });
+        }
     }
 
     /// Records that the server answered.
@@ -162,7 +193,7 @@ mod tests {
         let open = OpenRequests::default();
         let begin = |id, key: &str| {
             let call = CallContext::new(Some(key.to_owned()));
-            open.begin(RequestId::Number(id), Some(call));
+            open.begin(RequestId::Number(id), Some(call), None);
         };
         let keys = || {
             let calls = open.candidates().calls.into_iter();

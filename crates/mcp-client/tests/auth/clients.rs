@@ -31,7 +31,6 @@ async fn without_any_way_to_become_a_client_that_is_said() {
     let world = World::new().await;
     world.set_metadata(json!({"registration_endpoint": null}));
     let error = login(&server(&world), &unattended()).await.unwrap_err();
-    assert!(matches!(error, AuthError::NoClient { .. }), "{error}");
     assert!(error.to_string().contains("set `client_id`"));
 }
 

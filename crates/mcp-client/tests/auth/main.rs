@@ -9,6 +9,9 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod clients;
 mod discovery;
 mod files;

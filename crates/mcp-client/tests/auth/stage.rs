@@ -18,15 +18,7 @@ use switchboard_mcp_client::{
 
 use crate::world::World;
 
-/// Far more than anything here takes. A test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Fails the test instead of hanging.
-pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .expect("it hangs")
-}
+pub(crate) use crate::common::soon;
 
 /// The MCP server of a world, of the older era so that there is one handshake only.
 pub(crate) fn server(world: &World) -> ServerConfig {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use rmcp::{
-    RoleServer, ServerHandler, ServiceExt,
+    RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
         CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, CreateTaskResult,
@@ -26,12 +26,14 @@ use rmcp::{
         ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
         ResourceContents, ResourceTemplate, ResourceUpdatedNotificationParam, Role,
         ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Task,
-        TaskPayload, TaskStatus, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+        TaskPayload, TaskStatus, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
+
+use crate::common::{known_version, tools};
 
 pub(crate) const APP: &str = "text/html;profile=mcp-app";
 
@@ -51,18 +53,6 @@ pub(crate) struct Library {
     asked_after: Arc<Mutex<HashMap<String, u32>>>,
     told: Arc<Mutex<Option<Value>>>,
     cancelled: Arc<watch::Sender<Vec<String>>>,
-}
-
-pub(crate) fn serve_stdio(version: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let transport = (tokio::io::stdin(), tokio::io::stdout());
-        let serving = Library::new(version).serve(transport).await.unwrap();
-        serving.waiting().await.unwrap();
-    });
 }
 
 fn meta(value: Value) -> MetaObject {
@@ -96,13 +86,8 @@ fn task(id: &str) -> Task {
 
 impl Library {
     pub(crate) fn new(version: &str) -> Self {
-        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         Self {
-            version: known
-                .clone()
-                .find(|known| known.as_str() == version)
-                .unwrap()
-                .clone(),
+            version: known_version(version),
             touched: broadcast::Sender::new(16),
             rewritten: broadcast::Sender::new(16),
             listening: Arc::new(watch::Sender::new(0)),
@@ -343,9 +328,7 @@ impl ServerHandler for Library {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let schema = json!({"type": "object"});
-        let schema = Arc::new(schema.as_object().unwrap().clone());
-        let names = [
+        let mut tools = tools(&[
             "touch",
             "watched",
             "crash",
@@ -359,14 +342,13 @@ impl ServerHandler for Library {
             "listed",
             "offered",
             "report",
-        ];
-        let mut tools = names.map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
+        ]);
         let report = tools.last_mut().unwrap();
         let ui = json!({"ui": {"resourceUri": "ui://report", "visibility": ["app"]}});
         report.meta = Some(meta(ui));
         let crash = tools.iter_mut().find(|tool| tool.name == "crash").unwrap();
         crash.meta = Some(meta(json!({"ui": {"visibility": ["model"]}})));
-        Ok(ListToolsResult::with_all_items(tools.to_vec()))
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(

@@ -9,6 +9,9 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod apps;
 mod flaws;
 mod library;
@@ -35,7 +38,7 @@ fn server() {
         "odd" => odd::serve(),
         "fleeting" => odd::serve_fleeting(),
         "teller" => teller::serve(),
-        version => library::serve_stdio(version),
+        version => common::serve_stdio(library::Library::new(version)),
     }
     std::process::exit(0);
 }

@@ -1,23 +1,22 @@
 //! What the tests share: the server in every form, hosts, and a person who answers.
 
-use std::{env, net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use axum::Router;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolCallError, ToolHost,
+    Elicitation, ElicitationAnswer, Elicitor, ToolCall, ToolCallError, ToolHost,
 };
-use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig, ServerTransport};
-use tokio::{net::TcpListener, task::AbortHandle};
+use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig};
+use tokio::task::AbortHandle;
 
-use crate::{SERVER, library::Library};
+pub(crate) use crate::common::{object, soon};
+use crate::{
+    SERVER,
+    common::{serve_http, set_env, this_program},
+    library::Library,
+};
 
-/// Far more than anything here takes. A test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const OLDER: &str = "2025-11-25";
 pub(crate) const NEWER: &str = "2026-07-28";
 /// In the configuration of every server here.
@@ -60,35 +59,20 @@ pub(crate) async fn over_stdio(version: &'static str) -> Stage {
 }
 
 async fn over_http(version: &'static str) -> Stage {
-    let server = Library::new(version);
-    let service = StreamableHttpService::new(
-        move || Ok(server.clone()),
-        Arc::new(LocalSessionManager::default()),
-        StreamableHttpServerConfig::default(),
-    );
-    let app = Router::new().nest_service("/mcp", service);
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listener = TcpListener::bind(any).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-    let mut config = ServerConfig::http("s", format!("http://{address}/mcp"));
+    let (url, accepting) = serve_http(Library::new(version)).await;
+    let mut config = ServerConfig::http("s", url);
     config.secrets = vec![SECRET.into()];
     Stage {
         host: host(config).await,
         version,
-        accepting: Some(serving.abort_handle()),
+        accepting: Some(accepting),
     }
 }
 
 /// This program as a server of this kind.
 pub(crate) fn program(kind: &str) -> ServerConfig {
-    let itself = env::current_exe().unwrap();
-    let args = ["--exact", "server", "--ignored", "--nocapture"];
-    let mut config = ServerConfig::stdio("s", itself.to_str().unwrap(), args);
-    if let ServerTransport::Stdio { env, .. } = &mut config.transport {
-        env.push((SERVER.to_owned(), kind.into()));
-        env.push(("KEY".to_owned(), SECRET.into()));
-    }
+    let mut config = this_program("s", SERVER, kind);
+    set_env(&mut config, "KEY", SECRET);
     config
 }
 
@@ -118,20 +102,6 @@ impl Elicitor for Ada {
         ElicitationAnswer::Accept {
             content: object(json!({"name": "Ada"})),
         }
-    }
-}
-
-/// Fails the test instead of hanging.
-pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .expect("it hangs")
-}
-
-pub(crate) fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(object) => object,
-        other => panic!("no object: {other}"),
     }
 }
 

@@ -48,29 +48,21 @@ pub(crate) fn serve(kind: &str) {
             server.answer(|_, _| Reply::Usual);
         }
         // Of the older era, and surprised by the newer one.
-        "leaves at discover" => server.answer(|method, _| match method {
-            "server/discover" => process::exit(1),
-            _ => Reply::Usual,
-        }),
-        "mute at discover" => server.answer(|method, _| match method {
-            "server/discover" => Reply::Nothing,
-            _ => Reply::Usual,
-        }),
-        "odd at discover" => server.answer(|method, _| match method {
-            "server/discover" => Reply::Result(json!({"hello": "world"})),
-            _ => Reply::Usual,
+        "leaves at discover" => server.on("server/discover", |_| process::exit(1)),
+        "mute at discover" => server.on("server/discover", |_| Reply::Nothing),
+        "odd at discover" => server.on("server/discover", |_| {
+            Reply::Result(json!({"hello": "world"}))
         }),
         kind if kind.contains("list") => server.serve_list(kind),
         "odd names" => {
             server.tools = vec!["find.customer", "find/customer", "naïve", "find_customer"];
             server.answer(|_, _| Reply::Usual);
         }
-        "odd result" => server.answer(|method, _| match method {
-            "tools/call" => Reply::Result(json!({
+        "odd result" => server.on("tools/call", |_| {
+            Reply::Result(json!({
                 "content": [{"type": "text", "text": "one"}, {"type": "hologram", "beams": 3}],
                 "resultType": "complete",
-            })),
-            _ => Reply::Usual,
+            }))
         }),
         // The first call of its first life ends it.
         "dies once" => {
@@ -90,9 +82,8 @@ pub(crate) fn serve(kind: &str) {
             if let Ok(argument) = std::env::var("ARGUMENT") {
                 complain(&format!("asked for {argument}"));
             }
-            server.answer(|method, _| match method {
-                "tools/call" => Reply::error(-32603, &format!("{token} is not accepted")),
-                _ => Reply::Usual,
+            server.on("tools/call", |_| {
+                Reply::error(-32603, &format!("{token} is not accepted"))
             });
         }
         "plain" => server.answer(|_, _| Reply::Usual),
@@ -177,36 +168,23 @@ impl Server {
     /// With something wrong about its list.
     fn serve_list(&mut self, kind: &str) {
         match kind {
-            "never lists" => self.answer(|method, _| match method {
-                "tools/list" => Reply::Nothing,
-                _ => Reply::Usual,
+            "never lists" => self.on("tools/list", |_| Reply::Nothing),
+            "refuses to list" => self.on("tools/list", |_| {
+                Reply::error(-32603, "table `tools` is locked")
             }),
-            "refuses to list" => self.answer(|method, _| match method {
-                "tools/list" => Reply::error(-32603, "table `tools` is locked"),
-                _ => Reply::Usual,
+            "lists pages" => self.on("tools/list", |params| {
+                Reply::Result(page(params["cursor"].as_str()))
             }),
-            "lists pages" => self.answer(|method, params| match method {
-                "tools/list" => Reply::Result(page(params["cursor"].as_str())),
-                _ => Reply::Usual,
+            "lists in a circle" => self.on("tools/list", |params| {
+                let page = params["cursor"].as_str().unwrap_or("0");
+                let next = if page == "1" { "0" } else { "1" };
+                Reply::Result(json!({"tools": [tool(&format!("on_{page}"))], "nextCursor": next}))
             }),
-            "lists in a circle" => self.answer(|method, params| match method {
-                "tools/list" => {
-                    let page = params["cursor"].as_str().unwrap_or("0");
-                    let next = if page == "1" { "0" } else { "1" };
-                    Reply::Result(
-                        json!({"tools": [tool(&format!("on_{page}"))], "nextCursor": next}),
-                    )
-                }
-                _ => Reply::Usual,
-            }),
-            "lists without end" => self.answer(|method, params| match method {
-                "tools/list" => {
-                    let page = params["cursor"].as_str().unwrap_or("0");
-                    let next = page.parse::<u32>().unwrap() + 1;
-                    let name = format!("on_{page}");
-                    Reply::Result(json!({"tools": [tool(&name)], "nextCursor": next.to_string()}))
-                }
-                _ => Reply::Usual,
+            "lists without end" => self.on("tools/list", |params| {
+                let page = params["cursor"].as_str().unwrap_or("0");
+                let next = page.parse::<u32>().unwrap() + 1;
+                let name = format!("on_{page}");
+                Reply::Result(json!({"tools": [tool(&name)], "nextCursor": next.to_string()}))
             }),
             "breaks off its list" => self.answer(|method, params| match method {
                 "tools/list" if params["cursor"].is_null() => {
@@ -222,19 +200,13 @@ impl Server {
     /// With something wrong about its calls.
     fn serve_call(&mut self, kind: &str) {
         match kind {
-            "dies in a call" => self.answer(|method, _| match method {
-                "tools/call" => {
-                    complain("disk full\ngiving up");
-                    process::exit(3);
-                }
-                _ => Reply::Usual,
+            "dies in a call" => self.on("tools/call", |_| {
+                complain("disk full\ngiving up");
+                process::exit(3);
             }),
-            "deep call" => self.answer(|method, _| match method {
-                "tools/call" => {
-                    let deep = (0..100).fold(json!(1), |inner, _| json!({"k": inner}));
-                    Reply::Result(json!({"content": [], "structuredContent": deep}))
-                }
-                _ => Reply::Usual,
+            "deep call" => self.on("tools/call", |_| {
+                let deep = (0..100).fold(json!(1), |inner, _| json!({"k": inner}));
+                Reply::Result(json!({"content": [], "structuredContent": deep}))
             }),
             // For ever, in the first call of its first life.
             "hangs in a call" => {
@@ -256,10 +228,7 @@ impl Server {
                     _ => Reply::Usual,
                 });
             }
-            "silent in a call" => self.answer(|method, _| match method {
-                "tools/call" => Reply::Nothing,
-                _ => Reply::Usual,
-            }),
+            "silent in a call" => self.on("tools/call", |_| Reply::Nothing),
             // `work` is not answered three times; `rest` always is.
             "silent in three calls" => {
                 self.tools.push("rest");
@@ -272,29 +241,22 @@ impl Server {
                     _ => Reply::Usual,
                 });
             }
-            "slow in a call" => self.answer(|method, params| match method {
-                "tools/call" => {
-                    let late = params["arguments"]["ms"].as_u64().unwrap();
-                    // sleep: this server is slow, and does one thing at a time.
-                    thread::sleep(Duration::from_millis(late));
-                    Reply::Usual
-                }
-                _ => Reply::Usual,
+            "slow in a call" => self.on("tools/call", |params| {
+                let late = params["arguments"]["ms"].as_u64().unwrap();
+                // sleep: this server is slow, and does one thing at a time.
+                thread::sleep(Duration::from_millis(late));
+                Reply::Usual
             }),
-            "says much in a call" => self.answer(|method, params| match method {
-                "tools/call" => {
-                    let bytes = params["arguments"]["bytes"].as_u64().unwrap();
-                    let text = "x".repeat(usize::try_from(bytes).unwrap());
-                    Reply::Result(json!({"content": [{"type": "text", "text": text}]}))
-                }
-                _ => Reply::Usual,
+            "says much in a call" => self.on("tools/call", |params| {
+                let bytes = params["arguments"]["bytes"].as_u64().unwrap();
+                let text = "x".repeat(usize::try_from(bytes).unwrap());
+                Reply::Result(json!({"content": [{"type": "text", "text": text}]}))
             }),
-            "writes what a call says" => self.answer(|method, params| match method {
-                "tools/call" => match params["arguments"]["text"].as_str() {
+            "writes what a call says" => self.on("tools/call", |params| {
+                match params["arguments"]["text"].as_str() {
                     Some(text) => Reply::Text(text.to_owned()),
                     None => Reply::Usual,
-                },
-                _ => Reply::Usual,
+                }
             }),
             "floods in a call" => {
                 let mut out = io::stdout();
@@ -307,6 +269,17 @@ impl Server {
             }
             other => panic!("no server is {other}"),
         }
+    }
+
+    /// Answers one method with `reply`, and the others as usual.
+    fn on(&mut self, special: &str, mut reply: impl FnMut(&Value) -> Reply) {
+        self.answer(|method, params| {
+            if method == special {
+                reply(params)
+            } else {
+                Reply::Usual
+            }
+        });
     }
 
     /// Until its input ends.

@@ -205,22 +205,6 @@ async fn a_grandchild_that_holds_the_pipe_open_does_not_hide_the_death() {
 }
 
 #[tokio::test]
-async fn all_calls_that_are_under_way_hear_of_the_death() {
-    let host = host([program("s", BOTH_ERAS)]).await;
-    let (endless, crash) = soon(async {
-        tokio::join!(
-            host.call(tool_call("s__endless", json!({}))),
-            host.call(tool_call("s__crash", json!({}))),
-        )
-    })
-    .await;
-    for answer in [endless, crash] {
-        let error = answer.unwrap_err().to_string();
-        assert!(error.contains("it exited with code 3"), "{error}");
-    }
-}
-
-#[tokio::test]
 async fn a_server_that_died_is_started_again_and_calls_wait_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = program("s", "dies once");
@@ -243,7 +227,7 @@ async fn a_server_that_dies_again_and_again_is_given_up() {
     let servers = vec![program("s", "dies in a call")];
     let mut options = options();
     options.restarts = 2;
-    let host = switchboard_mcp_client::McpHost::start(servers, options).unwrap();
+    let host = McpHost::start(servers, options).unwrap();
     for _ in 0..3 {
         let error = call(&host, "s__work", json!({})).await.unwrap_err();
         assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
@@ -271,73 +255,11 @@ async fn a_sequential_server_gets_one_call_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_call_that_never_got_its_turn_did_not_run() {
-    let mut config = program("s", BOTH_ERAS);
-    config.sequential = true;
-    let host = host([config]).await;
-    let mut impatient = tool_call("s__echo", json!({}));
-    impatient.deadline = Some(Duration::from_millis(100));
-    let mut endless = std::pin::pin!(host.call(tool_call("s__endless", json!({}))));
-    let error = tokio::select! {
-        biased;
-        answer = &mut endless => panic!("{answer:?}"),
-        answer = host.call(impatient) => answer.unwrap_err(),
-    };
-    assert!(error.did_not_run());
-    assert_eq!(
-        error.to_string(),
-        "server `s` is not available: it accepts one call at a time, and the earlier ones did not end \
-         within 100ms"
-    );
-}
-
-#[tokio::test]
 async fn a_server_that_asks_the_person_is_declined() {
     let host = host([program("s", "asks back")]).await;
     assert_ready(&host, "s");
     assert_eq!(
         text(&host, "s__work").await,
         r#"{"name":{"action":"decline"}}"#
-    );
-}
-
-#[tokio::test]
-async fn calls_go_side_by_side() {
-    let host = host([program("s", BOTH_ERAS)]).await;
-    let calls = (0..50).map(|n| call(&host, "s__echo", json!({"n": n})));
-    let outputs = futures_util::future::join_all(calls).await;
-    for (n, output) in outputs.into_iter().enumerate() {
-        assert_eq!(output.unwrap().structured, Some(json!({"n": n})));
-    }
-}
-
-#[tokio::test]
-async fn a_servers_own_time_for_calls_counts_before_the_hosts() {
-    let mut own = program("own", BOTH_ERAS);
-    own.call_timeout = Some(Duration::from_millis(200));
-    let mut options = options();
-    options.call_timeout = Duration::from_millis(300);
-    let host = McpHost::start(vec![own, program("any", BOTH_ERAS)], options).unwrap();
-    for name in ["own", "any"] {
-        status_when(&host, name, |status| status.state == ServerState::Ready).await;
-    }
-    for (name, expected) in [("own", 200), ("any", 300)] {
-        let raw = soon(host.call_raw(name, "endless", object(json!({})))).await;
-        for answer in [
-            call(&host, &format!("{name}__endless"), json!({})).await,
-            raw,
-        ] {
-            let ToolCallError::Timeout { after, .. } = answer.unwrap_err() else {
-                panic!("{name}: no time-out");
-            };
-            assert_eq!(after, Duration::from_millis(expected), "{name}");
-        }
-    }
-    let mut own_deadline = tool_call("own__endless", json!({}));
-    own_deadline.deadline = Some(Duration::from_millis(100));
-    let error = soon(host.call(own_deadline)).await.unwrap_err();
-    assert!(
-        matches!(error, ToolCallError::Timeout { after, .. } if after == Duration::from_millis(100)),
-        "{error}"
     );
 }

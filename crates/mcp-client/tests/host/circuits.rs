@@ -5,18 +5,12 @@ use std::time::Duration;
 use futures_util::{StreamExt, future::join_all};
 use serde_json::json;
 use switchboard_domain::{ToolCallError, ToolHost, ToolHostChange};
-use switchboard_mcp_client::{CircuitOptions, HostOptions, McpHost, ServerConfig, ServerState};
+use switchboard_mcp_client::{CircuitOptions, ServerState};
 
 use crate::stage::*;
 
 const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
-}
-
-async fn host_with(config: ServerConfig, options: HostOptions) -> McpHost {
-    let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
-    host
 }
 
 fn timed_out(answer: Result<switchboard_domain::ToolOutput, ToolCallError>) -> Duration {
@@ -32,7 +26,7 @@ async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
         // Half a second of work is longer than it may be silent, and is told all the time.
         let mut options = options();
         options.call_timeout = ms(250);
-        let host = host_with(program("s", kind), options.clone()).await;
+        let host = host_with([program("s", kind)], options.clone()).await;
         assert_eq!(text(&host, "s__labour").await, "done", "{kind}");
         assert_eq!(
             timed_out(call(&host, "s__endless", json!({})).await),
@@ -41,7 +35,7 @@ async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
 
         // In all it may take no longer than that, whatever it tells.
         options.max_call_time = ms(300);
-        let host = host_with(program("s", kind), options).await;
+        let host = host_with([program("s", kind)], options).await;
         assert_eq!(
             timed_out(call(&host, "s__labour", json!({})).await),
             ms(300)
@@ -96,7 +90,7 @@ async fn a_call_that_broke_is_made_again_where_the_tool_only_reads() {
 
     let mut never = options();
     never.retries = 0;
-    let host = host_with(server("never"), never).await;
+    let host = host_with([server("never")], never).await;
     let error = call(&host, "s__read", json!({})).await.unwrap_err();
     assert!(matches!(error, ToolCallError::Broken { .. }), "{error:?}");
 
@@ -113,7 +107,7 @@ async fn a_repetition_has_its_end_too() {
     let mut config = program("s", "dies in a call");
     config.tool_timeouts = vec![("read".to_owned(), ms(20_000))];
     set_env(&mut config, "TOOLS", "work,read");
-    let host = host_with(config, options).await;
+    let host = host_with([config], options).await;
     let error = call(&host, "s__read", json!({})).await.unwrap_err();
     // The reason of the first attempt, not of the last one.
     assert!(
@@ -132,7 +126,7 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
     };
     let mut config = program("s", "silent in three calls");
     config.tool_timeouts = vec![("work".to_owned(), ms(100))];
-    let host = host_with(config, options).await;
+    let host = host_with([config], options).await;
     let mut changes = host.changes();
     for _ in 0..3 {
         assert_eq!(timed_out(call(&host, "s__work", json!({})).await), ms(100));
@@ -179,7 +173,7 @@ async fn a_server_that_answers_nothing_is_blocked_until_somebody_starts_it_again
     };
     let mut config = program("s", "silent in a call");
     config.call_timeout = Some(ms(100));
-    let host = host_with(config, options).await;
+    let host = host_with([config], options).await;
     for _ in 0..2 {
         timed_out(call(&host, "s__work", json!({})).await);
     }
@@ -208,7 +202,7 @@ async fn one_death_is_held_against_a_tool_once() {
     let mut options = options();
     options.circuits.tool_failures = 2;
     options.circuits.server_failures = 2;
-    let host = host_with(program("s", BOTH_ERAS), options).await;
+    let host = host_with([program("s", BOTH_ERAS)], options).await;
     let many = (0..10).map(|_| host.call(tool_call("s__endless", json!({}))));
     let crash = host.call(tool_call("s__crash", json!({})));
     let (all, crash) = soon(async { tokio::join!(join_all(many), crash) }).await;

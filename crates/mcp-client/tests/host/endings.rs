@@ -139,8 +139,7 @@ async fn killing_waits_for_nobody() {
 async fn killing_ends_a_close_that_takes_its_time() {
     let mut patient = options();
     patient.grace.after_stdin = Duration::from_mins(10);
-    let host = McpHost::start(vec![stubborn("s")], patient).unwrap();
-    soon(host.settled()).await;
+    let host = host_with([stubborn("s")], patient).await;
     let (server, grandchild) = pids(&host, "s").await;
     let mut closing = std::pin::pin!(host.close());
     // It is polled once, and so under way.
@@ -194,8 +193,7 @@ async fn a_server_that_never_came_up_leaves_nothing_behind() {
     let mut options = options();
     options.grace.after_stdin = Duration::from_millis(50);
     options.grace.after_term = Duration::from_millis(50);
-    let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
+    let host = host_with([config], options).await;
     let status = status(&host, "s");
     assert_eq!(status.state, ServerState::Failed);
     gone(grandchild(&host, "s").await).await;
@@ -211,8 +209,7 @@ async fn what_a_dead_server_started_goes_with_it() {
     let mut options = options();
     options.restarts = 0;
     options.grace.after_stdin = Duration::from_millis(50);
-    let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
+    let host = host_with([config], options).await;
     let (_, grandchild) = pids(&host, "s").await;
     call(&host, "s__work", json!({})).await.unwrap_err();
     gone(grandchild).await;

@@ -9,7 +9,6 @@
 //! | slow | `Timeout` within the deadline; its late answer is nobody else's |
 //! | a line of 20 MiB | arrives |
 //! | a line that is too long for anybody | `Timeout` within the deadline |
-//! | an error without an id after a restart | a new session, and the call is made again |
 //! | deaf to `SIGTERM`, with grandchildren | is killed, with them |
 //! | a flood of notifications | works |
 
@@ -25,7 +24,7 @@ use tokio::runtime::Handle;
 
 #[cfg(unix)]
 use crate::endings::stubborn;
-use crate::{http::serve_forgetful, stage::*};
+use crate::stage::*;
 
 /// In the environment of a test's servers, and so of whatever those start: whose they are.
 const OWNER: &str = "SWITCHBOARD_TEST_OWNER";
@@ -161,17 +160,6 @@ async fn a_line_that_is_too_long_for_anybody() {
         patient.deadline = Some(Duration::from_secs(20));
         let output = soon(switchboard_domain::ToolHost::call(host, patient)).await;
         assert_eq!(all_text(&output.unwrap()), "xxx");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_error_without_an_id_after_a_restart() {
-    let served = serve_forgetful().await;
-    let sick = ServerConfig::http("s", served.url());
-    fault(sick, Duration::from_secs(20), async |host| {
-        assert_eq!(text(host, "s__work").await, "done");
-        assert_ready(host, "s");
     })
     .await;
 }

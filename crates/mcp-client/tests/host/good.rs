@@ -12,16 +12,18 @@ use std::{
 };
 
 use rmcp::{
-    RoleServer, ServerHandler, ServiceExt,
+    RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
         Implementation, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam,
-        ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+        ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
     },
     service::{RequestContext, SubscriptionContext},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
+
+use crate::common::{known_version, tools};
 
 /// Its state is shared by all connections.
 #[derive(Clone)]
@@ -32,31 +34,10 @@ pub(crate) struct Good {
     more_tools: Arc<watch::Sender<bool>>,
 }
 
-/// `versions` as text, with commas.
-pub(crate) fn serve_stdio(versions: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let transport = (tokio::io::stdin(), tokio::io::stdout());
-        let serving = Good::new(versions).serve(transport).await.unwrap();
-        serving.waiting().await.unwrap();
-    });
-}
-
 impl Good {
     pub(crate) fn new(versions: &str) -> Self {
-        let versions = versions.split(',').map(|version| {
-            let known = ProtocolVersion::KNOWN_VERSIONS.iter();
-            known
-                .clone()
-                .find(|known| known.as_str() == version)
-                .unwrap()
-                .clone()
-        });
         Self {
-            versions: versions.collect(),
+            versions: versions.split(',').map(known_version).collect(),
             cancelled: Arc::default(),
             running: Arc::default(),
             more_tools: Arc::new(watch::Sender::new(env::var("GROWN").is_ok())),
@@ -169,7 +150,7 @@ impl ServerHandler for Good {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut names = vec![
+        let mut tools = tools(&[
             "echo",
             "environment",
             "meta",
@@ -182,22 +163,14 @@ impl ServerHandler for Good {
             "labour",
             "crowd",
             "grow",
-        ];
+            "grown",
+        ]);
         if *self.more_tools.borrow() {
-            names.push("grown");
+            // Another one than before, under its old name.
+            tools[2].description = Some("Does meta, and more.".into());
+        } else {
+            tools.pop();
         }
-        let schema = json!({"type": "object"});
-        let schema = Arc::new(schema.as_object().unwrap().clone());
-        let tools = names
-            .into_iter()
-            .map(|name| match name {
-                // Another one than before, under its old name.
-                "meta" if *self.more_tools.borrow() => {
-                    Tool::new(name, "Does meta, and more.", schema.clone())
-                }
-                name => Tool::new(name, format!("Does {name}."), schema.clone()),
-            })
-            .collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 

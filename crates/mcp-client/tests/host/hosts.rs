@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use switchboard_mcp_client::McpHost;
+
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
@@ -48,8 +48,7 @@ async fn few(how: &str) {
     let mut options = options();
     options.grace.after_stdin = Duration::from_millis(300);
     let servers = vec![stubborn("a"), stubborn("b"), program("good", BOTH_ERAS)];
-    let host = McpHost::start(servers, options).unwrap();
-    soon(host.settled()).await;
+    let host = host_with(servers, options).await;
     assert_eq!(text(&host, "a__work").await, "did \"work\"");
     say(&json!(tree(std::process::id())));
     match how {

@@ -145,18 +145,6 @@ async fn the_server_hears_of_a_call_that_is_dropped() {
 }
 
 #[tokio::test]
-async fn changes_of_the_list_are_followed() {
-    for versions in [OLDER_ERA, NEWER_ERA] {
-        let served = serve_good(versions).await;
-        let host = host([ServerConfig::http("s", served.url())]).await;
-        let tools = status(&host, "s").tools;
-        assert_eq!(text(&host, "s__grow").await, "grown");
-        let grown = status_when(&host, "s", |status| status.tools > tools).await;
-        assert_eq!(grown.tools, tools + 1, "{versions}");
-    }
-}
-
-#[tokio::test]
 async fn a_server_that_was_restarted_is_used_again() {
     for versions in [OLDER_ERA, NEWER_ERA] {
         let served = serve_good(versions).await;
@@ -234,12 +222,6 @@ async fn forgetful(
         "server/discover" => unread(),
         _ => StatusCode::ACCEPTED.into_response(),
     }
-}
-
-/// A server that forgets its first session, and with it a call.
-pub(crate) async fn serve_forgetful() -> Served {
-    let route = post(forgetful).with_state(Seen::default());
-    serve(Router::new().route("/mcp", route), None).await
 }
 
 #[tokio::test]

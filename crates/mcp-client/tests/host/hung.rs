@@ -26,8 +26,7 @@ async fn host_that_probes(config: ServerConfig, hang_detection: HangDetection) -
         ..CircuitOptions::default()
     };
     options.grace.after_stdin = Duration::from_millis(50);
-    let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
+    let host = host_with([config], options).await;
     assert_ready(&host, "s");
     host
 }
@@ -79,8 +78,7 @@ async fn a_server_that_answers_pings_is_left_alone() {
     let mut options = options();
     // A single ping that is not answered would do.
     options.hang_detection = hang_detection(5000, 1);
-    let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
+    let host = host_with([config], options).await;
     let first = status(&host, "s").pid;
     for _ in 0..2 {
         let error = call(&host, "s__work", json!({})).await.unwrap_err();
@@ -96,8 +94,7 @@ async fn a_server_that_answers_pings_is_left_alone() {
 async fn a_server_that_is_busy_with_another_call_does_not_hang() {
     let mut options = options();
     options.hang_detection = hang_detection(100, 3);
-    let host = McpHost::start(vec![program("s", "slow in a call")], options).unwrap();
-    soon(host.settled()).await;
+    let host = host_with([program("s", "slow in a call")], options).await;
     let first = status(&host, "s").pid;
     let mut long = tool_call("s__work", json!({"ms": 1500}));
     long.deadline = Some(Duration::from_secs(20));

@@ -8,6 +8,9 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod bad;
 mod calls;
 mod circuits;
@@ -36,7 +39,7 @@ fn server() {
         return;
     };
     match kind.split_once(' ') {
-        Some(("good", versions)) => good::serve_stdio(versions),
+        Some(("good", versions)) => common::serve_stdio(good::Good::new(versions)),
         Some(("host", which)) => hosts::be(which),
         _ => bad::serve(&kind),
     }

@@ -1,18 +1,16 @@
 //! What the tests share: servers to start, hosts that hold them, and waiting for an event.
 
-use std::{env, time::Duration};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolCall, ToolCallError, ToolContent, ToolHost, ToolOutput};
+use switchboard_domain::{ToolCall, ToolCallError, ToolContent, ToolHost, ToolOutput};
 use switchboard_mcp_client::{
     Grace, HostOptions, McpHost, ServerConfig, ServerState, ServerStatus, ServerTransport,
 };
 
-use crate::SERVER;
-
-/// Far more than anything here takes. A test that waits so long has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) use crate::common::{object, set_env, soon};
+use crate::{SERVER, common::this_program};
 
 /// A server of both eras.
 pub(crate) const BOTH_ERAS: &str = "good 2025-11-25,2026-07-28";
@@ -21,11 +19,7 @@ pub(crate) const NEWER_ERA: &str = "good 2026-07-28";
 
 /// This program as a server of this kind.
 pub(crate) fn program(name: &str, kind: &str) -> ServerConfig {
-    let itself = env::current_exe().unwrap();
-    let args = ["--exact", "server", "--ignored", "--nocapture"];
-    let mut config = ServerConfig::stdio(name, itself.to_str().unwrap(), args);
-    set_env(&mut config, SERVER, kind);
-    config
+    this_program(name, SERVER, kind)
 }
 
 /// The same, started by a shell that does something before.
@@ -42,12 +36,6 @@ pub(crate) fn program_after(script: &str, name: &str, kind: &str) -> ServerConfi
     config
 }
 
-pub(crate) fn set_env(config: &mut ServerConfig, name: &str, value: &str) {
-    if let ServerTransport::Stdio { env, .. } = &mut config.transport {
-        env.push((name.to_owned(), value.into()));
-    }
-}
-
 pub(crate) fn options() -> HostOptions {
     HostOptions {
         restart_delay: Duration::from_millis(10),
@@ -61,23 +49,16 @@ pub(crate) fn options() -> HostOptions {
 
 /// A host whose servers are all ready or failed.
 pub(crate) async fn host(servers: impl IntoIterator<Item = ServerConfig>) -> McpHost {
-    let host = McpHost::start(servers.into_iter().collect(), options()).unwrap();
+    host_with(servers, options()).await
+}
+
+pub(crate) async fn host_with(
+    servers: impl IntoIterator<Item = ServerConfig>,
+    options: HostOptions,
+) -> McpHost {
+    let host = McpHost::start(servers.into_iter().collect(), options).unwrap();
     soon(host.settled()).await;
     host
-}
-
-/// Fails the test instead of hanging.
-pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .expect("it hangs")
-}
-
-pub(crate) fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(object) => object,
-        other => panic!("no object: {other}"),
-    }
 }
 
 pub(crate) fn tool_call(name: &str, input: Value) -> ToolCall {

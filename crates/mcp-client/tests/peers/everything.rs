@@ -2,7 +2,6 @@
 
 use std::{net::TcpListener, time::Duration};
 
-use futures_util::FutureExt;
 use serde_json::json;
 use switchboard_domain::{ToolCall, ToolCallError, ToolContent, ToolHost};
 use switchboard_mcp_client::{McpHost, ServerConfig};
@@ -61,7 +60,6 @@ fn peer(config: ServerConfig) -> Peer {
         config,
         version: OLDER,
         tools: TOOLS,
-        exercise: |host, peer| exercise(host, peer).boxed(),
         folder: None,
         process: None,
     }
@@ -103,22 +101,22 @@ async fn over_http_at(port: u16) -> Peer {
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_everything_over_stdio() {
-    alone(over_stdio()).await;
+    alone(over_stdio(), exercise).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_everything_over_http_also_after_its_restart() {
     let port = free_port();
-    let mut peers = [over_http_at(port).await];
-    let host = host(&peers).await;
-    exercise(&host, &peers[0]).await;
+    let mut peer = over_http_at(port).await;
+    let host = host(&peer).await;
+    exercise(&host, &peer).await;
 
     // The new process does not know the old session.
-    let mut process = peers[0].process.take().unwrap();
+    let mut process = peer.process.take().unwrap();
     process.kill().await.unwrap();
-    peers[0].process = Some(listen(port).await);
-    let echo = text(&host, &peers[0], "echo", json!({"message": "again"})).await;
+    peer.process = Some(listen(port).await);
+    let echo = text(&host, &peer, "echo", json!({"message": "again"})).await;
     assert_eq!(echo, "Echo: again");
     close(&host).await;
 }

@@ -7,6 +7,9 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod everything;
 mod node;
 mod notes;

@@ -1,6 +1,5 @@
 //! A server of ours (`notes.py`) upon the frameworks that most servers in Python are written with.
 
-use futures_util::FutureExt;
 use serde_json::json;
 use switchboard_domain::ToolHost;
 use switchboard_mcp_client::{McpHost, ServerConfig};
@@ -23,7 +22,6 @@ fn peer(config: ServerConfig, version: &'static str) -> Peer {
         config,
         version,
         tools: &["put", "get", "wait", "ask"],
-        exercise: |host, peer| exercise(host, peer).boxed(),
         folder: None,
         process: None,
     }
@@ -104,35 +102,35 @@ fn held_back(mut peer: Peer) -> Peer {
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_fastmcp_over_stdio() {
-    alone(newer()).await;
+    alone(newer(), exercise).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_fastmcp_over_http() {
-    alone(newer_over_http().await).await;
+    alone(newer_over_http().await, exercise).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_fastmcp_in_the_older_protocol_over_stdio() {
-    alone(held_back(newer())).await;
+    alone(held_back(newer()), exercise).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_fastmcp_in_the_older_protocol_over_http() {
-    alone(held_back(newer_over_http().await)).await;
+    alone(held_back(newer_over_http().await), exercise).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_older_sdk_over_stdio() {
-    alone(older()).await;
+    alone(older(), exercise).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_older_sdk_over_http() {
-    alone(older_over_http().await).await;
+    alone(older_over_http().await, exercise).await;
 }

@@ -2,7 +2,6 @@
 
 use std::{fs, process::Command};
 
-use futures_util::FutureExt;
 use serde_json::json;
 use switchboard_mcp_client::{McpHost, ServerConfig};
 use tempfile::TempDir;
@@ -25,7 +24,6 @@ pub(crate) fn git() -> Peer {
         config: ServerConfig::stdio("git", program, ["--repository", place]),
         version: NEWER,
         tools: &["git_add", "git_commit", "git_log"],
-        exercise: |host, peer| use_git(host, peer).boxed(),
         folder: Some(folder),
         process: None,
     }
@@ -62,7 +60,6 @@ pub(crate) fn time() -> Peer {
         config: ServerConfig::stdio("time", program, ["--local-timezone", "UTC"]),
         version: NEWER,
         tools: &["get_current_time", "convert_time"],
-        exercise: |host, peer| use_time(host, peer).boxed(),
         folder: None,
         process: None,
     }
@@ -86,53 +83,14 @@ async fn use_time(host: &McpHost, peer: &Peer) {
     assert!(unknown.contains("Asia/Nowhere"), "{unknown}");
 }
 
-pub(crate) fn sqlite() -> Peer {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("letters.db");
-    let program = program("older-python", "mcp-server-sqlite");
-    Peer {
-        config: ServerConfig::stdio("sqlite", program, ["--db-path", file.to_str().unwrap()]),
-        version: OLDER,
-        tools: &["create_table", "write_query", "read_query"],
-        exercise: |host, peer| use_sqlite(host, peer).boxed(),
-        folder: Some(folder),
-        process: None,
-    }
-}
-
-async fn use_sqlite(host: &McpHost, peer: &Peer) {
-    for (tool, query) in [
-        ("create_table", "CREATE TABLE letters (letter TEXT)"),
-        ("write_query", "INSERT INTO letters VALUES ('ä'), ('b')"),
-    ] {
-        call(host, peer, tool, json!({"query": query})).await;
-    }
-    let query = "SELECT count(*) AS number, min(letter) AS letter FROM letters";
-    let rows = text(host, peer, "read_query", json!({"query": query})).await;
-    assert_eq!(rows, "[{'number': 2, 'letter': 'b'}]");
-    let file = fs::read(peer.path().join("letters.db")).unwrap();
-    assert!(file.starts_with(b"SQLite format 3\0"));
-    // It says so in the text only: that server does not mark its errors.
-    let query = "SELECT * FROM absent";
-    let unknown = outcome(host, peer, "read_query", json!({"query": query})).await;
-    let unknown = text_of(&unknown);
-    assert!(unknown.contains("no such table: absent"), "{unknown}");
-}
-
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_git() {
-    alone(git()).await;
+    alone(git(), use_git).await;
 }
 
 #[tokio::test]
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_time() {
-    alone(time()).await;
-}
-
-#[tokio::test]
-#[ignore = "needs peers: cargo xtask test --peers"]
-async fn peer_sqlite() {
-    alone(sqlite()).await;
+    alone(time(), use_time).await;
 }

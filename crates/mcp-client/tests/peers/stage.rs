@@ -8,12 +8,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use switchboard_domain::{
-    Elicitation, ElicitationAnswer, Elicitor, JsonObject, ProgressSink, ToolCall, ToolContent,
-    ToolHost, ToolOutput,
+    Elicitation, ElicitationAnswer, Elicitor, ProgressSink, ToolCall, ToolContent, ToolHost,
+    ToolOutput,
 };
 use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig, ServerState};
 use tempfile::TempDir;
@@ -23,6 +22,8 @@ use tokio::{
     sync::watch,
     time::timeout,
 };
+
+pub(crate) use crate::common::object;
 
 /// Node and Python need a while to start on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
@@ -37,8 +38,6 @@ pub(crate) struct Peer {
     pub(crate) version: &'static str,
     /// Some of its tools, by their own names.
     pub(crate) tools: &'static [&'static str],
-    /// Calls it, and looks at what came of that.
-    pub(crate) exercise: for<'a> fn(&'a McpHost, &'a Peer) -> BoxFuture<'a, ()>,
     /// What it works on, where it has files.
     pub(crate) folder: Option<TempDir>,
     /// Where it is an HTTP server; ended with this value.
@@ -129,13 +128,10 @@ impl Elicitor for Person {
     }
 }
 
-/// All of them in one host, up and with the tools that they should have.
-pub(crate) async fn host(peers: &[Peer]) -> McpHost {
-    let configs = peers.iter().map(|peer| {
-        let mut config = peer.config.clone();
-        config.connect_timeout = PATIENCE;
-        config
-    });
+/// A host with a peer that is ready and has the tools that it should have.
+pub(crate) async fn host(peer: &Peer) -> McpHost {
+    let mut config = peer.config.clone();
+    config.connect_timeout = PATIENCE;
     let options = HostOptions {
         restart_delay: Duration::from_millis(10),
         client_handlers: ClientHandlers {
@@ -144,31 +140,28 @@ pub(crate) async fn host(peers: &[Peer]) -> McpHost {
         },
         ..HostOptions::default()
     };
-    let host = McpHost::start(configs.collect(), options).unwrap();
+    let host = McpHost::start(vec![config], options).unwrap();
     soon(host.settled()).await;
     let catalog = host.tools().await;
     assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
-    for (peer, status) in peers.iter().zip(host.servers()) {
-        assert_eq!(status.state, ServerState::Ready, "{status:#?}");
-        assert_eq!(status.protocol_version.as_deref(), Some(peer.version));
-        assert!(status.server_info.is_some(), "{status:#?}");
-        assert_eq!(status.pid.is_none(), peer.process.is_some(), "{status:#?}");
-        let prefix = format!("{}__", peer.name());
-        let names = catalog.tools.iter().map(|tool| tool.name.as_str());
-        let names: Vec<&str> = names.filter_map(|n| n.strip_prefix(&prefix)).collect();
-        assert_eq!(names.len(), status.tools, "{names:?}");
-        for tool in peer.tools {
-            assert!(names.contains(tool), "{tool}: {names:?}");
-        }
+    let status = host.servers().remove(0);
+    assert_eq!(status.state, ServerState::Ready, "{status:#?}");
+    assert_eq!(status.protocol_version.as_deref(), Some(peer.version));
+    assert!(status.server_info.is_some(), "{status:#?}");
+    assert_eq!(status.pid.is_none(), peer.process.is_some(), "{status:#?}");
+    let prefix = format!("{}__", peer.name());
+    let names = catalog.tools.iter().map(|tool| tool.name.as_str());
+    let names: Vec<&str> = names.filter_map(|n| n.strip_prefix(&prefix)).collect();
+    for tool in peer.tools {
+        assert!(names.contains(tool), "{tool}: {names:?}");
     }
     host
 }
 
-/// One of them, from its start to its end.
-pub(crate) async fn alone(peer: Peer) {
-    let peers = [peer];
-    let host = host(&peers).await;
-    (peers[0].exercise)(&host, &peers[0]).await;
+/// Uses a peer, from its start to its end.
+pub(crate) async fn alone(peer: Peer, exercise: impl AsyncFnOnce(&McpHost, &Peer)) {
+    let host = host(&peer).await;
+    exercise(&host, &peer).await;
     close(&host).await;
 }
 
@@ -193,13 +186,6 @@ pub(crate) async fn close(host: &McpHost) {
 #[cfg(unix)]
 pub(crate) fn process_id(pid: u32) -> rustix::process::Pid {
     rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap()
-}
-
-pub(crate) fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(object) => object,
-        other => panic!("no object: {other}"),
-    }
 }
 
 pub(crate) fn text_of(output: &ToolOutput) -> String {

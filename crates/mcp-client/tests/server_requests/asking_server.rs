@@ -15,18 +15,20 @@ use std::{
 };
 
 use rmcp::{
-    RoleServer, ServerHandler, ServiceExt,
+    RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
         CustomNotification, ErrorCode, ErrorData, InputRequest, InputRequiredResult,
         ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
         ProtocolVersion, ServerCapabilities, ServerConfig, ServerNotification, ServerRequest,
-        SetLevelRequestParams, Tool,
+        SetLevelRequestParams,
     },
     service::{NotificationContext, Peer, RequestContext},
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
+
+use crate::common::{known_version, tools};
 
 /// Its state is shared by all connections.
 #[derive(Clone)]
@@ -41,18 +43,6 @@ pub(crate) struct AskingServer {
     /// How many calls wait, and whether they may go on.
     waiting: Arc<watch::Sender<usize>>,
     released: Arc<watch::Sender<bool>>,
-}
-
-pub(crate) fn serve_stdio(version: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let transport = (tokio::io::stdin(), tokio::io::stdout());
-        let serving = AskingServer::new(version).serve(transport).await.unwrap();
-        serving.waiting().await.unwrap();
-    });
 }
 
 /// What each tool asks, as the protocol has it in either era.
@@ -103,13 +93,8 @@ impl AskingServer {
             Some(version) => (version, true),
             None => (version, false),
         };
-        let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         Self {
-            version: known
-                .clone()
-                .find(|known| known.as_str() == version)
-                .unwrap()
-                .clone(),
+            version: known_version(version),
             eager,
             last_answer: Arc::new(watch::Sender::new(None)),
             level: Arc::default(),
@@ -256,9 +241,7 @@ impl ServerHandler for AskingServer {
             let mut last_answer = self.last_answer.subscribe();
             last_answer.wait_for(Option::is_some).await.unwrap();
         }
-        let schema = json!({"type": "object"});
-        let schema = Arc::new(schema.as_object().unwrap().clone());
-        let tools = [
+        let tools = tools(&[
             "form",
             "visit",
             "endless",
@@ -275,9 +258,8 @@ impl ServerHandler for AskingServer {
             "named",
             "waiting",
             "release",
-        ]
-        .map(|name| Tool::new(name, format!("Does {name}."), schema.clone()));
-        Ok(ListToolsResult::with_all_items(tools.to_vec()))
+        ]);
+        Ok(ListToolsResult::with_all_items(tools))
     }
 
     async fn call_tool(

@@ -9,11 +9,13 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod asking_server;
 mod attribution;
 mod elicitation;
 mod logging;
-mod peers;
 mod roots;
 mod sampling;
 mod server_stream;
@@ -30,6 +32,6 @@ fn server() {
     let Ok(version) = std::env::var(VERSION) else {
         return;
     };
-    asking_server::serve_stdio(&version);
+    common::serve_stdio(asking_server::AskingServer::new(&version));
     std::process::exit(0);
 }

@@ -4,7 +4,6 @@
 
 use std::{
     convert::Infallible,
-    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -21,12 +20,9 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use switchboard_domain::ToolHost;
 use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
-use tokio::{
-    net::TcpListener,
-    sync::{mpsc, oneshot},
-};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::support::*;
+use crate::{common::serve_app, support::*};
 
 #[derive(Clone, Default)]
 struct StreamServer {
@@ -95,12 +91,7 @@ async fn take(State(server): State<StreamServer>, Json(message): Json<Value>) ->
 #[tokio::test]
 async fn a_server_is_ready_only_when_its_questions_can_reach_us() {
     let route = post(take).get(open).with_state(StreamServer::default());
-    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0)))
-        .await
-        .unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let app = Router::new().route("/mcp", route);
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let (url, serving) = serve_app(Router::new().route("/mcp", route)).await;
     let user = User::with_answers([accept(json!({"name": "Ada"}))]);
     let options = HostOptions {
         client_handlers: user.handlers(),

@@ -2,32 +2,26 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    env,
-    net::SocketAddr,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use async_trait::async_trait;
-use axum::Router;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolCallError, ToolHost,
+    Elicitation, ElicitationAnswer, Elicitor, ToolCall, ToolCallError, ToolHost,
 };
-use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig, ServerTransport};
+use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig};
 use tokio::{
-    net::TcpListener,
     sync::watch,
     task::{AbortHandle, JoinSet},
 };
 
-use crate::{VERSION, asking_server::AskingServer};
-
-/// Far more than any operation takes.
-const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) use crate::common::{object, soon};
+use crate::{
+    VERSION,
+    asking_server::AskingServer,
+    common::{serve_http, this_program},
+};
 
 pub(crate) const LEGACY: &str = "2025-11-25";
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -72,14 +66,8 @@ pub(crate) async fn eager() -> Vec<Variant> {
 }
 
 pub(crate) fn over_stdio(version: &'static str) -> Variant {
-    let itself = env::current_exe().unwrap();
-    let args = ["--exact", "server", "--ignored", "--nocapture"];
-    let mut config = ServerConfig::stdio("s", itself.to_str().unwrap(), args);
-    if let ServerTransport::Stdio { env, .. } = &mut config.transport {
-        env.push((VERSION.to_owned(), version.into()));
-    }
     Variant {
-        config,
+        config: this_program("s", VERSION, version),
         version,
         name: format!("{version} over stdio"),
         serving: None,
@@ -87,22 +75,12 @@ pub(crate) fn over_stdio(version: &'static str) -> Variant {
 }
 
 async fn over_http(version: &'static str) -> Variant {
-    let server = AskingServer::new(version);
-    let service = StreamableHttpService::new(
-        move || Ok(server.clone()),
-        Arc::new(LocalSessionManager::default()),
-        StreamableHttpServerConfig::default(),
-    );
-    let app = Router::new().nest_service("/mcp", service);
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listener = TcpListener::bind(any).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let (url, serving) = serve_http(AskingServer::new(version)).await;
     Variant {
-        config: ServerConfig::http("s", format!("http://{address}/mcp")),
+        config: ServerConfig::http("s", url),
         version,
         name: format!("{version} over HTTP"),
-        serving: Some(serving.abort_handle()),
+        serving: Some(serving),
     }
 }
 
@@ -125,13 +103,6 @@ impl Variant {
         assert_eq!(status.protocol_version.as_deref(), Some(spoken));
         host
     }
-}
-
-/// Fails the test instead of hanging.
-pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(TIMEOUT, future)
-        .await
-        .expect("a time-out")
 }
 
 /// Yields until the condition is true.
@@ -163,13 +134,6 @@ pub(crate) fn keyed(name: &str, key: &str) -> ToolCall {
 pub(crate) async fn call(host: &McpHost, name: &str) -> Result<Value, ToolCallError> {
     let output = soon(host.call(tool(name))).await?;
     Ok(serde_json::from_str(&output.content[0].as_text()).unwrap())
-}
-
-pub(crate) fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(object) => object,
-        other => panic!("not an object: {other}"),
-    }
 }
 
 pub(crate) fn accept(content: Value) -> ElicitationAnswer {

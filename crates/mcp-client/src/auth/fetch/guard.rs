@@ -15,7 +15,7 @@ use std::{
     collections::HashSet,
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use reqwest::{
@@ -24,7 +24,7 @@ use reqwest::{
 };
 use tokio::net::lookup_host;
 
-use crate::auth::error::AuthError;
+use crate::{auth::error::AuthError, common::sync::lock};
 
 const PLAIN: &str = "it is not https";
 const USER_INFO: &str = "it holds a user name or password";
@@ -42,22 +42,18 @@ enum Network {
     Reserved,
 }
 
-/// The rules for one configured server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::auth) struct Guard {
-    loopback: bool,
-    private: bool,
-    link_local: bool,
-}
+/// The rules for one configured server: the networks of its URLs, beside the public one.
+#[derive(Debug, Clone, Default)]
+pub(in crate::auth) struct Guard(Vec<Network>);
 
 impl Guard {
     /// Creates the rules for a server with these configured URLs: its own, and those of its
     /// authorization server.
     pub(in crate::auth) async fn of_configured(urls: &[Url]) -> Self {
-        let mut guard = Self::default();
+        let mut allowed = Vec::new();
         for url in urls {
             if let Some(network) = network_of_host(url) {
-                guard.allow(network);
+                allowed.push(network);
             } else if let Some(host) = url.host_str()
                 // A name that cannot be resolved needs a proxy, or is unreachable.
                 && let Ok(addresses) = lookup_host((host, 0)).await
@@ -65,49 +61,35 @@ impl Guard {
                 let mut networks = addresses.map(|address| network_of(address.ip())).peekable();
                 if networks.peek().is_some() && networks.all(|network| network == Network::Private)
                 {
-                    guard.allow(Network::Private);
+                    allowed.push(Network::Private);
                 }
             }
         }
-        guard
+        allowed.retain(|network| *network != Network::Reserved);
+        Self(allowed)
     }
 
-    fn allow(&mut self, network: Network) {
-        match network {
-            Network::Loopback => self.loopback = true,
-            Network::Private => self.private = true,
-            Network::LinkLocal => self.link_local = true,
-            Network::Public | Network::Reserved => {}
-        }
-    }
-
-    fn allows(self, network: Network) -> bool {
-        match network {
-            Network::Public => true,
-            Network::Loopback => self.loopback,
-            Network::Private => self.private,
-            Network::LinkLocal => self.link_local,
-            Network::Reserved => false,
-        }
+    fn allows(&self, network: Network) -> bool {
+        network == Network::Public || self.0.contains(&network)
     }
 
     /// Returns whether the configured server is on this machine.
-    pub(in crate::auth) fn is_loopback(self) -> bool {
-        self.loopback
+    pub(in crate::auth) fn is_loopback(&self) -> bool {
+        self.0.contains(&Network::Loopback)
     }
 
     /// Parses a URL and checks it before its name is resolved.
-    pub(in crate::auth) fn parse(self, what: &'static str, url: &str) -> Result<Url, AuthError> {
-        let parsed = Url::parse(url).map_err(|error| AuthError::BadAnswer {
-            what,
-            url: String::new(),
-            reason: format!("it is not a valid URL: {error}"),
+    pub(in crate::auth) fn parse(&self, what: &'static str, url: &str) -> Result<Url, AuthError> {
+        let parsed = Url::parse(url).map_err(|error| {
+            AuthError::Failed(format!(
+                "the {what} is not used: it is not a valid URL: {error}"
+            ))
         })?;
         self.check(what, &parsed)?;
         Ok(parsed)
     }
 
-    pub(in crate::auth) fn check(self, what: &'static str, url: &Url) -> Result<(), AuthError> {
+    pub(in crate::auth) fn check(&self, what: &'static str, url: &Url) -> Result<(), AuthError> {
         self.violated_rule(url)
             .map_err(|reason| AuthError::Guarded {
                 what,
@@ -116,11 +98,11 @@ impl Guard {
             })
     }
 
-    fn violated_rule(self, url: &Url) -> Result<(), &'static str> {
+    fn violated_rule(&self, url: &Url) -> Result<(), &'static str> {
         let network = network_of_host(url);
         match url.scheme() {
             "https" => {}
-            "http" if self.loopback && network == Some(Network::Loopback) => {}
+            "http" if self.is_loopback() && network == Some(Network::Loopback) => {}
             _ => return Err(PLAIN),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -136,11 +118,9 @@ impl Guard {
     }
 
     /// Returns a resolver that returns only allowed addresses of targets.
-    pub(in crate::auth) fn resolver(self, targets: Targets) -> Arc<dyn Resolve> {
-        Arc::new(GuardedResolver {
-            guard: self,
-            targets,
-        })
+    pub(in crate::auth) fn resolver(&self, targets: Targets) -> Arc<dyn Resolve> {
+        let guard = self.clone();
+        Arc::new(GuardedResolver { guard, targets })
     }
 }
 
@@ -151,16 +131,12 @@ pub(in crate::auth) struct Targets(Arc<Mutex<HashSet<String>>>);
 impl Targets {
     pub(in crate::auth) fn add(&self, url: &Url) {
         if let Some(host) = url.host_str() {
-            self.lock().insert(host.to_ascii_lowercase());
+            lock(&self.0).insert(host.to_ascii_lowercase());
         }
     }
 
     fn has(&self, name: &str) -> bool {
-        self.lock().contains(&name.to_ascii_lowercase())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).contains(&name.to_ascii_lowercase())
     }
 }
 
@@ -171,7 +147,7 @@ struct GuardedResolver {
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let guard = self.guard;
+        let guard = self.guard.clone();
         let is_proxy = !self.targets.has(name.as_str());
         Box::pin(async move {
             let found: Vec<_> = lookup_host((name.as_str(), 0))
@@ -251,7 +227,7 @@ fn network_of_v6(address: Ipv6Addr) -> Network {
 mod tests {
     use super::*;
 
-    fn violation(guard: Guard, url: &str) -> Option<&'static str> {
+    fn violation(guard: &Guard, url: &str) -> Option<&'static str> {
         guard.violated_rule(&Url::parse(url).unwrap()).err()
     }
 
@@ -312,16 +288,13 @@ mod tests {
             ("https://[2002:a00:1::]/", Some(INSIDE)),
             ("https://[2001:0:5db8:d822:0:ffff:f5ff:fffe]/", Some(INSIDE)),
         ] {
-            assert_eq!(violation(guard, url), expected, "{url}");
+            assert_eq!(violation(&guard, url), expected, "{url}");
         }
     }
 
     #[test]
     fn an_internal_server_may_name_urls_in_its_network() {
-        let loopback = Guard {
-            loopback: true,
-            ..Guard::default()
-        };
+        let loopback = Guard(vec![Network::Loopback]);
         for (url, expected) in [
             ("http://127.0.0.1:80/", None),
             ("http://localhost:80/", None),
@@ -331,34 +304,33 @@ mod tests {
             ("https://10.0.0.1/", Some(INSIDE)),
             ("https://169.254.169.254/", Some(INSIDE)),
         ] {
-            assert_eq!(violation(loopback, url), expected, "{url}");
+            assert_eq!(violation(&loopback, url), expected, "{url}");
         }
-        let private = Guard {
-            private: true,
-            ..Guard::default()
-        };
+        let private = Guard(vec![Network::Private]);
         for (url, expected) in [
             ("https://10.0.0.1/", None),
             ("http://10.0.0.1/", Some(PLAIN)),
             ("https://127.0.0.1/", Some(INSIDE)),
             ("https://169.254.169.254/", Some(INSIDE)),
         ] {
-            assert_eq!(violation(private, url), expected, "{url}");
+            assert_eq!(violation(&private, url), expected, "{url}");
         }
     }
 
     #[tokio::test]
     async fn the_rules_depend_on_the_network_of_the_server() {
+        use Network::{LinkLocal, Loopback, Private};
         for (url, expected) in [
-            ("http://127.0.0.1:8080/mcp", (true, false, false)),
-            ("http://localhost:8080/mcp", (true, false, false)),
-            ("https://192.168.0.7/mcp", (false, true, false)),
-            ("https://169.254.1.1/mcp", (false, false, true)),
-            ("https://93.184.216.34/mcp", (false, false, false)),
+            ("http://127.0.0.1:8080/mcp", Some(Loopback)),
+            ("http://localhost:8080/mcp", Some(Loopback)),
+            ("https://192.168.0.7/mcp", Some(Private)),
+            ("https://169.254.1.1/mcp", Some(LinkLocal)),
+            ("https://224.0.0.1/mcp", None),
+            ("https://93.184.216.34/mcp", None),
         ] {
-            let guard = Guard::of_configured(&[Url::parse(url).unwrap()]).await;
-            let allowed = (guard.loopback, guard.private, guard.link_local);
-            assert_eq!(allowed, expected, "{url}");
+            let Guard(mut allowed) = Guard::of_configured(&[Url::parse(url).unwrap()]).await;
+            allowed.retain(|network| *network != Network::Public);
+            assert_eq!(allowed, Vec::from_iter(expected), "{url}");
         }
     }
 
@@ -370,10 +342,7 @@ mod tests {
         let strict = Guard::default();
         let error = strict.resolver(targets.clone()).resolve(name()).await.err();
         assert!(error.unwrap().to_string().contains(INSIDE));
-        let here = Guard {
-            loopback: true,
-            ..strict
-        };
+        let here = Guard(vec![Network::Loopback]);
         let proxy = strict.resolver(Targets::default());
         for resolver in [here.resolver(targets), proxy] {
             let mut found = resolver.resolve(name()).await.unwrap();

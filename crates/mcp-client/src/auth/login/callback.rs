@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{auth::error::AuthError, error::shortened};
+use crate::{auth::error::AuthError, common::error::shortened};
 
 /// The refused request in an error.
 pub(in crate::auth) const LOGIN: &str = "login";
@@ -47,7 +47,9 @@ pub(in crate::auth) struct Expected<'a> {
 impl Callback {
     /// Listens on this port. 0 means any free port.
     pub(in crate::auth) async fn listen(port: u16) -> Result<Self, AuthError> {
-        let failed = |source| AuthError::Listener { port, source };
+        let failed = |error: io::Error| {
+            AuthError::Failed(format!("cannot listen on 127.0.0.1:{port}: {error}"))
+        };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .map_err(failed)?;

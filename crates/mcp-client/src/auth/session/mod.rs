@@ -3,26 +3,30 @@
 
 mod stored;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::config::{ServerConfig, ServerTransport};
-
-use crate::auth::{
-    challenge::{Challenge, add_scope},
-    error::AuthError,
-    fetch::{Fetch, guard::Guard},
-    login::{Login, callback::LOGIN},
-    metadata::{Discovered, discover},
-    settings::AuthOptions,
-    store::{GrantKey, StoredGrant, StoredTokens, now},
+use crate::{
+    auth::{
+        challenge::{Challenge, add_scope},
+        error::AuthError,
+        fetch::{Fetch, guard::Guard},
+        login::{Login, callback::LOGIN},
+        metadata::{Discovered, discover},
+        settings::AuthOptions,
+        store::{GrantKey, StoredGrant, StoredTokens, now},
+    },
+    common::error::shortened,
+    common::sync::lock,
+    config::{
+        ServerConfig, ServerTransport,
+        login::{AuthConfig, GrantType},
+    },
 };
-use crate::config::login::{AuthConfig, GrantType};
-use crate::error::shortened;
 
 /// The refusal of a request by a server.
 #[derive(Debug)]
@@ -167,7 +171,7 @@ impl Session {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 
     /// Returns the current tokens. Loads them first.
@@ -336,14 +340,14 @@ impl Session {
         }
         // A token of another issuer is refused correctly.
         if unproven == Some(Origin::Login) && before.is_some() {
-            return Err(AuthError::StillRefused {
-                issuer: shortened(discovered.server.issuer()),
-            });
+            let issuer = shortened(&discovered.server.issuer);
+            return Err(AuthError::Failed(format!(
+                "it rejects the new token of {issuer}"
+            )));
         }
-        let current = self
-            .login(&discovered, before.as_ref(), &challenge.scopes)
-            .await?;
-        Ok(self.set_current(current, Some(Origin::Login)))
+        self.login_again(&discovered, before.as_ref(), &challenge.scopes)
+            .await
+            .map(Some)
     }
 
     /// Requests missing scopes. Each scope is requested once.
@@ -353,19 +357,17 @@ impl Session {
         challenge: &Challenge,
     ) -> Result<SecretString, AuthError> {
         let needed = &challenge.scopes;
-        let refused = || AuthError::InsufficientScope {
-            scopes: needed.iter().map(|scope| shortened(scope)).collect(),
-        };
         if let Some(Current { grant, .. }) = stored.first()
             && needed.iter().all(|scope| grant.scopes.contains(scope))
         {
-            return Err(refused());
+            let needed = shortened(&needed.join(" "));
+            return Err(AuthError::Failed(format!(
+                "the login does not cover the scopes `{needed}`, which were requested before"
+            )));
         }
         let discovered = self.discover(challenge, &stored).await?;
         let before = self.before(stored, &discovered)?;
-        let current = self.login(&discovered, before.as_ref(), needed).await?;
-        self.set_current(current, Some(Origin::Login))
-            .ok_or_else(refused)
+        self.login_again(&discovered, before.as_ref(), needed).await
     }
 
     pub(in crate::auth) async fn discover(
@@ -381,41 +383,35 @@ impl Session {
         discover(fetch, &self.url, &self.config, challenge, &known).await
     }
 
-    /// Gets tokens by a login, if possible.
-    async fn login(
+    /// Logs in during a call, if a person has not declined that.
+    async fn login_again(
         &self,
         discovered: &Discovered,
         before: Option<&Current>,
         challenged: &[String],
-    ) -> Result<Current, AuthError> {
-        let login = self.prepared(discovered, before, challenged).await?;
-        let on_url = self.options.on_url.as_ref();
-        let on_url = on_url.filter(|_| !self.known().declined);
-        let grant = match (self.config.grant, on_url) {
-            (GrantType::ClientCredentials, _) => login.as_client().await?,
-            (GrantType::AuthorizationCode, Some(on_url)) => {
-                let grant = login.in_browser(&**on_url).await;
-                if let Err(AuthError::Refused { what: LOGIN, .. } | AuthError::TimedOut { .. }) =
-                    &grant
-                {
-                    self.known().declined = true;
-                }
-                grant?
-            }
-            (GrantType::AuthorizationCode, None) => {
-                return self.wait_for_login(before, challenged).await;
-            }
-        };
-        self.keep(login.key(), grant).await
+    ) -> Result<SecretString, AuthError> {
+        let on_url = self
+            .options
+            .on_url
+            .as_deref()
+            .filter(|_| !self.known().declined);
+        let current = self.login(discovered, before, challenged, on_url).await;
+        if let Err(AuthError::Refused { what: LOGIN, .. } | AuthError::TimedOut { .. }) = &current {
+            self.known().declined = true;
+        }
+        let token = self.set_current(current?, Some(Origin::Login));
+        token.ok_or_else(|| self.needs_login(challenged))
     }
 
-    pub(in crate::auth) async fn prepared<'a>(
-        &'a self,
-        discovered: &'a Discovered,
-        before: Option<&'a Current>,
-        challenged: &'a [String],
-    ) -> Result<Login<'a>, AuthError> {
-        Ok(Login {
+    /// Gets and stores tokens. `on_url` receives the page on which a person must log in.
+    pub(in crate::auth) async fn login(
+        &self,
+        discovered: &Discovered,
+        before: Option<&Current>,
+        challenged: &[String],
+        on_url: Option<&(dyn Fn(&str) + Send + Sync)>,
+    ) -> Result<Current, AuthError> {
+        let login = Login {
             fetch: self.fetch().await?,
             server: &self.address,
             config: &self.config,
@@ -423,26 +419,27 @@ impl Session {
             discovered,
             before: before.map(|before| &before.grant),
             challenged,
-        })
-    }
-
-    pub(in crate::auth) async fn keep(
-        &self,
-        key: GrantKey,
-        grant: StoredGrant,
-    ) -> Result<Current, AuthError> {
+        };
+        let grant = match (self.config.grant, on_url) {
+            (GrantType::ClientCredentials, _) => login.as_client().await?,
+            (GrantType::AuthorizationCode, Some(on_url)) => login.in_browser(on_url).await?,
+            (GrantType::AuthorizationCode, None) => {
+                return Err(self.require_login(before, challenged).await?);
+            }
+        };
+        let key = login.key();
         // A concurrent renewal must not replace the new tokens.
         let _lock = self.options.store.lock(&key).await?;
         self.options.store.save(&key, &grant).await?;
         Ok(Current { key, grant })
     }
 
-    /// Stores the missing scopes for the next login.
-    async fn wait_for_login(
+    /// Stores the missing scopes for the next login, and returns the error that demands it.
+    async fn require_login(
         &self,
         before: Option<&Current>,
         challenged: &[String],
-    ) -> Result<Current, AuthError> {
+    ) -> Result<AuthError, AuthError> {
         if let Some(before) = before {
             let store = &self.options.store;
             let _lock = store.lock(&before.key).await?;
@@ -461,7 +458,7 @@ impl Session {
                 }
             }
         }
-        Err(self.needs_login(challenged))
+        Ok(self.needs_login(challenged))
     }
 
     fn needs_login(&self, scopes: &[String]) -> AuthError {
@@ -469,10 +466,6 @@ impl Session {
             server: self.name.clone(),
             scopes: scopes.iter().map(|scope| shortened(scope)).collect(),
         }
-    }
-
-    pub(in crate::auth) fn config(&self) -> &AuthConfig {
-        &self.config
     }
 }
 

@@ -12,7 +12,7 @@ use crate::auth::{
     store::{Registration, now},
     token,
 };
-use crate::error::shortened;
+use crate::common::error::shortened;
 
 impl Session {
     /// Returns the stored login for the discovered authorization server.
@@ -21,13 +21,13 @@ impl Session {
         stored: Vec<Current>,
         discovered: &Discovered,
     ) -> Result<Option<Current>, AuthError> {
-        let issuer = discovered.server.issuer();
+        let issuer = &discovered.server.issuer;
         let others = stored
             .iter()
-            .find(|current| current.key.issuer != issuer)
+            .find(|current| current.key.issuer != *issuer)
             .map(|current| current.key.issuer.clone());
         let before = stored.into_iter().find(|current| {
-            current.key.issuer == issuer && current.key.resource == discovered.resource
+            current.key.issuer == *issuer && current.key.resource == discovered.resource
         });
         // A configured client belongs to one authorization server: the configured or the first one.
         let configured = self.config.client_id.is_some() && self.config.issuer.is_none();

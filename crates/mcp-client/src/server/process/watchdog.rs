@@ -29,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::sync::lock;
+use crate::common::sync::lock;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// The name of the process in `ps`.

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Mutex};
 use switchboard_domain::ToolHostChange;
 
 use crate::{
-    sync::lock,
+    common::sync::lock,
     tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange},
 };
 

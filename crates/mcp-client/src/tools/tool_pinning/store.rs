@@ -132,8 +132,8 @@ impl ToolPinFile {
         Ok(file)
     }
 
-    /// Stores pins of the covered servers. `replaces`: also for tools that have one. Waits for other
-    /// processes that write the file.
+    /// Stores pins of the covered servers. `replaces`: also for tools that have one. Waits for
+    /// other processes that write the file.
     pub(crate) fn save(&self, pins: &ToolPins, replaces: bool) -> Result<(), ToolPinStoreError> {
         let pins = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
         let pins =

@@ -11,8 +11,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    backoff::Backoff,
-    server::{connection::Connection, hang_detection::ping, list_cache::ListKind, state::Server},
+    common::backoff::Backoff,
+    server::{
+        connection::Connection, list_cache::ListKind, state::Server,
+        supervisor::hang_detection::ping,
+    },
 };
 
 /// The nominal delay before a broken subscription is renewed. It doubles after each failure.

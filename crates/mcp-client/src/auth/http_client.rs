@@ -9,7 +9,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::error::{StartError, root_cause};
+use crate::common::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
 /// Idle connections are closed early, because a server that restarts breaks them.
