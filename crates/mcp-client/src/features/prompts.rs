@@ -120,9 +120,8 @@ impl McpHost {
 /// Parses a message. Some servers put several content blocks into one message, which become several
 /// messages.
 fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
-    let role = match message.get("role").map(PromptRole::deserialize) {
-        Some(Ok(role)) => role,
-        _ => return Err("a message has neither the role `user` nor `assistant`".to_owned()),
+    let Some(Ok(role)) = message.get("role").map(PromptRole::deserialize) else {
+        return Err("a message has neither the role `user` nor `assistant`".to_owned());
     };
     let contents = match message.get("content") {
         Some(Value::Array(blocks)) => blocks

@@ -242,7 +242,10 @@ impl<'a> FeatureClient<'a> {
     }
 
     fn listing<T>(&self, items: Vec<T>, problems: Vec<String>) -> Listing<T> {
-        let problems: Vec<String> = problems.iter().map(|it| self.server.redact(it)).collect();
+        let problems: Vec<String> = problems
+            .into_iter()
+            .map(|it| self.server.redact(it))
+            .collect();
         for problem in &problems {
             tracing::warn!(server = self.server.config.name, problem, "invalid items");
         }

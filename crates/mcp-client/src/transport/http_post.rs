@@ -206,7 +206,7 @@ fn events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
     let received = Arc::new(AtomicUsize::new(0));
     let counter = received.clone();
     let chunks = response.bytes_stream().take_while(move |chunk| {
-        let size = chunk.as_ref().map_or(0, |chunk| chunk.len());
+        let size = chunk.as_ref().map_or(0, tokio_util::bytes::Bytes::len);
         ready(counter.fetch_add(size, Ordering::Relaxed) <= MAX_ANSWER)
     });
     let counter = received.clone();
