@@ -9,11 +9,11 @@ use crate::{
     text::{label, stem, stems, words},
 };
 
-/// Rows of a list that an answer shows.
+/// Maximum number of list items that an answer shows.
 const MAX_ROWS: usize = 20;
-/// The longest text of a result that an answer shows, in characters.
+/// Maximum length of a result text in characters.
 const MAX_TEXT: usize = 4_000;
-/// Objects that contain each other beyond this depth are shown as JSON.
+/// Maximum nesting depth of objects. Deeper objects are shown as JSON.
 const MAX_DEPTH: usize = 4;
 
 /// Returns the results of calls as text.
@@ -49,7 +49,7 @@ pub(crate) fn answer(question: &str, calls: &[Call<'_>]) -> String {
     }
 }
 
-/// Returns the members that the question names, or all members.
+/// Describes the object members that the question names, or all data if it names none.
 fn shown(data: &Value, asked: &[String]) -> String {
     if let Some(object) = data.as_object() {
         let is_asked = |key: &str| {
@@ -70,7 +70,7 @@ fn shown(data: &Value, asked: &[String]) -> String {
     shortened(text.trim_end())
 }
 
-/// Returns a value with the currency or unit beside it.
+/// Formats a value with the `currency` or `unit` of the same object.
 fn with_unit(value: &Value, object: &Map<String, Value>) -> String {
     let units = ["currency", "unit"].into_iter();
     let unit = units

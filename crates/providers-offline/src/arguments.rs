@@ -11,10 +11,10 @@ use crate::{
     values::{Group, Values},
 };
 
-/// More inputs from one list are not called.
+/// Maximum number of calls for one list of values.
 const MAX_INPUTS: usize = 20;
 
-/// Words before the topic of a request.
+/// Words that precede the topic of a request.
 const TOPIC_WORDS: &[&str] = &["about", "named", "called", "titled", "saying", "to", "in"];
 
 /// The arguments that a question contains for one tool.
@@ -22,7 +22,7 @@ const TOPIC_WORDS: &[&str] = &["about", "named", "called", "titled", "saying", "
 pub(crate) struct Arguments {
     /// One input for each call. Several ids make several inputs.
     pub(crate) inputs: Vec<JsonObject>,
-    /// Required parameters without a value.
+    /// Names of required parameters without a value.
     pub(crate) missing: Vec<String>,
 }
 
@@ -133,14 +133,14 @@ fn json_range(question: &str) -> Option<RangeInclusive<usize>> {
 struct Filler<'a> {
     tool: &'a ToolDefinition,
     values: &'a Values,
-    /// The number groups that a parameter has taken.
+    /// Indices of the number groups that a parameter already uses.
     used_numbers: Vec<usize>,
     used_text: Vec<String>,
 }
 
 impl Filler<'_> {
-    /// Returns the values for a parameter: several for a list of ids, none without a match.
-    /// `only_clear` leaves out values that any parameter of the type could take.
+    /// Finds the values for a parameter. A list of ids returns several values. `only_clear` leaves
+    /// out values that any parameter of the type could take.
     fn find(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         if !parameter.options().is_empty() {
             return self.option(parameter).into_iter().collect();
@@ -203,7 +203,8 @@ impl Filler<'_> {
         group.values.iter().filter_map(number).collect()
     }
 
-    /// Returns the numbers of a list that several numeric parameters share: "the sum of 19 and 23".
+    /// Returns the number for a parameter from a list that several numeric parameters share, as in
+    /// "the sum of 19 and 23".
     fn number_of_list(&mut self, at: usize, parameter: &Parameter<'_>) -> Vec<Value> {
         let parameters = parameters(&self.tool.input_schema);
         let numeric = parameters
@@ -266,7 +267,7 @@ impl Filler<'_> {
         found.into_iter().map(Value::String).collect()
     }
 
-    /// Returns text that the parameter's format or name asks for.
+    /// Returns text that matches the format or name of the parameter.
     fn clear_text(&self, parameter: &Parameter<'_>) -> Vec<String> {
         let values = self.values;
         let token = |test: &dyn Fn(&str) -> bool| {
@@ -318,7 +319,7 @@ impl Filler<'_> {
         }
     }
 
-    /// Returns the text that is left for a required parameter: a quotation, a name or a topic.
+    /// Returns text for a required parameter without a clear match: a quotation, a name or a topic.
     fn any_text(&self) -> Option<String> {
         let values = self.values;
         let unused = |text: &&String| !self.used_text.contains(text);

@@ -23,11 +23,11 @@ pub(crate) struct Call<'a> {
 /// The last question and the calls since then.
 #[derive(Debug, Clone)]
 pub(crate) struct Turn<'a> {
-    /// The text of the last user message. If it gives a value that the demo model asked for, the
-    /// question before it comes first.
+    /// Text of the last user message. If the message answers a question of the demo model, the
+    /// original question precedes it.
     pub(crate) question: String,
-    /// The text that selects the tool: the question, and for a question that starts with "and" also
-    /// the question before it.
+    /// Text that selects the tool. A question that starts with "and" is preceded by the previous
+    /// question.
     pub(crate) topic: String,
     pub(crate) calls: Vec<Call<'a>>,
     /// The texts of the assistant in this turn.
@@ -86,7 +86,7 @@ impl<'a> Turn<'a> {
         calls.filter(|call| call.tool_use.name == tool).collect()
     }
 
-    /// Returns the values that the results of this turn contain for parameters.
+    /// Finds values for parameters in the results of this turn.
     pub(crate) fn known<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter<'p>>,
@@ -107,7 +107,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Returns an unused id for the next call: `call_1`, `call_2` and so on.
+/// Returns unused ids for the next calls: `call_1`, `call_2` and so on.
 pub(crate) fn next_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String> {
     let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
     let used: HashSet<String> = tool_uses.map(|tool_use| tool_use.id.clone()).collect();

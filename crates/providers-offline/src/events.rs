@@ -12,7 +12,7 @@ use crate::{
     plan::{Plan, PlannedCall},
 };
 
-/// Returns the events of a plan, in the order of the grammar.
+/// Returns the model events of a plan, in the order that the port `ChatModel` requires.
 pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
     let tool_choice = outcome(&request.tool_choice, plan);
     let mut warnings = warnings(request);

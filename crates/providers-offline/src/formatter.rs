@@ -1,4 +1,4 @@
-//! The formatting phase of hosts that gather results first and request a formatted answer then.
+//! Supports hosts that first gather tool results and then request a formatted answer.
 
 use jiff::civil::Date;
 use serde_json::{Value, json};
@@ -8,7 +8,8 @@ use crate::{arguments::fill, conversation::Turn, plan::Plan, schema::parameters,
 
 /// The tool that receives the formatted answer.
 pub(crate) const NAME: &str = "response_formatter";
-/// The start of a text that requests another gathering step. The prompt of the phase names it.
+/// Prefix of a text that requests another gathering step. The host's prompt for the gathering phase
+/// contains this prefix.
 const MARKER: &str = "NEED MORE DATA:";
 
 /// Returns the text that accompanies calls in the gathering phase.
@@ -20,7 +21,7 @@ pub(crate) fn text_beside_calls(request: &ChatRequest, plan: &Plan) -> Option<St
         .then(|| format!("{MARKER} the results of these calls are needed."))
 }
 
-/// Returns the input of the formatter if it is the only tool of the request.
+/// Returns the input of the formatter tool. Returns `None` if the request has other tools.
 pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     let [tool] = request.tools.as_slice() else {
         return None;
@@ -58,7 +59,8 @@ pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
         let items = json!([{"type": "text", "content": text}]);
         return Some(JsonObject::from_iter([("conversation".to_owned(), items)]));
     }
-    // A form of the host: results first, then values of the question, then the text.
+    // The schema is a form that the host defines. Tool results fill it first, then values of the
+    // question, then the text.
     let parameters = parameters(&tool.input_schema);
     let known = turn.known(parameters.iter());
     let values = Values::of(&turn.question, today);

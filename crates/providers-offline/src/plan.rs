@@ -16,9 +16,10 @@ use crate::{
     values::Values,
 };
 
-/// Longer questions are declined: arguments from a part of the text would be wrong.
+/// Maximum length of a question in bytes. Longer questions are declined, because arguments from a
+/// part of the text would be wrong.
 const MAX_QUESTION_BYTES: usize = 64 * 1024;
-/// Tools that the text about an unmatched question lists.
+/// Maximum number of tools in the text about a question that matches no tool.
 const MAX_LISTED_TOOLS: usize = 10;
 const ABOUT: &str = "I am a demo model, not a language model: I only match words with tools.";
 
@@ -65,7 +66,7 @@ impl Plan {
         }
     }
 
-    /// Returns the text for the user. Calls have none.
+    /// Returns the text for the user, or `None` for calls.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Call(_) => None,
@@ -155,7 +156,7 @@ fn no_match(tools: &[Arc<ToolDefinition>]) -> String {
     format!("No connected tool matches the words of this question. The tools are {names}{more}.")
 }
 
-/// One decision about the best tool for a question.
+/// Input for planning one step of a conversation with the best tool.
 struct Step<'a> {
     request: &'a ChatRequest,
     turn: &'a Turn<'a>,
@@ -200,9 +201,9 @@ impl Step<'_> {
         fill(tool, &self.turn.question, &self.values, known)
     }
 
-    /// Returns a call of another read-only tool whose name contains words of the question that
-    /// neither `tool` nor the missing parameter has in its name: "the account value of the most
-    /// recent customer".
+    /// Returns a call of another read-only tool that may provide the missing value. The name of
+    /// that tool contains a word of the question that neither `tool` nor `missing` has in its name,
+    /// as in "the account value of the most recent customer".
     fn lookup(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
         let own: HashSet<String> = stems(&tool.name)
             .into_iter()

@@ -10,16 +10,17 @@ use crate::{
     text::{stems, words},
 };
 
-/// The share of a question's words that a tool has to contain, without a forced tool choice.
+/// Minimum share of the question's words that a tool must contain, unless the tool choice is
+/// forced.
 const MIN_COVERAGE: f64 = 0.3;
-/// The number of shared words that is enough if none of them is in the tool's name or title and
-/// the question has other words.
+/// Minimum number of shared words if none of them is in the tool's name or title. In a shorter
+/// question all words must match.
 const MIN_SHARED_WORDS: usize = 2;
 
-/// How often the words of a tool's name count, compared with its description.
+/// Weight of a word in a tool's name, relative to a word in its description.
 const NAME_WEIGHT: usize = 3;
 
-/// Splits documents that are stems joined by spaces.
+/// Tokenizer for documents that consist of stems separated by spaces.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spaces;
 
@@ -56,7 +57,7 @@ pub(crate) fn rank<'a>(
         .collect()
 }
 
-/// Returns whether a tool contains enough words of the question to be meant by it.
+/// Returns whether a tool shares enough words with the question to answer it.
 pub(crate) fn covers(tool: &ToolDefinition, question: &str) -> bool {
     let asked: HashSet<String> = stems(question).into_iter().collect();
     let known: HashSet<String> = document(tool)

@@ -11,12 +11,12 @@ pub(crate) struct Parameter<'a> {
     /// The property's schema. The first alternative of `anyOf` that is not `null` replaces it.
     pub(crate) schema: &'a Value,
     pub(crate) is_required: bool,
-    /// The stems of the name.
+    /// Word stems of the parameter's name.
     pub(crate) stems: Vec<String>,
 }
 
 impl Parameter<'_> {
-    /// Returns the JSON type, or an empty string.
+    /// Returns the JSON type of the parameter, or an empty string.
     pub(crate) fn kind(&self) -> &str {
         match &self.schema["type"] {
             Value::String(kind) => kind,

@@ -4,7 +4,7 @@ use jiff::{ToSpan as _, civil::Date};
 
 use crate::text::stem;
 
-/// A number as a word.
+/// Words for the numbers 1 to 10.
 const NUMBERS: [&str; 10] = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 ];
@@ -19,7 +19,7 @@ pub(crate) struct Token {
     pub(crate) text: String,
     /// The stem of the lower-case word.
     pub(crate) stem: String,
-    /// Punctuation or the end of a line follows.
+    /// `true` if punctuation or the end of a line follows the word.
     pub(crate) ends_phrase: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Values {
     pub(crate) ids: Vec<Group<String>>,
     /// Dates in ISO form, in the order of the text.
     pub(crate) dates: Vec<String>,
-    /// Runs of capitalized words that do not start the text.
+    /// Names: sequences of capitalized words that do not start the text.
     pub(crate) names: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ fn tokens(text: &str) -> Vec<Token> {
 /// Returns the values of one kind, with lists such as "42, 43 and 7" as one group.
 fn groups<T>(tokens: &[Token], read: impl Fn(&Token) -> Option<T>) -> Vec<Group<T>> {
     let mut groups: Vec<Group<T>> = Vec::new();
-    // The position after the last value of the last group.
+    // Token position after the last value of the last group.
     let mut end = None;
     for (at, token) in tokens.iter().enumerate() {
         let Some(value) = read(token) else {

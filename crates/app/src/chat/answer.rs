@@ -1,4 +1,4 @@
-//! Questions and answers of a conversation.
+//! Answers the questions of a `chat` conversation with one run each.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -46,21 +46,21 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns the agent with the currently changed tools.
+    /// Returns the agent with the current list of tools whose definitions have changed.
     pub(super) fn agent_now(&self) -> Agent {
         let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
-    /// Prints an error. The conversation continues.
+    /// Prints an error and sets the exit code. The conversation continues.
     pub(super) fn failed(&mut self, error: &anyhow::Error) -> Flow {
         print_error(error);
         self.code = Code::Failed;
         Flow::On
     }
 
-    /// Shows a run as it happens. Ctrl-C cancels it; a second Ctrl-C returns at once. Neither ends
-    /// the conversation.
+    /// Prints the events of a run until it ends. The first Ctrl-C cancels the run, and a second one
+    /// stops waiting for it. The conversation continues after both.
     pub(super) async fn follow(&mut self, run: PersistedRun) -> Result<Flow, Failure> {
         let mut run = Running::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Chat<'_> {
             _ => {}
         }
         self.resources.save_decisions();
-        // The stored session has a new message count.
+        // Reloads the session, because the run has added messages to it.
         if let Some(session) = &mut self.session
             && let Ok(Some(now)) = self.conversations.named(&session.id.0).await
         {

@@ -27,7 +27,7 @@ use crate::{
 };
 
 impl Chat<'_> {
-    /// Executes a command. Its error does not end the conversation.
+    /// Executes a slash command. An error is printed and does not end the conversation.
     pub(super) async fn execute(
         &mut self,
         command: Command,
@@ -38,7 +38,7 @@ impl Chat<'_> {
         self.shown(flow)
     }
 
-    /// Prints an error, except if the reader of the output is gone.
+    /// Prints the error of a command. Returns the error instead if standard output is closed.
     pub(super) fn shown(&mut self, flow: Result<Flow, Failure>) -> Result<Flow, Failure> {
         match flow {
             Err(failure) if !failure.is_broken_pipe() => Ok(self.failed(&failure.error)),
@@ -83,17 +83,17 @@ impl Chat<'_> {
         Ok(Flow::On)
     }
 
-    /// Prints a list: to standard output at a terminal, otherwise to standard error.
+    /// Prints a list to standard output at a terminal, and to standard error otherwise.
     fn write(&self, text: &str) -> Result<(), Failure> {
         if self.has_editor() {
             return Ok(output::lines(text)?);
         }
-        // Standard output contains only answers.
+        // Without a terminal, standard output contains only the answers of the model.
         print_line(text.trim_end());
         Ok(())
     }
 
-    /// Collects the names for completion.
+    /// Collects the names that the Tab key completes: models, tools, servers, recipes and sessions.
     pub(super) async fn update_completion(&mut self) {
         let catalog = self.catalog().await;
         let providers = &self.context.providers;
@@ -130,7 +130,7 @@ impl Chat<'_> {
             .clone_from(&self.context.environment.working_dir);
     }
 
-    /// Prints the changes of the servers since the last call.
+    /// Prints state changes of MCP servers since the previous call.
     pub(super) async fn print_server_changes(&mut self) {
         let changes = self.servers.changes(&self.resources.host.servers());
         if changes.is_empty() {
@@ -167,7 +167,7 @@ impl Chat<'_> {
     async fn tools(&self, server: Option<&str>) -> Result<(), Failure> {
         let catalog = self.catalog().await;
         let servers = self.resources.host.servers().into_iter().map(|it| it.name);
-        // A replay runs no server.
+        // A replay starts no servers, so the recorded tools provide the server names.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
         let servers = servers.chain(origins.map(|origin| origin.server.clone()));
         let servers: BTreeSet<String> = servers.collect();

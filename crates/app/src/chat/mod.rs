@@ -58,13 +58,13 @@ pub(crate) struct ChatArgs {
     conversation: ConversationArgs,
 }
 
-/// A conversation.
+/// State of a conversation of the `chat` command.
 pub(crate) struct Chat<'i> {
     context: Context,
-    /// Options of the command line, with later changes.
+    /// Command line options, updated by slash commands such as `/model`.
     args: AgentArgs,
     interrupts: &'i Interrupts,
-    /// The line editor of a terminal. Without it, input and output are plain streams.
+    /// Line editor of the terminal. `None` if input or output is not a terminal.
     editor: Option<Editor>,
     asking: Arc<dyn LineReader>,
     output: Output,
@@ -75,18 +75,18 @@ pub(crate) struct Chat<'i> {
     agent: Agent,
     model: ModelId,
     sampled: CurrentModel,
-    /// A run is in progress, so questions of servers are allowed.
+    /// `true` while a run is in progress. MCP servers may ask the user only then.
     is_running: Arc<AtomicBool>,
-    /// `None` before the first question of a new session.
+    /// Stored session. `None` before the first question of a new session.
     session: Option<Session>,
-    /// The id of a new session.
+    /// Id for the session that the next question creates.
     requested_id: Option<String>,
-    /// The last list of sessions, for selection by number.
+    /// Sessions that `/resume` listed last, so that the user can select one by its number.
     listed: Vec<SessionId>,
     names: SharedNames,
-    /// The exit code of the last answer.
+    /// Exit code of the last answer or command, returned when the conversation ends.
     code: Code,
-    /// Keeps typed characters for the next line while no line is read.
+    /// Keeps characters that the user types during a run for the next input line.
     _raw_mode: Option<RawMode>,
 }
 
@@ -96,7 +96,7 @@ enum Flow {
     Leave(Code),
 }
 
-/// Runs a conversation to its end.
+/// Runs the `chat` command until the user leaves.
 pub(crate) async fn run(
     args: ChatArgs,
     environment: Environment,
@@ -165,7 +165,7 @@ async fn begin(
         None => Arc::new(PlainLines),
     };
     let is_running = Arc::new(AtomicBool::new(false));
-    // Without a terminal, lines are questions and not answers.
+    // Without a terminal, every input line is a question to the model, so servers cannot ask.
     let can_ask = editor.is_some() || terminal::is_interactive();
     let elicitor = can_ask.then(|| {
         Arc::new(WhileRunning {
@@ -216,7 +216,7 @@ async fn begin(
     })
 }
 
-/// Returns whether a person reads text at a terminal that a line editor can control.
+/// Returns whether input and output are a terminal that the line editor supports.
 fn needs_editor(output: AskOutput, environment: &Environment) -> bool {
     output == AskOutput::Text
         && std::io::stdout().is_terminal()
@@ -295,7 +295,7 @@ impl Chat<'_> {
         ));
     }
 
-    /// Applies changed options. On an error nothing changes.
+    /// Rebuilds the agent with changed options. On an error the previous agent stays.
     async fn replan(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan(&self.context).await?;
         if plan.no_tools && !self.args.no_tools && !self.resources.host.servers().is_empty() {

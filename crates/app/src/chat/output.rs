@@ -1,4 +1,4 @@
-//! Output of answers.
+//! Prints answers of `chat`, with rendered Markdown at a terminal.
 
 use std::io::{self, Stdout, stdout};
 
@@ -17,12 +17,12 @@ use crate::{
     },
 };
 
-/// The output of answers.
+/// Destination of the answers in a conversation.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// A terminal, with rendered Markdown.
     Terminal(Box<View<Stdout>>),
-    /// Another output, with unchanged text.
+    /// A pipe or file, which receives the text unchanged.
     Plain(Answer),
 }
 
@@ -39,7 +39,7 @@ impl Output {
         Self::Terminal(Box::new(View::new(stdout(), Look::new(colours), reflows)))
     }
 
-    /// Prints an event.
+    /// Prints an event of a run.
     pub(crate) fn show(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
         let kind = &event.kind;
         match self {
@@ -49,7 +49,7 @@ impl Output {
                     screen.show(kind);
                     view.push(&without_controls(text), size())
                 }
-                // Temporary rows below the answer.
+                // These events change only the temporary progress rows below the answer.
                 RunEventKind::ReasoningDelta { .. }
                 | RunEventKind::ToolInputStarted { .. }
                 | RunEventKind::ToolInputDelta { .. }
@@ -57,7 +57,7 @@ impl Output {
                     screen.show(kind);
                     Ok(())
                 }
-                // The answer continues below the message.
+                // These messages appear above the answer, which continues below them.
                 RunEventKind::Warning { .. }
                 | RunEventKind::ToolsUnavailable { .. }
                 | RunEventKind::ServerChanged { .. }

@@ -19,14 +19,15 @@ pub(crate) fn size() -> Size {
     }
 }
 
-/// Returns whether the terminal wraps its rows again when it becomes narrower. Most do.
+/// Returns whether the terminal wraps existing rows again when its window becomes narrower. Most
+/// terminals do.
 pub(crate) fn reflows(term: Option<&str>, xterm: bool) -> bool {
     let cuts = ["linux", "vt100", "vt220", "screen", "xterm-mono"];
     !xterm && !term.is_some_and(|term| cuts.contains(&term))
 }
 
-/// Turns off echo and line mode while output is written, so that typed characters stay for the next
-/// line. Ctrl-C stays a signal. Dropping the value restores the mode.
+/// Guard that turns off echo and line mode while output is written, so that typed characters stay
+/// for the next line. Ctrl-C remains a signal. Dropping the guard restores the previous mode.
 #[derive(Debug)]
 pub(crate) struct RawMode {
     #[cfg(unix)]
@@ -43,7 +44,7 @@ impl RawMode {
             raw_mode
                 .local_modes
                 .remove(LocalModes::ECHO | LocalModes::ICANON);
-            // On failure typed characters are visible.
+            // If this call fails, typed characters appear in the output.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &raw_mode);
         }
         Self { before }

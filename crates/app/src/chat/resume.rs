@@ -15,13 +15,13 @@ use crate::{
     terminal::{FAINT, STRONG, one_line, print_line, print_note, print_warning, without_controls},
 };
 
-/// Number of earlier questions that are shown.
+/// Maximum number of earlier questions that are printed when a session resumes.
 const MAX_SHOWN: usize = 3;
-/// Number of listed sessions.
+/// Maximum number of sessions that `/resume` lists.
 const LISTED: u32 = 12;
 
 impl Chat<'_> {
-    /// Continues the session of the command line.
+    /// Opens the session that `--session` or `--resume` selects.
     pub(super) async fn open_session(
         &mut self,
         session: Option<&str>,
@@ -165,7 +165,7 @@ impl Chat<'_> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire(&run.id).await;
         let taken = taken.map_err(|error| Failure::run(with_remedy(error)))?;
-        // The person is present, so approvals are asked now.
+        // The user is at the terminal, so approval requests are asked and not stored.
         let approver = approver(
             &self.context,
             &self.resources.host,
@@ -185,8 +185,8 @@ impl Chat<'_> {
         }
     }
 
-    /// Returns the agent for a resumed run: without tools if the run had none. A run without a
-    /// stored state gets its original approvals and limits.
+    /// Returns the agent that executes a resumed run. A run that started without tools gets none. A
+    /// run without a stored state gets its original approvals and limits.
     fn agent_of(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
         let begun = RunParameters::read(taken.record().parameters.as_ref());
         let mut agent = self.agent_now();
@@ -194,7 +194,7 @@ impl Chat<'_> {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
         if !taken.has_only_conversation() {
-            // The stored run has all other options.
+            // The stored state of the run contains all other options.
             return Ok(agent);
         }
         let ask_again = |why: &str| {

@@ -1,4 +1,4 @@
-//! Servers of a conversation: changes of state, and their questions.
+//! Detects state changes of MCP servers, and limits their questions to runs.
 
 use std::{
     collections::BTreeMap,
@@ -25,11 +25,11 @@ pub(super) struct KnownServers {
     redefined: BTreeMap<String, usize>,
 }
 
-/// A change to print.
+/// Message about a state change of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) text: String,
-    /// The state is worse than before.
+    /// `true` if the change is a problem, which is printed as a warning.
     pub(super) worse: bool,
 }
 
@@ -40,7 +40,7 @@ impl KnownServers {
         watched
     }
 
-    /// Returns the numbers of tools and servers.
+    /// Returns the number of tools and the number of servers that take calls.
     pub(super) fn count(host: &McpHost) -> (usize, usize) {
         let ready = host.servers().into_iter();
         let ready = ready.filter(|status| status.state.takes_calls());
@@ -49,7 +49,7 @@ impl KnownServers {
         })
     }
 
-    /// Returns the changes since the last call.
+    /// Updates the known states and returns the changes since the previous call.
     pub(super) fn changes(&mut self, now: &[ServerStatus]) -> Vec<Change> {
         let mut changes = Vec::new();
         for status in now {
@@ -85,7 +85,8 @@ impl KnownServers {
     }
 }
 
-/// Asks questions of servers only during a run, because the prompt owns the terminal otherwise.
+/// Elicitor that forwards questions of servers only during a run. At other times the input prompt
+/// uses the terminal.
 pub(super) struct WhileRunning {
     pub(super) elicitor: TerminalElicitor,
     pub(super) is_running: Arc<AtomicBool>,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// A slash command. Its documentation is its help text.
+/// A slash command. The doc comment of each variant is its help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Command {
     /// switch the model
@@ -63,18 +63,18 @@ pub(crate) fn commands() -> impl Iterator<Item = (Command, String, String)> {
     })
 }
 
-/// A line of input.
+/// Meaning of one input line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ParsedLine {
     Nothing,
     Question(String),
     /// A command with its argument.
     Command(Command, Option<String>),
-    /// An invalid command, with a message.
+    /// An invalid command, with the error message.
     Invalid(String),
 }
 
-/// Parses a line. Two slashes are one slash for the model.
+/// Parses an input line. `//` at the start sends a question that begins with `/`.
 pub(crate) fn parse(line: &str) -> ParsedLine {
     let text = line.trim();
     if text.is_empty() {

@@ -1,10 +1,10 @@
-//! A conversation as Markdown.
+//! Formats conversations as Markdown.
 
 use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
 use switchboard_domain::{Message, Part, Role, Session};
 
-/// Returns the whole conversation.
+/// Formats all messages of a session as Markdown.
 pub(crate) fn markdown(session: &Session, messages: &[Arc<Message>]) -> String {
     let title = session.title.trim();
     let title = if title.is_empty() { "Session" } else { title };
@@ -80,7 +80,7 @@ fn fenced(text: &mut String, language: &str, content: &str) {
     );
 }
 
-/// Returns the index of the message that starts the last `most` questions.
+/// Returns the index of the first message of the last `most` questions.
 pub(crate) fn last_questions(messages: &[Arc<Message>], most: usize) -> usize {
     let questions = messages
         .iter()

@@ -10,12 +10,12 @@ use switchboard_orchestration::{
 
 use crate::observe::list_prices;
 
-/// Maximum number of counted runs.
+/// Maximum number of runs of a session that are counted.
 const MAX_RUNS: u32 = 10_000;
-/// Number of events that are read at once.
+/// Number of events per read from the store.
 const PAGE: u32 = 1_000;
 
-/// Returns the answers, calls, tokens and cost of a session.
+/// Describes the answers, calls, tokens and cost of a session.
 pub(super) async fn usage(
     store: &dyn RunStore,
     owner: &Principal,
@@ -31,7 +31,7 @@ pub(super) async fn usage(
             };
             after = last.seq;
             for event in &events {
-                // An event of another version is not counted.
+                // Events of other program versions may not parse. They are not counted.
                 if let Ok(event) = serde_json::from_str::<RunEvent>(&event.json) {
                     metrics.observe(&event);
                 }

@@ -1,4 +1,4 @@
-//! Options of a run, and the agent that they describe.
+//! Command line options of runs, and the agents built from them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -123,8 +123,9 @@ pub(crate) struct ResumedArgs {
     no_stream: bool,
 }
 
-/// Applies the option. The rules of the files stay, because a later option may reset the policy. A
-/// variable does not approve calls in advance, because no person gave it for this command.
+/// Applies `--approve` to the approval settings. Rules of configuration files stay, because a later
+/// option may reset the policy. The environment variable does not approve calls in advance, because
+/// the user did not type it for this command.
 fn approve_by(approvals: &mut Approvals, approve: Approve, in_person: bool) {
     approvals.policy = approve.into();
     approvals.policy_overrides_rules = approve == Approve::None;
@@ -132,8 +133,8 @@ fn approve_by(approvals: &mut Approvals, approve: Approve, in_person: bool) {
 }
 
 impl ResumedArgs {
-    /// Returns whether new requests for approval are stored. Reads the variable too: without it a
-    /// request would be lost where no person can answer.
+    /// Returns whether the run is stored when it needs an approval. Also reads the environment
+    /// variable, because a request would be lost if nobody can answer it.
     pub(crate) fn decides_later(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,
@@ -141,7 +142,7 @@ impl ResumedArgs {
         }
     }
 
-    /// Checks the options that need no configuration.
+    /// Checks the options that do not depend on the configuration.
     pub(crate) fn check(&self, run: &Run) -> Result<(), Failure> {
         match self.max_steps {
             Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
@@ -176,7 +177,7 @@ impl ResumedArgs {
             sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
-            // The run contains both.
+            // The stored run contains the recipe and the options.
             recipe: None,
             options: run.options().clone(),
             later: self.decides_later(&context.environment),
@@ -186,7 +187,8 @@ impl ResumedArgs {
     }
 }
 
-/// Returns the model and the fallback models: from the option, otherwise from the configuration.
+/// Chooses the model and the fallback models. Options of the command line take precedence over the
+/// configuration.
 pub(crate) async fn models(
     context: &Context,
     named: Option<&str>,
@@ -201,7 +203,7 @@ pub(crate) async fn models(
     };
     let mut fallbacks = Vec::new();
     for name in wanted {
-        // A fallback model that was not used in the recording is not in it.
+        // A replay skips fallback models without recorded responses.
         if !context.recording.lacks(name) {
             fallbacks.push(context.choose_model(Some(name)).await?.model);
         }
@@ -209,7 +211,7 @@ pub(crate) async fn models(
     Ok((chosen, fallbacks))
 }
 
-/// Returns an approver that reads from `lines`.
+/// Creates an approver that reads decisions from `lines`.
 pub(crate) fn approver(
     context: &Context,
     host: &Arc<McpHost>,
@@ -239,17 +241,17 @@ pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failu
     Ok(Arc::new(found.recipe))
 }
 
-/// The settings of an agent before anything is started.
+/// Settings of an agent, resolved before servers start.
 pub(crate) struct Plan {
     pub(crate) chosen: Chosen,
-    /// The model for sampling. It is never recorded: its responses are part of tool results, and
-    /// `--match order` would count them as answers of the run.
+    /// Model for sampling requests of MCP servers. Its responses are not recorded: they are part of
+    /// tool results, and `--match order` would count them as answers of the run.
     pub(crate) sampled: Arc<dyn ChatModel>,
     fallbacks: Vec<Arc<dyn ChatModel>>,
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
-    /// Answers to pending approval requests, by the id of the tool use.
+    /// Decisions about pending approval requests, by tool use id.
     pub(crate) preset: HashMap<String, PresetAnswer>,
     pub(crate) no_tools: bool,
 }
@@ -267,7 +269,7 @@ impl AgentArgs {
         self.settle(context, recipe, chosen, fallbacks)
     }
 
-    /// Returns the plan with this recipe and these models.
+    /// Creates the plan from a recipe and chosen models.
     pub(crate) fn settle(
         &self,
         context: &Context,
@@ -289,7 +291,7 @@ impl AgentArgs {
         })
     }
 
-    /// Returns the name of the recipe.
+    /// Returns the recipe name from `--recipe` or the configuration.
     pub(crate) fn recipe_name(&self, context: &Context) -> Option<String> {
         let named = self.recipe.as_ref().or(context.config.recipe.as_ref());
         named.cloned()
@@ -303,8 +305,8 @@ impl AgentArgs {
         run_parameters
     }
 
-    /// A flag takes precedence over the recipe, the recipe over the configuration. A recipe can
-    /// only lower limits and tighten approvals.
+    /// Resolves the options of a run. A flag takes precedence over the recipe, and the recipe over
+    /// the configuration. A recipe can only lower limits and tighten approvals.
     fn options(
         &self,
         context: &Context,
@@ -386,7 +388,7 @@ impl Plan {
         }
     }
 
-    /// Returns the agent of a command at the terminal. `lines` reads approval decisions.
+    /// Builds the agent of a terminal command. Approval decisions are read from `lines`.
     pub(crate) fn agent(
         mut self,
         context: &Context,
@@ -400,7 +402,7 @@ impl Plan {
             .with_approver(Arc::new(approver))
     }
 
-    /// Returns the agent. Without an approver, calls that need approval are denied.
+    /// Builds an agent without an approver. It denies calls that need approval.
     pub(crate) fn agent_with(
         self,
         context: &Context,

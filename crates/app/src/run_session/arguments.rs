@@ -45,12 +45,12 @@ pub(crate) enum Approve {
     Later,
 }
 
-/// The variable of `--approve`. clap does not read it, because only a person may approve calls in
-/// advance.
+/// Environment variable for `--approve`. clap does not read it, because only the flag may approve
+/// calls in advance.
 pub(crate) const APPROVE: &str = "SWITCHBOARD_APPROVE";
 
 impl Approve {
-    /// Reads the variable.
+    /// Reads the environment variable `SWITCHBOARD_APPROVE`.
     pub(crate) fn of_variable(environment: &Environment) -> Result<Option<Self>, Failure> {
         let value = environment.get(APPROVE);
         let read = value.map(|value| {

@@ -1,4 +1,4 @@
-//! The configuration of a command, and its MCP servers.
+//! Loads the configuration of a command and starts its MCP servers.
 
 use anyhow::anyhow;
 use switchboard_domain::redact::Redactor;
@@ -18,16 +18,16 @@ use crate::{
     observe, terminal,
 };
 
-/// The configuration and values derived from it. Nothing is started yet.
+/// Configuration of a command, and values derived from it. Nothing is started yet.
 pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) config: Config,
     pub(crate) providers: Providers,
     /// Records or replays models and tools.
     pub(crate) recording: RecordingMode,
-    /// Measures the age of approval requests, for all agents of the process.
+    /// Clock that measures the age of approval requests in all agents of the process.
     pub(crate) steady: SteadyClock,
-    /// Secrets that clients send. They are redacted in logs and server output.
+    /// Redactor for secrets that HTTP clients send. Logs and server output use it.
     pub(crate) live_secrets: Redactor,
 }
 
@@ -47,8 +47,8 @@ impl Context {
         Ok(context)
     }
 
-    /// Loads the configuration for a command that may replay a recording. A replay needs no
-    /// variables of servers and providers.
+    /// Loads the configuration for a command that may replay a recording. A replay does not need
+    /// the environment variables of servers and providers.
     pub(crate) fn load_for(
         global: &Global,
         recording: &RecordingArgs,
@@ -72,8 +72,8 @@ impl Context {
         })
     }
 
-    /// Returns the model `flag`, the configured one or the first available one. A replay uses a
-    /// model of its recording.
+    /// Returns the model that `flag` names, the configured model or the first available model. A
+    /// replay returns a model of its recording.
     pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<Chosen, Failure> {
         if let Some(chosen) = self.recording.choose(flag, self.config.model.as_deref()) {
             return chosen;
@@ -92,7 +92,7 @@ impl Context {
         let program = this_program()?;
         let mut servers = Servers::of(&self.config, &program, &self.environment);
         self.check_context_servers(&servers)?;
-        // A server may print the values that it receives.
+        // Redacts server output, because a server may print the context values that it receives.
         for server in &mut servers.configs {
             server.secrets.extend(self.config.context_secrets());
             server.redactor = self.live_secrets.clone();
@@ -100,8 +100,8 @@ impl Context {
         Ok(servers)
     }
 
-    /// Returns an error for an unknown server name, whose server would miss its context values. A
-    /// configuration without servers is valid.
+    /// Checks the server names in `context_servers`. A misspelled name would leave a server without
+    /// its context values. A configuration without servers is valid.
     fn check_context_servers(&self, servers: &Servers) -> Result<(), Failure> {
         let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
         let mut named = self.config.context_servers.iter().flatten();
@@ -123,7 +123,7 @@ pub(crate) fn start(servers: Servers) -> Result<McpHost, Failure> {
     McpHost::start(servers.configs, servers.options).map_err(Failure::usage)
 }
 
-/// Closes the servers. A second interruption kills them.
+/// Closes the servers. A second interruption by the user kills them.
 pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;
@@ -132,7 +132,7 @@ pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
     }
 }
 
-/// Removes all servers except one. Returns a usage error if it does not exist.
+/// Removes all servers except `name`. Returns a usage error if no such server is configured.
 pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
     if !known.contains(&name) {
@@ -146,7 +146,8 @@ pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns an error with the last output of a settled server if it takes no calls.
+/// Checks that a server takes calls after its start. The error contains the last output of the
+/// server.
 pub(crate) fn check_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     let mut statuses = host.servers().into_iter();
     match statuses.find(|status| status.name == name && !status.state.takes_calls()) {

@@ -15,7 +15,7 @@ use crate::{
     terminal::one_line,
 };
 
-/// Maximum length of a title in characters.
+/// Maximum length of a session title in characters.
 const MAX_TITLE_LENGTH: usize = 80;
 /// Maximum length of a session id in characters.
 const MAX_ID_LENGTH: usize = 128;
@@ -72,7 +72,7 @@ impl Conversations {
         };
         let created = self.sessions.store().create(&self.owner, &session).await;
         match created {
-            // Another process created the same session.
+            // Another process has created a session with this id. The run uses that session.
             Err(SessionStoreError::Exists { .. }) if id.is_some() => {}
             created => created?,
         }
@@ -130,7 +130,7 @@ fn busy_error(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow
     anyhow!("session `{session}` {how} ({run}): {way_out}")
 }
 
-/// Adds a remedy to an error where one exists.
+/// Converts an error of a durable run, and adds what the user can do about it.
 pub(crate) fn with_remedy(error: DurableRunError) -> anyhow::Error {
     match error {
         DurableRunError::Store(SessionStoreError::Busy { session, run }) => {

@@ -4,7 +4,7 @@ use std::{fmt, process::ExitCode};
 
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// The exit codes. Scripts rely on them.
+/// Exit codes of commands. Scripts rely on their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Code {
@@ -28,7 +28,8 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// Returns the end of a message about an unknown name: the most similar name and all names.
+/// Returns the end of an error message about an unknown name: the most similar known name and all
+/// known names.
 pub(crate) fn available(name: &str, known: &[&str]) -> String {
     format!(
         "{}. Available: {}",
@@ -70,7 +71,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether the reader of the output is gone.
+    /// Returns whether the error is a broken pipe: the reader of standard output has exited.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         self.error.chain().any(|cause| {
             cause

@@ -33,13 +33,13 @@ use crate::{
     },
 };
 
-/// The input of a run.
+/// How a run starts.
 pub(crate) enum RunStart {
     /// A question without a session.
     Question(String),
     /// The next question of a session.
     InSession(Conversations, SessionId, String, Box<AgentArgs>),
-    /// A stored run.
+    /// A stored run, which is resumed under its lease.
     Resumed(Conversations, Box<LeasedRun>),
 }
 
@@ -101,7 +101,7 @@ pub(crate) async fn execute(
     let mut answer = Answer::new(output);
     let result = match resources.ready(context, &screen, interrupts.first()).await {
         Ok(()) => {
-            // The changed tools are known only now.
+            // Changed tool definitions are known only after the servers have started.
             let lines = Arc::new(PlainLines) as Arc<dyn LineReader>;
             let agent = plan.agent(context, &resources, &screen, &lines);
             match begin(&agent, start, context).await {
@@ -138,7 +138,7 @@ impl RunStart {
         }
     }
 
-    /// Releases the stored run.
+    /// Releases the lease of a resumed run.
     async fn release(self) {
         if let Self::Resumed(_, taken) = self {
             taken.release().await;
@@ -165,7 +165,7 @@ async fn begin(agent: &Agent, start: RunStart, context: &Context) -> Result<Runn
     Ok(Running::Persisted(Box::new(run)))
 }
 
-/// Describes a run that ended before its first step, in the form of other runs.
+/// Returns a report about a run that ended before its first step.
 fn report_of(early: StartupFailure, session_id: Option<String>, model: ModelId) -> RunReport {
     let (outcome, error) = match early {
         StartupFailure::Interrupted => (Outcome::Cancelled, None),
@@ -219,7 +219,7 @@ pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
     }
 }
 
-/// Prints a run as it happens.
+/// Prints the events of a run until it ends, and returns the exit code.
 async fn follow(
     mut run: Running,
     session: Option<String>,
@@ -229,7 +229,7 @@ async fn follow(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let mut run_id = None;
-    // A closed output drops the run and with it the request and the calls.
+    // If standard output is closed, the error drops the run and cancels its requests and calls.
     let show = |event: &RunEvent| {
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
         answer.show(event, screen)
@@ -253,7 +253,7 @@ async fn follow(
     Ok(code)
 }
 
-/// Why a run was left or cancelled.
+/// Why a run stopped before its normal end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     No,
@@ -261,15 +261,15 @@ pub(crate) enum Stop {
     Interrupted,
     /// Ctrl-C cancelled the run.
     Cancelled,
-    /// A second Ctrl-C left the run before its end.
+    /// A second Ctrl-C stopped waiting for the run.
     Paused,
 }
 
 /// Passes the events of a run to `show` and the audit. Returns the exit code of the run. Events are
 /// held back while a question is on the screen, because output would be mixed into it.
 ///
-/// The first interruption cancels the run; the second one returns at once. So do `presses` of
-/// Ctrl-C, which do not end the program.
+/// The first interruption cancels the run, and the second one returns at once. Captured presses of
+/// Ctrl-C do the same without ending the program.
 pub(crate) async fn events(
     run: &mut Running,
     recorder: &mut Recorder,
@@ -363,7 +363,7 @@ fn nothing_else(context: &Context) -> String {
         .iter()
         .filter_map(|provider| provider.key_variable())
         .collect();
-    // Two wires of one vendor share a key.
+    // Two protocols of one vendor use the same key variable.
     variables.dedup();
     format!(
         "no key is set ({}), so offline/planner answers: it matches words and is not a language \

@@ -1,4 +1,4 @@
-//! Signals: Ctrl-C, `SIGTERM` from a supervisor, `SIGHUP` from a closed terminal.
+//! Handles signals: Ctrl-C, `SIGTERM` from a supervisor, `SIGHUP` from a closed terminal.
 
 use std::{
     io,
@@ -18,33 +18,33 @@ use super::failure::Code;
 #[cfg(unix)]
 const TERMINAL_CHECK: Duration = Duration::from_secs(1);
 
-/// Time for an orderly end after a second interruption. Then the process exits, because it may be
-/// blocked in a write to a reader that does not read.
+/// Time for an orderly end after a second interruption. Then the process exits, because a write to
+/// a reader that does not read may never return.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// Counts the interruptions since the start of the program. Cheap to clone.
+/// Counter of interruptions since the start of the program. Clones share the count.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupts(Arc<State>);
 
 #[derive(Debug)]
 struct State {
     count: watch::Sender<u32>,
-    /// Presses of Ctrl-C while it stops a run and not the program.
+    /// Number of Ctrl-C presses while Ctrl-C cancels a run and does not end the program.
     presses: watch::Sender<u32>,
     captures_keys: AtomicBool,
 }
 
-/// Presses of Ctrl-C while they do not end the program.
+/// Receiver of Ctrl-C presses that do not end the program.
 #[derive(Debug, Clone)]
 pub(crate) struct Presses {
     state: Arc<State>,
     seen: watch::Receiver<u32>,
 }
 
-/// Waits for the next press that was not seen yet. Without `presses`, waits for ever.
+/// Waits for the next Ctrl-C press. Never returns if `presses` is `None`.
 pub(crate) async fn next_press(presses: Option<&mut Presses>) {
     match presses {
-        // The sender is a field of the value.
+        // The channel stays open, because its sender is a field of `presses`.
         Some(presses) => {
             let _ = presses.seen.changed().await;
         }
@@ -53,12 +53,12 @@ pub(crate) async fn next_press(presses: Option<&mut Presses>) {
 }
 
 impl Presses {
-    /// Discards the presses until now.
+    /// Discards earlier Ctrl-C presses.
     pub(crate) fn clear(&mut self) {
         self.seen.borrow_and_update();
     }
 
-    /// Counts a press that the line editor received as a key.
+    /// Counts a Ctrl-C that the line editor received as a key.
     pub(crate) fn press(&self) {
         self.state.presses.send_modify(|count| *count += 1);
     }
@@ -76,7 +76,7 @@ impl Interrupts {
         Ok(Self(state))
     }
 
-    /// From now on Ctrl-C is counted in the returned value and does not end the program.
+    /// Captures Ctrl-C. The returned value receives the presses, and they do not end the program.
     pub(crate) fn capture_keys(&self) -> Presses {
         self.0.captures_keys.store(true, Ordering::Relaxed);
         Presses {
@@ -90,8 +90,8 @@ impl Interrupts {
         self.0.captures_keys.store(false, Ordering::Relaxed);
     }
 
-    /// Counts a hang-up when the terminal of standard input is gone. It need not send `SIGHUP`, and
-    /// a line editor reads a dead terminal for ever. Runs on the runtime until then.
+    /// Counts an interruption when the terminal of standard input is closed. A closed terminal does
+    /// not always send `SIGHUP`, and a line editor would read it forever.
     #[cfg(unix)]
     pub(crate) fn watch_terminal(&self) {
         let state = Arc::clone(&self.0);
@@ -122,13 +122,13 @@ impl Interrupts {
 
     async fn wait_for(&self, times: u32) {
         let mut count = self.0.count.subscribe();
-        // The sender is a field of this value.
+        // The channel stays open, because its sender is a field of `self`.
         let _ = count.wait_for(|count| *count >= times).await;
     }
 }
 
 impl State {
-    /// Counts a Ctrl-C.
+    /// Counts a Ctrl-C as a key press if keys are captured, and as an interruption otherwise.
     fn press_key(&self) {
         if self.captures_keys.load(Ordering::Relaxed) {
             self.presses.send_modify(|count| *count += 1);

@@ -64,7 +64,7 @@ pub(crate) enum RecordingMode {
 }
 
 impl RecordingArgs {
-    /// Opens the recording of `--replay`.
+    /// Opens the recording that `--replay` names.
     pub(crate) fn replay(
         &self,
         config: &Config,
@@ -75,7 +75,7 @@ impl RecordingArgs {
         };
         let open = || -> anyhow::Result<Player> {
             let opened = File::open(environment.working_dir.join(file)).map_err(plainly)?;
-            // Some systems open folders and fail when reading.
+            // Some systems can open a folder as a file and fail only when it is read.
             if opened.metadata().is_ok_and(|it| it.is_dir()) {
                 return Err(plainly(io::ErrorKind::IsADirectory.into()));
             }
@@ -100,8 +100,8 @@ impl RecordingArgs {
         self.replay.is_some()
     }
 
-    /// Opens the recording of `--record`. Called last before the servers start, because the first
-    /// response replaces an existing recording.
+    /// Opens the recording that `--record` names. Callers do this last before servers start,
+    /// because the first response replaces an existing recording.
     pub(crate) fn record(
         &self,
         config: &Config,
@@ -128,7 +128,7 @@ impl RecordingArgs {
     }
 }
 
-/// Returns the error without "(os error 2)".
+/// Converts an I/O error to a message without the error number of the system.
 fn plainly(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("file or folder not found"),
@@ -156,7 +156,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns this recording without the values of `hidden`.
+    /// Returns a recording that leaves out the argument values of `hidden`.
     fn hiding(&self, hidden: &ContextInjection) -> Self {
         let hidden = hidden.clone();
         match self {
@@ -166,8 +166,8 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the part of the recording that belongs to one run of the server. A replay finds it
-    /// by its requests, because runs may start in another order.
+    /// Returns the part of the recording for one run of the HTTP server. A replay finds the part by
+    /// its requests, because runs may start in another order.
     pub(crate) fn run(&self, number: u64) -> Self {
         match self {
             Self::Replay(player) => Self::Replay(player.any_conversation()),
@@ -175,14 +175,14 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the agent with recorded or replayed models and tools.
+    /// Wraps the models and tools of an agent, so that they are recorded or replayed.
     pub(crate) fn of(&self, agent: Agent, has_tools: bool) -> Agent {
         if matches!(self, Self::Off) {
             return agent;
         }
         let tools = agent.tools().filter(|_| has_tools).cloned();
         let agent = agent.with_each_model(|model| self.model(model));
-        // The values that the client sent for this run are not recorded either.
+        // Context values that the client sent for this run are not recorded.
         let hiding = self.hiding(agent.context());
         match tools {
             Some(tools) => agent.with_tools(hiding.tools(tools)),
@@ -203,7 +203,7 @@ impl RecordingMode {
         Some(models.collect())
     }
 
-    /// Returns the model, recorded or replayed.
+    /// Wraps a model, so that its responses are recorded or replayed.
     pub(crate) fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         match self {
             Self::Off => model,
@@ -212,7 +212,7 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the tools of a host, recorded or replayed.
+    /// Wraps the tools of a host, so that their results are recorded or replayed.
     pub(crate) fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         match self {
             Self::Off => host,
@@ -237,8 +237,8 @@ impl RecordingMode {
         }
     }
 
-    /// Returns the model of a replay: the one that `flag` names, the configured one, or the first
-    /// in the recording.
+    /// Returns the model of a replay: the model that `flag` names, the configured model, or the
+    /// first model of the recording. Returns `None` without a replay.
     pub(crate) fn choose(
         &self,
         flag: Option<&str>,
@@ -268,7 +268,8 @@ impl RecordingMode {
         };
         match (recorder.finish(), result) {
             (Ok(()), result) => result,
-            // A broken pipe is an error here, unlike for the answer.
+            // Converts the error to text, because a broken pipe of the recording is a failure,
+            // unlike a broken pipe of standard output.
             (Err(error), Ok(Code::Success)) => Err(Failure::run(anyhow!("{error}"))),
             (Err(error), result) => {
                 terminal::print_warning(&error.to_string());
@@ -278,7 +279,7 @@ impl RecordingMode {
     }
 }
 
-/// Returns the model of a recording by `PROVIDER/MODEL`, its name or its provider.
+/// Finds a recorded model by `PROVIDER/MODEL`, by its name or by its provider.
 fn find_model(player: &Player, name: &str) -> Option<ModelId> {
     let name = name.trim_end_matches('/');
     let mut models = player.models().into_iter();

@@ -21,13 +21,13 @@ use crate::{
     terminal::{Screen, print_warning},
 };
 
-/// A run ended before its first step.
+/// Why a run ended before its first step.
 pub(crate) enum StartupFailure {
     Interrupted,
     Server(HostError),
 }
 
-/// Default time that a question waits for optional servers.
+/// Default time to wait for optional servers before a question is sent.
 const STARTUP_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn startup_wait(context: &Context) -> Duration {
@@ -42,8 +42,8 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
-    /// Opens the files and starts the servers in the background. Servers ask `elicitor` and the
-    /// model of `sampler`.
+    /// Opens the audit and decision files, and starts the servers in the background. Servers send
+    /// elicitation requests to `elicitor` and sampling requests to `sampler`.
     pub(crate) fn start(
         context: &Context,
         no_tools: bool,
@@ -69,8 +69,8 @@ impl Resources {
         })
     }
 
-    /// Waits for the servers: without limit for required ones, at most `startup_wait` for the
-    /// others. Later ones are used from the next step on.
+    /// Waits for required servers without a limit, and for optional servers at most `startup_wait`.
+    /// A server that starts later is used from the next step on.
     pub(crate) async fn ready(
         &self,
         context: &Context,
@@ -92,7 +92,8 @@ impl Resources {
         result
     }
 
-    /// Saves the decisions. An error is a warning, because the answer has been given.
+    /// Saves remembered approval decisions. An error is only a warning, because the answer is
+    /// already printed.
     pub(crate) fn save_decisions(&self) {
         if let Err(error) = self.decisions.save() {
             print_warning(&format!("failed to save your approval decisions: {error}"));

@@ -1,4 +1,4 @@
-//! Text about MCP servers and their tools.
+//! Formats the status of MCP servers and their tools.
 
 use std::fmt::Write as _;
 
@@ -90,7 +90,7 @@ pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
     text
 }
 
-/// Returns the parameter names. Optional ones have a question mark.
+/// Formats the parameter names of a tool. Optional parameters have a question mark.
 pub(crate) fn parameters(schema: &Value) -> String {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));

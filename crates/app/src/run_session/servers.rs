@@ -22,16 +22,16 @@ const DEFAULT_BUNDLED: &str = "customer-service";
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
     pub(crate) configs: Vec<ServerConfig>,
-    /// No server is configured, so the bundled one runs.
+    /// `true` if no server is configured, so that the bundled server runs.
     pub(crate) bundled: bool,
     pub(crate) options: HostOptions,
-    /// The tool pins of earlier runs could not be read.
+    /// Error if the stored tool definitions of earlier runs could not be read.
     pub(crate) pin_error: Option<ToolPinStoreError>,
 }
 
 impl Servers {
-    /// Returns the configured servers, or the bundled one as a process of `program` if no file
-    /// mentions servers.
+    /// Returns the configured servers. If no file configures servers, returns the bundled server as
+    /// a process of `program`.
     pub(crate) fn of(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
         let mut pin_error = None;
@@ -68,13 +68,13 @@ impl Servers {
     }
 }
 
-/// Returns the file of each configured server. The bundled server is missing: its tools change with
-/// this program.
+/// Returns the configuration file of each server. The bundled server has no entry, because its
+/// tools change with this program.
 fn server_files(config: &Config) -> BTreeMap<String, String> {
     let servers = config.servers.iter().flatten();
     let files = servers.filter_map(|server| {
         let file = config.server_files.get(&server.name)?;
-        // Two paths of one file count as one.
+        // Different paths to one file must compare equal.
         let file = file.canonicalize().unwrap_or_else(|_| file.clone());
         Some((server.name.clone(), file.display().to_string()))
     });
@@ -85,7 +85,7 @@ fn server_files(config: &Config) -> BTreeMap<String, String> {
 pub(crate) fn this_program() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
-    // After an update the path is another file; the kernel still has the running one.
+    // After an update the path contains another program. The kernel still provides the running one.
     let replaced = cfg!(target_os = "linux") && !program.exists();
     Ok(if replaced {
         "/proc/self/exe".into()

@@ -17,11 +17,11 @@ use crate::{config::Config, terminal};
 /// A configured server.
 struct Server {
     name: String,
-    /// Whether its tools are known.
+    /// Whether the tools of the server are known.
     is_ready: bool,
 }
 
-/// What rules can match.
+/// Names that the configured rules can match.
 struct KnownNames {
     servers: Vec<Server>,
     tools: Vec<Arc<ToolDefinition>>,
@@ -44,14 +44,15 @@ pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
     if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
     }
-    // Before the tools are listed: a server that becomes ready in between counts as not ready.
+    // Reads the server states before the tools, so that a server that becomes ready in between
+    // counts as not ready.
     let servers = host.servers().into_iter().map(|status| Server {
         name: status.name,
         is_ready: status.state.takes_calls(),
     });
     let servers: Vec<Server> = servers.collect();
     if servers.is_empty() {
-        // No tool is offered, such as with `--no-tools`.
+        // No tools are offered, for example with `--no-tools`.
         return Vec::new();
     }
     let tools = host.tools().await.tools;
@@ -106,8 +107,8 @@ impl KnownNames {
         ))
     }
 
-    /// Returns a description of the problem if no tool has the name. With `own`, the name on the
-    /// server counts as well as the name that the model sees.
+    /// Describes the problem if no tool matches `name`. With `own`, the name on the server counts
+    /// as well as the name that the model sees.
     fn unknown_tool(&self, name: &Pattern, of: Option<&Pattern>, own: bool) -> Option<String> {
         let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));
         let mut servers = self.servers.iter();
@@ -135,8 +136,8 @@ impl KnownNames {
         })
     }
 
-    /// Returns whether a name can be that of a tool of `server`: not if it begins with the name of
-    /// another server.
+    /// Returns whether `name` may be a tool of `server`. A name with the prefix of another server
+    /// cannot.
     fn may_be_of(&self, name: &Pattern, server: &Server) -> bool {
         let Some((prefix, _)) = name.as_str().split_once("__") else {
             return true;

@@ -1,4 +1,4 @@
-//! Argument values that the host fills in.
+//! Context values: tool arguments that the host fills in and the model never sees.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTempl
 use super::servers::this_program;
 use crate::config::Config;
 
-/// The argument that contains the conversation id. The model never sees it.
+/// Name of the tool argument that contains the conversation id. The model never sees it.
 const DATABASE_CONTEXT: &str = "databaseContext";
-/// The field of the argument with the conversation id.
+/// Field of `databaseContext` that contains the conversation id.
 const CONVERSATION: &str = "conversationId";
 /// Bundled servers that keep state for each conversation.
 const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];

@@ -9,7 +9,8 @@ use std::{
 use switchboard_orchestration::{Agent, RunOptions};
 
 const MAX_AGENTS: usize = 64;
-/// Lifetime of an entry. Recipe files and the automatically chosen model may change.
+/// Lifetime of a cached agent. It is short, because recipe files and the automatically chosen model
+/// may change.
 const LIFETIME: Duration = Duration::from_mins(1);
 
 /// The settings that select an agent.

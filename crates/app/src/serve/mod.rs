@@ -38,20 +38,20 @@ pub(crate) struct AppEngine {
     /// Number of started runs, which identifies them in a recording.
     started_runs: AtomicU64,
     agents: AgentCache,
-    /// Completes when the servers had time to start.
+    /// Future that completes when the servers have started or their time to start is over.
     settled: Shared<BoxFuture<'static, ()>>,
 }
 
-/// Parts of the engine.
+/// Values that the engine is created from.
 pub(crate) struct Parts {
-    /// Its recording is off: `recording` has one part for each run.
+    /// Configuration. The recording in it is off, because `recording` has one part for each run.
     pub(crate) context: Context,
     /// The recording of all runs.
     pub(crate) recording: RecordingMode,
     /// Options of the command line. A request may override them.
     pub(crate) args: AgentArgs,
     pub(crate) host: Arc<McpHost>,
-    /// A host without tools.
+    /// Host without servers, for runs without tools.
     pub(crate) no_host: Arc<McpHost>,
     pub(crate) questions: Questions,
     pub(crate) decisions: Arc<SavedDecisions>,
@@ -63,7 +63,7 @@ impl AppEngine {
         let startup_wait = startup_wait(&parts.context);
         let host = Arc::clone(&parts.host);
         let settled = async move {
-            // Later servers are used from the next step on.
+            // A server that starts later is used from the next step of a run on.
             let _ = tokio::time::timeout(startup_wait, host.settled()).await;
         };
         Self {
@@ -80,7 +80,7 @@ impl AppEngine {
         unmatched::warn(&self.parts.context.config, &self.parts.host).await;
     }
 
-    /// Returns the default model.
+    /// Returns the model for requests that name no model.
     async fn default_model(&self) -> Option<ModelId> {
         let chosen = self
             .parts
@@ -110,7 +110,8 @@ impl AppEngine {
 
 #[async_trait]
 impl Engine for AppEngine {
-    // Each run fills the placeholders of the context.
+    // The principal and the session are unused: each run fills the placeholders of its context
+    // values itself.
     async fn agent(
         &self,
         settings: &RunSettings,
@@ -164,7 +165,7 @@ impl Engine for AppEngine {
                 });
             }
         }
-        // A configured or local model may be missing in the list.
+        // The default model may be a local or configured model that no provider lists.
         if let Some(id) = default
             && !models.iter().any(|model| model.default)
         {
@@ -247,7 +248,7 @@ impl Engine for AppEngine {
         }
         let providers = &self.parts.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
-            // The catalogue also finds aliases.
+            // The catalogue also finds aliases, so the names must be compared.
             let entry = provider.catalogued(&model.name);
             let known = || provider.known_models().into_iter();
             entry.is_some_and(|entry| entry.name == &*model.name)

@@ -50,9 +50,10 @@ impl AppEngine {
         }
         let agent = agent
             .with_options(options)
-            // Changed tools may appear while the server runs.
+            // Tool definitions may change while the HTTP server runs.
             .with_redefined_tools(self.parts.host.redefined_tools());
-        // The cached agent contains no values of a client.
+        // Context values of a client are added after the cache lookup, so that no other client gets
+        // them.
         let agent = if settings.context.is_empty() {
             agent
         } else {
@@ -97,7 +98,7 @@ impl AppEngine {
             &self.parts.no_host
         };
         let options = plan.options.clone();
-        // The server sets an approver for every run.
+        // The HTTP server sets an approver for every run.
         let agent = plan
             .agent_with(&self.parts.context, host, &self.parts.decisions)
             .with_questions(self.parts.questions.clone());
@@ -133,7 +134,8 @@ impl AppEngine {
         })
     }
 
-    /// Checks a recipe name. A client cannot name a file, so that no other file is read for it.
+    /// Checks the recipe name of a client. File names are rejected, so that a client cannot read
+    /// other files.
     async fn check_recipe(&self, name: &str) -> Result<(), RunSettingsError> {
         let environment = self.parts.context.environment.clone();
         let wanted = name.to_owned();
@@ -233,7 +235,7 @@ pub(crate) fn apply(parameters: &Parameters, options: &mut RunOptions) {
     if strictness(wanted) > strictness(approval.policy) {
         approval.policy = wanted;
     }
-    // Takes precedence over the rules of files.
+    // The policy `none` takes precedence over approval rules in configuration files.
     approval.policy_overrides_rules |= wanted == ApprovalPolicy::None;
 }
 

@@ -9,7 +9,7 @@ use switchboard_server::Observer;
 
 use crate::{observe::Recorder, storage::decisions::SavedDecisions};
 
-/// The observer of one run.
+/// Observer that records one run in the audit and saves new decisions.
 pub(super) struct RunObserver {
     recorder: Recorder,
     decisions: Arc<SavedDecisions>,
@@ -32,7 +32,7 @@ impl Observer for RunObserver {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // The event has no scope.
+            // The event does not contain the scope, so every denial may be a remembered one.
             RunEventKind::ToolDenied { .. } => true,
             _ => false,
         };

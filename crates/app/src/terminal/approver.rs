@@ -13,21 +13,21 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::tools::arguments::{ContextInjection, Validators};
 
-/// Time limit for earlier output of the run to appear before a question.
+/// Maximum time to wait for earlier output of the run before a question is shown.
 const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks on standard error and reads from standard input. Both must be terminals.
+/// Approver that asks on standard error and reads from standard input. Both must be terminals.
 pub(crate) struct TerminalApprover {
     screen: Screen,
     lines: Arc<dyn LineReader>,
-    /// Validates edited input.
+    /// Tool definitions that validate edited input.
     tools: Arc<dyn ToolHost>,
     hidden: ContextInjection,
-    /// Leaves requests open, so that the run is stored.
+    /// `true` to leave approval requests open, so that the run is stored.
     later: bool,
 }
 
-/// A parsed reply.
+/// Reply of the user to an approval request.
 #[derive(Debug, PartialEq, Eq)]
 enum Reply {
     Yes(ApprovalScope),
@@ -67,7 +67,8 @@ impl Approver for TerminalApprover {
         if !self.lines.is_interactive() {
             return ApprovalDecision::NobodyThere;
         }
-        // Earlier events of the run appear first. A stored run delays them.
+        // Waits until earlier events are printed. A stored run prints an event only after it is
+        // saved.
         let shown = self.screen.question_shown(&request.tool_use.id);
         let _ = tokio::time::timeout(DISPLAY_TIMEOUT, shown).await;
         let _turn = self.screen.turn().await;
@@ -91,7 +92,7 @@ impl Approver for TerminalApprover {
                 Ok(Reply::Edit(input)) => Some(input),
                 Ok(Reply::OpenEditor) if self.lines.can_edit() => self.edited(request).await,
                 Ok(Reply::Unclear | Reply::OpenEditor) => None,
-                // Cancelling the run drops this future.
+                // Ctrl-C also cancels the run, which drops this future.
                 Err(NoAnswer::Interrupted) => std::future::pending().await,
                 Err(NoAnswer::Ended) => return ApprovalDecision::NobodyThere,
             };
@@ -130,7 +131,7 @@ impl TerminalApprover {
         Ok(understand(&line))
     }
 
-    /// Lets the person edit the input until it is valid. `None` if the person gives up.
+    /// Lets the user edit the tool input until it is valid. Returns `None` if the user cancels.
     async fn edited(&self, request: &ApprovalRequest) -> Option<JsonObject> {
         let input = request.input_shown();
         let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A tool call on one line.
+//! Formats tool calls for the terminal.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -17,11 +17,11 @@ const RESULT_WIDTH: usize = 120;
 pub(super) struct Card {
     tool: String,
     input: String,
-    /// The complete input, for an approval decision.
+    /// Complete input, shown when the user must approve the call.
     whole_input: String,
 }
 
-/// The end of a call.
+/// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Done(Duration),
@@ -76,7 +76,7 @@ impl Card {
     }
 }
 
-/// Formats work of the provider's own tools.
+/// Formats a call of a tool that runs at the model provider.
 pub(super) fn provider_block(kind: &str, text: Option<&str>) -> String {
     let mut line = format!("{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}", one_line(kind, 80));
     let text = one_line(text.unwrap_or_default(), RESULT_WIDTH);

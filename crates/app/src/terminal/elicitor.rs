@@ -12,7 +12,7 @@ use super::{
     DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line, prompt::LineReader, without_controls,
 };
 
-/// Asks on standard error and reads from standard input. Both must be terminals.
+/// Elicitor that asks on standard error and reads from standard input. Both must be terminals.
 pub(crate) struct TerminalElicitor {
     screen: Screen,
     lines: Arc<dyn LineReader>,
@@ -44,7 +44,7 @@ impl Elicitor for TerminalElicitor {
     }
 }
 
-/// Formats the server and its message.
+/// Formats the name of the server and its message.
 fn heading(elicitation: &Elicitation) -> String {
     format!(
         "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
@@ -55,7 +55,7 @@ fn heading(elicitation: &Elicitation) -> String {
 
 const WAYS_OUT: &str = "  (:decline to refuse, :cancel to skip)";
 
-/// Asks until `read` accepts the line. Ends early if the person declines or cancels.
+/// Repeats a question until `read` accepts the line. Returns early if the user declines or cancels.
 async fn ask<T>(
     lines: &dyn LineReader,
     question: &str,
@@ -114,14 +114,14 @@ fn read_yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A field of the form.
+/// A field of an elicitation form.
 struct Field<'s> {
     name: &'s str,
     schema: &'s Value,
     required: bool,
 }
 
-/// A choice: value and title.
+/// Value and title of a choice in a form.
 type Choice<'s> = (&'s str, &'s str);
 
 impl<'s> Field<'s> {
@@ -144,8 +144,8 @@ impl<'s> Field<'s> {
         self.schema["type"].as_str().unwrap_or("string")
     }
 
-    /// Returns the choices: `enum` with `enumNames`, or `oneOf`/`anyOf` of constants with titles. A
-    /// list has them in its items.
+    /// Returns the choices of a field. They are in `enum` with `enumNames`, or in `oneOf` or
+    /// `anyOf` as constants with titles. A list has them in its items.
     fn choices(&self) -> Vec<Choice<'s>> {
         let options = self.schema.get("items").unwrap_or(self.schema);
         let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());
@@ -191,7 +191,7 @@ impl<'s> Field<'s> {
         format!("{text} {FAINT}({hint}{default}){FAINT:#}:")
     }
 
-    /// Parses a line. `None` skips an optional field.
+    /// Parses the answer to a field. Returns `None` to skip an optional field.
     fn read(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.schema.get("default") {
@@ -224,7 +224,7 @@ impl<'s> Field<'s> {
             }
             _ => text.into(),
         };
-        // The client checks values of a schema that cannot be compiled.
+        // If the schema does not compile, the MCP client checks the value later.
         let Ok(validator) = SchemaValidator::compile(self.schema) else {
             return Ok(value);
         };

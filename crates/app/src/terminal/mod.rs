@@ -31,9 +31,10 @@ pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// Writes a line to standard error, with colours if wanted. Ignores a closed standard error.
+/// Writes a line to standard error, with colours if the terminal supports them. Ignores a closed
+/// standard error.
 ///
-/// The line is written at once, so that lines of servers do not mix into it.
+/// The line is a single write, so that output of servers does not mix into it.
 pub(crate) fn print_line(line: impl std::fmt::Display) {
     let mut error = anstream::stderr();
     let mut text = format!("{line}\n");
@@ -43,13 +44,13 @@ pub(crate) fn print_line(line: impl std::fmt::Display) {
     let _ = error.write_all(text.as_bytes());
 }
 
-/// Prints an error with its causes, on separate lines if they are long.
+/// Prints an error and its causes on standard error.
 pub(crate) fn print_error(error: &anyhow::Error) {
     let mut text = without_controls(&error.to_string()).into_owned();
     let mut last = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
-        // Many errors repeat their cause.
+        // Many error messages already contain their cause.
         if !last.contains(&cause) {
             text.push_str(": ");
             text.push_str(&without_controls(&cause));
@@ -59,7 +60,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
     print_line(format_args!("{BAD}error:{BAD:#} {text}"));
 }
 
-/// Prints a warning.
+/// Prints a warning on standard error.
 pub(crate) fn print_warning(text: &str) {
     print_line(format_args!(
         "{DOUBTFUL}warning:{DOUBTFUL:#} {}",
@@ -67,7 +68,7 @@ pub(crate) fn print_warning(text: &str) {
     ));
 }
 
-/// Prints a note.
+/// Prints a note on standard error.
 pub(crate) fn print_note(text: &str) {
     print_line(format_args!(
         "{FAINT}note: {}{FAINT:#}",

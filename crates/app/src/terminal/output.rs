@@ -39,7 +39,7 @@ pub(crate) enum ListOutput {
 pub(crate) struct Answer {
     form: AskOutput,
     terminal: bool,
-    /// The last line is not ended.
+    /// `true` if the last written line has no line break yet.
     open_line: bool,
 }
 
@@ -54,7 +54,8 @@ impl Answer {
 
     /// Writes an event to standard output and shows it on `screen`. Fails if the output is closed.
     pub(crate) fn show(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
-        // Progress bars are removed before text. Other lines follow the end of the answer's line.
+        // Progress bars are removed before text is written. Other messages appear after the
+        // answer's line has ended.
         let is_text = matches!(event.kind, RunEventKind::TextDelta { .. });
         if is_text {
             screen.show(&event.kind);
@@ -124,7 +125,8 @@ fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         if is_control(c) {
-            // All of them are in the Basic Multilingual Plane.
+            // All control characters are in the Basic Multilingual Plane, so four digits are
+            // enough.
             let _ = write!(text, "\\u{:04x}", u32::from(c));
         } else {
             text.push(c);
@@ -137,7 +139,7 @@ fn write_json(json: serde_json::Result<String>) -> io::Result<()> {
     write_text(&(escaped(&json?) + "\n"))
 }
 
-/// Writes indented JSON.
+/// Writes a value as indented JSON to standard output.
 pub(crate) fn pretty(value: &impl Serialize) -> io::Result<()> {
     write_json(serde_json::to_string_pretty(value))
 }

@@ -18,7 +18,7 @@ pub(crate) struct PresetAnswer {
     pub(crate) decision: ApprovalDecision,
 }
 
-/// Returns early decisions, each once, and delegates other requests.
+/// Approver that returns each early decision once and delegates other requests.
 pub(crate) struct PresetApprover {
     answers: Mutex<HashMap<String, PresetAnswer>>,
     otherwise: Arc<dyn Approver>,

@@ -4,19 +4,19 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use async_trait::async_trait;
 
-/// A question without an answer.
+/// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
-    /// Ctrl-C, which stops the run.
+    /// The user pressed Ctrl-C, which cancels the run.
     Interrupted,
     /// The input ended.
     Ended,
 }
 
-/// Asks a person for a line of text.
+/// Reader that asks the user for a line of text.
 #[async_trait]
 pub(crate) trait LineReader: Send + Sync {
-    /// Returns whether a person is present.
+    /// Returns whether a person can answer at the terminal.
     fn is_interactive(&self) -> bool;
 
     /// Prints `question` and reads the answer. Dropping the future withdraws the question.
@@ -27,7 +27,7 @@ pub(crate) trait LineReader: Send + Sync {
         false
     }
 
-    /// Lets the person edit a text of several lines. `None` if it stays unchanged.
+    /// Lets the user edit a text of several lines. Returns `None` if the user cancels.
     async fn edit(&self, _question: String, _text: String) -> Option<String> {
         None
     }
@@ -73,7 +73,7 @@ async fn ask(question: String) -> Option<String> {
 #[cfg(unix)]
 fn forget_what_was_typed() {
     use rustix::termios::{QueueSelector, tcflush};
-    // It fails only without a terminal.
+    // `tcflush` fails only without a terminal.
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 

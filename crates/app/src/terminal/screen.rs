@@ -20,20 +20,21 @@ use super::{
 /// Interval of progress updates.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The content of standard error. Cheap to clone; clones share it, so that a question can pause it.
+/// Output on standard error during a run. Clones share one state, so that a question can remove the
+/// progress bars.
 #[derive(Clone)]
 pub(crate) struct Screen {
     state: Arc<Mutex<State>>,
-    /// Held during a question, so that questions do not mix.
+    /// Lock held during a question, so that only one question is shown at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Calls whose approval request was shown.
+    /// Ids of calls whose approval request was shown.
     questions: Arc<watch::Sender<HashSet<String>>>,
 }
 
 struct State {
     /// Progress bars. `None` without a terminal.
     bars: Option<MultiProgress>,
-    /// Whether tool calls are shown, and not only problems.
+    /// Whether tool calls are shown in addition to warnings and errors.
     shows_cards: bool,
     waiting: Option<ProgressBar>,
     calls: HashMap<String, Call>,
@@ -45,7 +46,7 @@ struct Call {
 }
 
 impl Screen {
-    /// Creates a screen. `shows_cards` is for answers that people read.
+    /// Creates a screen. `shows_cards` selects whether tool calls are shown.
     pub(crate) fn new(shows_cards: bool) -> Self {
         let bars = std::io::stderr()
             .is_terminal()
@@ -73,7 +74,7 @@ impl Screen {
         self.state().pause();
     }
 
-    /// Shows an event.
+    /// Shows an event of a run.
     pub(crate) fn show(&self, event: &RunEventKind) {
         self.state().show(event);
         match event {
@@ -88,7 +89,7 @@ impl Screen {
     /// Waits until the approval request of this call was shown.
     pub(super) async fn question_shown(&self, id: &str) {
         let mut questions = self.questions.subscribe();
-        // The sender is a field of this value.
+        // The channel stays open, because its sender is a field of `self`.
         let _ = questions.wait_for(|all| all.contains(id)).await;
     }
 
@@ -107,7 +108,7 @@ impl Screen {
         drop(self.turn.lock().await);
     }
 
-    /// Returns the line of a call that needs approval.
+    /// Returns the formatted call that an approval request is about.
     pub(super) fn question(&self, id: &str) -> Option<String> {
         let state = self.state();
         state.calls.get(id).map(|call| call.card.asked())
@@ -242,7 +243,7 @@ impl State {
         }
     }
 
-    /// Writes a line above the progress bars.
+    /// Calls `write` while the progress bars are hidden, so that its output appears above them.
     fn line(&self, write: impl FnOnce()) {
         match &self.bars {
             Some(bars) => bars.suspend(write),

@@ -20,13 +20,13 @@ pub(crate) struct Names {
     pub(crate) servers: Vec<String>,
     pub(crate) tools: Vec<String>,
     pub(crate) recipes: Vec<String>,
-    /// Ids and titles.
+    /// Ids and titles of saved sessions.
     pub(crate) sessions: Vec<(String, String)>,
-    /// The base folder of file names.
+    /// Folder that completed file names are relative to.
     pub(crate) folder: PathBuf,
 }
 
-/// Shared with the conversation, which updates it.
+/// Completion names that the conversation updates and the line editor reads.
 pub(crate) type SharedNames = Arc<RwLock<Names>>;
 
 /// Completes the word before the cursor.
@@ -113,7 +113,7 @@ fn plain(names: &[String]) -> Vec<(&str, Option<&str>)> {
     names.iter().map(|name| (name.as_str(), None)).collect()
 }
 
-/// Returns files that start with `word`, and whether each is a folder.
+/// Returns the paths that start with `word`, and whether each of them is a folder.
 fn files(from: &Path, word: &str) -> Vec<(String, bool)> {
     let (folder, begin) = match word.rsplit_once('/') {
         Some((folder, begin)) => (format!("{folder}/"), begin),

@@ -35,29 +35,29 @@ const HISTORY: usize = 1_000;
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 const MENU: &str = "words";
 
-/// Input of a person.
+/// Result of reading one line from the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
     Text(String),
     Interrupted,
-    /// Ctrl-D, or the terminal was closed.
+    /// The user pressed Ctrl-D, or the terminal was closed.
     End,
 }
 
-/// The line editor of a terminal. Cheap to clone; one line is read at a time.
+/// Line editor of a terminal. Clones share one terminal, and only one of them reads at a time.
 #[derive(Clone)]
 pub(crate) struct Editor {
-    /// The editor of questions, with history. Its lock guards the terminal.
+    /// Editor for questions to the model, with history. Its lock guards the terminal.
     main: Arc<Mutex<Reedline>>,
-    /// Stops the editor of questions.
+    /// Flag that stops the editor for questions.
     stop: Arc<AtomicBool>,
     colours: bool,
-    /// Ctrl-C, which stops a run and not the program.
+    /// Presses of Ctrl-C, which cancel a run and do not end the program.
     pub(crate) presses: Presses,
 }
 
 impl Editor {
-    /// Creates an editor with its history in a private file. From now on it receives Ctrl-C.
+    /// Creates an editor with its history in a private file, and captures Ctrl-C.
     pub(crate) fn new(
         environment: &Environment,
         known: SharedNames,
@@ -109,7 +109,7 @@ impl Editor {
         }
     }
 
-    /// Reads a question. Ends at an interruption.
+    /// Reads a question to the model. An interruption returns `InputLine::End`.
     pub(crate) async fn read(&self, interrupts: &Interrupts) -> io::Result<Line> {
         if interrupts.is_interrupted() {
             return Ok(Line::End);
@@ -118,18 +118,18 @@ impl Editor {
         let mut reading = tokio::task::spawn_blocking(move || {
             let mut editor = main.lock().unwrap_or_else(PoisonError::into_inner);
             let line = line_of(editor.read_line(&EditorPrompt::QUESTION));
-            // An error appears at the next write.
+            // A history that cannot be saved does not stop the conversation.
             let _ = editor.sync_history();
             line
         });
         let line = tokio::select! {
             line = &mut reading => line,
             () = interrupts.first() => {
-                // The editor must restore the terminal mode.
+                // Waits for the editor, because it restores the terminal mode when it stops.
                 self.stop.store(true, Ordering::Relaxed);
                 match timeout(STOP_TIMEOUT, &mut reading).await {
                     Ok(line) => line,
-                    // The terminal is gone, and the editor reads it for ever.
+                    // The terminal was closed, and the editor would try to read it forever.
                     Err(_) => return Ok(Line::End),
                 }
             }
@@ -140,10 +140,10 @@ impl Editor {
         })
     }
 
-    /// Reads an answer, or edits a text.
+    /// Reads the answer to a question, or lets the user edit `text`.
     async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> Line {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
-        // Stops this question only.
+        // This flag stops one question only.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = StopOnDrop(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {
@@ -162,7 +162,7 @@ impl Editor {
     }
 }
 
-/// Withdraws a question when its future is dropped.
+/// Guard that withdraws a question when the future of its answer is dropped.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -197,7 +197,8 @@ impl LineReader for Editor {
         print_line(format_args!(
             "{question} (Enter: accept · Alt+Enter: new line · Ctrl-C: cancel)"
         ));
-        // The text is shown exactly as it will be sent.
+        // Control characters are removed before editing, so that the user sees exactly what is
+        // sent.
         let text = without_controls(&text).into_owned();
         match self.read_answer(EditorPrompt::EDIT, Some(text)).await {
             Line::Text(text) => Some(text),
@@ -233,7 +234,7 @@ pub(crate) fn joined_lines(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
-/// A line that ends with a backslash continues.
+/// Validator that continues the input after a line that ends with a backslash.
 struct ContinuedLine;
 
 impl Validator for ContinuedLine {
@@ -246,7 +247,8 @@ impl Validator for ContinuedLine {
     }
 }
 
-/// Unclosed JSON continues. Other errors appear when it is parsed.
+/// Validator that continues the input until a JSON value is closed. Other JSON errors are reported
+/// when the input is parsed.
 struct CompleteJson;
 
 impl Validator for CompleteJson {
@@ -258,7 +260,7 @@ impl Validator for CompleteJson {
     }
 }
 
-/// The prompts of the first and of the following lines.
+/// Prompt texts before the first input line and before each following line.
 #[derive(Debug, Clone, Copy)]
 struct EditorPrompt(&'static str, &'static str);
 

@@ -1,4 +1,4 @@
-//! Input without a line editor.
+//! Reads lines of standard input without a line editor.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -10,7 +10,7 @@ use crate::{
 
 const MARK: &str = "> ";
 
-/// Reads a line of standard input. Repeats it on standard error, so that questions and answers
+/// Reads a line of standard input and prints it on standard error, so that questions and answers
 /// appear together there.
 pub(crate) async fn read(interrupts: &Interrupts) -> io::Result<Line> {
     let reading = tokio::task::spawn_blocking(read_line);
@@ -27,7 +27,7 @@ fn read_line() -> io::Result<Line> {
     loop {
         if is_typed {
             let mut error = anstream::stderr();
-            // A closed standard error does not matter.
+            // The prompt is optional, so a closed standard error is ignored.
             let _ = write!(error, "{MARK}");
             let _ = error.flush();
         }

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::terminal::is_control;
 
-/// A character on the screen.
+/// A styled character on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Glyph {
     pub(super) c: char,
@@ -29,13 +29,14 @@ pub(super) fn glyphs(text: &str, style: Style) -> Row {
     glyphs.collect()
 }
 
-/// Returns the width in columns.
+/// Returns the total width of the glyphs in columns.
 pub(super) fn width(glyphs: &[Glyph]) -> usize {
     glyphs.iter().map(|glyph| glyph.width).sum()
 }
 
-/// Breaks a line into rows of at most `most` columns: at spaces, which are dropped there, or with
-/// `keep_spaces` only at the end of a row. An empty line is one empty row.
+/// Breaks a line into rows of at most `most` columns. The line breaks at spaces, which are removed
+/// there. With `keep_spaces`, the line breaks at any character and all spaces stay. An empty line
+/// becomes one empty row.
 pub(super) fn wrap(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
     let fits = |glyph: &&Glyph| glyph.width <= most;
     let line: Row = line.iter().filter(fits).copied().collect();
@@ -75,8 +76,8 @@ pub(super) fn trim_end(row: &mut Row) {
     }
 }
 
-/// Returns a row with escape sequences. A joining character at its start is dropped, because
-/// terminals would join it to another row.
+/// Converts a row to text with escape sequences for its styles. Drops zero-width characters at the
+/// start, because terminals would join them to another row.
 pub(super) fn paint(glyphs: &[Glyph]) -> String {
     let mut text = String::new();
     let mut style = Style::new();

@@ -16,7 +16,7 @@ const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_TASKLISTS);
 
-/// The styles.
+/// Terminal styles of Markdown elements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Look {
     code: Style,
@@ -38,7 +38,7 @@ impl Look {
     }
 }
 
-/// Returns the rows of a block, each at most `most` columns wide.
+/// Renders a Markdown block as rows of at most `most` columns.
 pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
     let mut layout = Layout {
         source: block,
@@ -52,8 +52,8 @@ pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
     rows.iter().map(|row| paint(row)).collect()
 }
 
-/// Returns the start of the second block in `text`. Items of a list are blocks too, so that a long
-/// list does not stay open.
+/// Returns the byte offset of the second block in `text`. List items count as blocks, so that a
+/// long list is drawn item by item.
 pub(super) fn next_block(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut blocks = 0;
@@ -75,7 +75,7 @@ pub(super) fn next_block(text: &str) -> Option<usize> {
     None
 }
 
-/// The layout of one block.
+/// State while one Markdown block is laid out.
 struct Layout<'s> {
     source: &'s str,
     events: OffsetIter<'s>,
@@ -83,7 +83,7 @@ struct Layout<'s> {
     /// Styled text that is not wrapped yet.
     line: Row,
     styles: Vec<Style>,
-    /// Open links: address and start of the text.
+    /// Links whose text is being read: the address, and where the text starts in `line`.
     links: Vec<(String, usize)>,
 }
 
@@ -91,9 +91,9 @@ impl Layout<'_> {
     /// Lays out the blocks up to the end of the list item or quotation that contains them.
     fn blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
         let mut rows = Vec::new();
-        // Numbers of the open lists. `None` is a bullet list.
+        // Next number of each open list. `None` is a bullet list.
         let mut lists: Vec<Option<u64>> = Vec::new();
-        // Open blocks that are laid out here.
+        // Number of blocks that have started and not ended at this depth.
         let mut open = 0;
         while let Some((event, range)) = self.events.next() {
             if is_inline(&event) {
@@ -101,7 +101,7 @@ impl Layout<'_> {
                 continue;
             }
             self.end_line(room, &mut rows);
-            // A blank line in the source is a blank row.
+            // A blank line in the Markdown source becomes a blank row.
             if !matches!(event, Event::End(_))
                 && rows.last().is_some_and(|row: &Row| !row.is_empty())
                 && ends_with_blank_line(&self.source[..range.start])
@@ -154,7 +154,7 @@ impl Layout<'_> {
         rows
     }
 
-    /// Lays out a list item or quotation. Its indentation is left out where it leaves no room.
+    /// Lays out a list item or quotation. Omits the indentation if the terminal is too narrow.
     fn contained(&mut self, first: &Row, further: &Row, room: usize, depth: usize) -> Vec<Row> {
         let indent = width(first);
         if room < indent + 4 {
@@ -172,7 +172,7 @@ impl Layout<'_> {
         rows
     }
 
-    /// Lays out code, which keeps its spaces and breaks at the end of a row.
+    /// Lays out a code block. Spaces stay, and long lines break at the end of a row.
     fn code(&mut self, room: usize) -> Vec<Row> {
         let mut code = String::new();
         while let Some((Event::Text(text), _)) = self.events.next() {
@@ -242,7 +242,7 @@ impl Layout<'_> {
         self.line.extend(glyphs(text, style));
     }
 
-    /// Adds the address of a link, which must be visible, because a model may hide it.
+    /// Adds the address of a link after its text, so that a model cannot hide where the link leads.
     fn add_address(&mut self) {
         let Some((address, from)) = self.links.pop() else {
             return;
@@ -267,7 +267,7 @@ impl Layout<'_> {
     }
 }
 
-/// Returns the mark of the next list item.
+/// Returns the bullet or number of the next list item.
 fn next_mark(lists: &mut [Option<u64>]) -> String {
     match lists.last_mut() {
         Some(Some(number)) => {
@@ -298,10 +298,10 @@ fn over(base: Style, style: Style) -> Style {
         .effects(effects)
 }
 
-/// Returns whether the last complete line is blank.
+/// Returns whether the last complete line of `text` is blank.
 pub(super) fn ends_with_blank_line(text: &str) -> bool {
     let mut lines = text.rsplit('\n');
-    // The rest of the line belongs to the next part.
+    // Text after the last line break belongs to the next block.
     let own = lines.next().unwrap_or_default();
     own.trim_matches([' ', '>']).is_empty()
         && lines

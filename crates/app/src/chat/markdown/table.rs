@@ -4,7 +4,7 @@ use anstyle::Style;
 
 use super::inline::{Row, glyphs, trim_end, width, wrap};
 
-/// Minimum width of a column. Narrower tables are shown cell by cell.
+/// Minimum width of a column in characters. Tables that do not fit are shown one cell per row.
 const MIN_COLUMN_WIDTH: usize = 4;
 
 /// A parsed table.

@@ -18,7 +18,7 @@ pub(crate) struct Size {
     pub(crate) rows: usize,
 }
 
-/// Draws finished blocks once and redraws the changed part of the growing one.
+/// View that draws each finished Markdown block once and redraws the block that is still growing.
 ///
 /// Every row ends with a line break, so that other output starts on a new row. No row is as wide as
 /// the terminal, because terminals differ in how they wrap.
@@ -26,16 +26,16 @@ pub(crate) struct Size {
 pub(crate) struct View<W> {
     out: W,
     look: Look,
-    /// The terminal wraps rows again when it becomes narrower.
+    /// `true` if the terminal wraps existing rows again when its window becomes narrower.
     reflows: bool,
     /// The text of the growing block.
     open: String,
     /// Rows of the growing block on the screen.
     live: Vec<String>,
     size: Size,
-    /// A blank row is due before the next block.
+    /// `true` if a blank row must precede the next block.
     gap: bool,
-    /// A row of this text was drawn.
+    /// `true` after the first row of the current text was drawn.
     begun: bool,
 }
 
@@ -56,17 +56,19 @@ impl<W: Write> View<W> {
         }
     }
 
-    /// Adds text.
+    /// Adds a piece of the answer and draws the changed rows.
     pub(crate) fn push(&mut self, text: &str, size: Size) -> io::Result<()> {
         let mut finished = Vec::new();
-        // Only complete lines finish a block, so that the size of the deltas does not matter.
+        // Only a complete line can finish a block, so that the result does not depend on how the
+        // text is split into deltas.
         for c in text.chars() {
             self.open.push(c);
             if self.open.len() >= MAX_BLOCK_BYTES {
                 let fence = self.open.split_inclusive('\n').next().unwrap_or_default();
                 let fence = fence.to_owned();
                 self.finish_block(self.open.len(), size, &mut finished);
-                // The rest of a code block remains code.
+                // The opening fence is repeated, so that the rest of a split code block remains
+                // code.
                 if fence.starts_with("```") || fence.starts_with("~~~") {
                     self.open
                         .extend(Some(fence).filter(|it| it.len() < MAX_BLOCK_BYTES));
@@ -80,7 +82,7 @@ impl<W: Write> View<W> {
         self.draw(finished, size)
     }
 
-    /// Ends the text. The next text starts from scratch.
+    /// Draws the rest of the current text. The next text does not depend on it.
     pub(crate) fn finish(&mut self, size: Size) -> io::Result<()> {
         let mut finished = Vec::new();
         self.finish_block(self.open.len(), size, &mut finished);
@@ -90,9 +92,9 @@ impl<W: Write> View<W> {
         Ok(())
     }
 
-    /// Removes the growing rows while `write` prints above them.
+    /// Erases the growing block, calls `write` to print other output, and draws the block below it.
     pub(crate) fn above(&mut self, size: Size, write: impl FnOnce()) -> io::Result<()> {
-        // An unfinished line after a blank one is a new block too.
+        // A line after a blank line starts a new block even if the line is incomplete.
         if let Some(end) = next_block(&self.open)
             && ends_with_blank_line(&self.open[..end])
         {
@@ -107,7 +109,7 @@ impl<W: Write> View<W> {
         self.draw(Vec::new(), size)
     }
 
-    /// Returns the rows of the growing block, with a gap before it.
+    /// Renders the growing block, with a blank row before it if one is due.
     fn open_rows(&self, size: Size) -> Vec<String> {
         let width = size.columns.saturating_sub(1).max(1);
         let mut rows = rows(&self.open, width, self.look);
@@ -117,7 +119,7 @@ impl<W: Write> View<W> {
         rows
     }
 
-    /// Finishes the block that ends at `end`.
+    /// Moves the rows of the block that ends at byte `end` to `finished`.
     fn finish_block(&mut self, end: usize, size: Size, finished: &mut Vec<String>) {
         let rest = self.open.split_off(end);
         let rows = self.open_rows(size);
@@ -130,10 +132,10 @@ impl<W: Write> View<W> {
         self.open = rest;
     }
 
-    /// Draws the rows of finished blocks, then those of the growing block.
+    /// Draws the rows of finished blocks and then the rows of the growing block.
     fn draw(&mut self, finished: Vec<String>, size: Size) -> io::Result<()> {
         let mut live = self.open_rows(size);
-        // Rows above the screen cannot be redrawn.
+        // Rows that have scrolled off the screen cannot be redrawn.
         let most = size.rows.saturating_sub(2).max(1);
         live.drain(..live.len().saturating_sub(most));
         let mut wanted = finished;
@@ -156,7 +158,7 @@ impl<W: Write> View<W> {
         Ok(())
     }
 
-    /// Returns the sequence that removes the rows after the first `standing` ones.
+    /// Returns the escape sequence that erases all growing rows except the first `standing` ones.
     fn rewind(&self, standing: usize, size: Size) -> String {
         let narrower = size.columns < self.size.columns && self.reflows;
         let height = |row: &String| {
@@ -173,7 +175,7 @@ impl<W: Write> View<W> {
         }
     }
 
-    /// Writes the text as one synchronized update.
+    /// Writes `text` as one synchronized update of the terminal, which prevents flicker.
     fn put(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());

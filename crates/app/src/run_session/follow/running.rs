@@ -1,4 +1,4 @@
-//! The events of a run with or without a session.
+//! Reads events of stored runs and of runs without storage in the same way.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Running {
         }
     }
 
-    /// Returns how a stored run ended, after its last event.
+    /// Returns how a stored run ended. `None` before its last event and for runs without storage.
     pub(crate) fn end(&self) -> Option<&PersistedRunEnd> {
         match self {
             Self::Ephemeral(_) => None,

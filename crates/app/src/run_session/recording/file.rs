@@ -1,4 +1,4 @@
-//! The file of a recording.
+//! Writes a recording to a file.
 
 use std::{
     fs::{File, TryLockError},
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::{storage::private_file, terminal::print_warning};
 
-/// Maximum size of the first line, which identifies a recording.
+/// Maximum size of the first line in bytes. This line identifies a recording.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 
 /// Maximum number of bytes held back before the first response.
@@ -18,20 +18,21 @@ const MAX_HELD_BYTES: usize = 16 << 20;
 
 /// The file of a recording in progress.
 ///
-/// An older recording in it stays until the first response, because it may have cost money and the
-/// run may fail before.
+/// An older recording in the file stays until the first model response, because it may have cost
+/// money and the new run may fail before that.
 #[derive(Debug)]
 pub(crate) struct RecordingFile {
     file: File,
-    /// The name that the user gave.
+    /// File name as the user typed it, for messages.
     name: String,
-    /// The lines before the first response, while the older recording is still in the file.
+    /// Lines before the first model response. `None` once the older recording is replaced.
     held: Option<Vec<u8>>,
-    /// Errors before the first write end the command.
+    /// `true` after the first write. Earlier errors end the command, and later ones are warnings.
     has_begun: bool,
 }
 
-/// A line of a recording. The first one has a format, the others have a type.
+/// Fields that identify a line of a recording. The first line has a format, and the other lines
+/// have a type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Line {
@@ -45,7 +46,7 @@ impl RecordingFile {
     pub(crate) fn open(path: &Path, name: String) -> io::Result<Self> {
         let mut options = private_file::options();
         options.write(true).create(true).truncate(false);
-        // A pipe or device cannot be opened for reading and writing and has no content.
+        // A pipe or device has no content, and cannot be opened for both reading and writing.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_special {
             let file = options.create(false).open(path)?;
@@ -59,7 +60,7 @@ impl RecordingFile {
                     "another run is recording to it: wait for its end, or choose another file",
                 ));
             }
-            // Some file systems have no locks.
+            // Some file systems do not support locks.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
@@ -86,7 +87,7 @@ impl RecordingFile {
         }
     }
 
-    /// Holds lines back until the first response.
+    /// Writes a line, or holds it back until the first model response.
     fn write_line(&mut self, line: &[u8]) -> io::Result<usize> {
         let Some(held) = &mut self.held else {
             return self.file.write(line);
