@@ -1,6 +1,6 @@
 //! Observation of runs: audit records, metrics and traces.
 //!
-//! One fold over the run events feeds the audit, the metrics and the log.
+//! The audit, the metrics and the log share one reducer of run events.
 
 pub mod audit;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The channel by which a driver waits until its checkpoint is stored.
+//! Channel through which a driver waits until its checkpoint is stored.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,30 +9,34 @@ use tokio::sync::oneshot;
 use super::checkpoint::{Checkpoint, CheckpointError, Checkpoints};
 use crate::{Run, SnapshotMark};
 
-/// Connects a driver with the stream that writes its checkpoints. One writer keeps the order: a
-/// snapshot is stored after the events that were emitted before it.
+/// Channel between the driver of a run and the stream that writes its checkpoints.
+///
+/// A single writer keeps the order: a snapshot is stored after the events that were emitted before
+/// it.
 #[derive(Clone)]
 pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
 
 struct ChannelState {
-    /// The conversation in the store after the pending checkpoint.
+    /// Part of the conversation that is in the store after the pending checkpoint.
     mark: SnapshotMark,
-    /// Number of the first event after the end of the run. Such events are stored with the end.
+    /// Number of the first event after the end of the run. These last events are stored with the
+    /// end.
     first_end_event: Option<u64>,
     pending: Option<PendingCheckpoint>,
 }
 
-/// A snapshot that the driver waits for.
+/// A snapshot whose storage the driver waits for.
 pub(super) struct PendingCheckpoint {
     pub(super) snapshot: RunSnapshot,
-    /// Events with lower numbers are stored before the snapshot.
+    /// Number of the next event. Events with lower numbers are stored before the snapshot.
     pub(super) next_event: u64,
-    /// Notified when the snapshot is stored. Dropped if it is not stored, together with the driver.
+    /// Sender that notifies the driver when the snapshot is stored. It is dropped if the snapshot
+    /// is not stored.
     pub(super) stored: oneshot::Sender<()>,
 }
 
 impl CheckpointChannel {
-    /// Creates a channel. `mark` describes the conversation in the store.
+    /// Creates a channel. `mark` describes the conversation that is already in the store.
     pub(super) fn new(mark: SnapshotMark) -> Self {
         Self(Arc::new(Mutex::new(ChannelState {
             mark,
@@ -42,7 +46,7 @@ impl CheckpointChannel {
     }
 
     /// Takes the pending checkpoint if all events before it are available. `last` is the number of
-    /// the last available event.
+    /// the latest available event.
     pub(super) fn take_pending(&self, last: u64) -> Option<PendingCheckpoint> {
         let mut state = self.lock();
         state
@@ -50,13 +54,13 @@ impl CheckpointChannel {
             .take_if(|pending| pending.next_event <= last + 1)
     }
 
-    /// Returns the number of the first event that is stored with the end of the run. `None` before
-    /// the end.
+    /// Returns the number of the first event that is stored with the end of the run, or `None`
+    /// before the end.
     pub(super) fn first_end_event(&self) -> Option<u64> {
         self.lock().first_end_event
     }
 
-    /// Drops the pending checkpoint.
+    /// Drops the pending checkpoint, so that the waiting driver gets an error.
     pub(super) fn close(&self) {
         self.lock().pending = None;
     }
@@ -69,15 +73,15 @@ impl CheckpointChannel {
 #[async_trait]
 impl Checkpoints for CheckpointChannel {
     async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
-        // Every result was stored before its event was emitted.
+        // Every tool result was stored before its event was emitted, so there is nothing to store.
         if point == Checkpoint::Settled {
             return Ok(());
         }
         let stored = {
             let mut state = self.lock();
             if run.outcome().is_some() {
-                // The result is stored with the end of the run, in one transaction. Until then the
-                // store has an unfinished run, and no earlier state may follow.
+                // The last events are stored with the end of the run, in one transaction. Until
+                // then the run is unfinished in the store, and no earlier state may follow.
                 state.first_end_event.get_or_insert(run.next_event());
                 state.pending = None;
                 return Ok(());

@@ -8,13 +8,15 @@ use std::{
 use futures_core::future::BoxFuture;
 use switchboard_domain::{Message, RunState, RunStore, SessionStoreError, StoredEvent};
 
-/// The runs of one store that tasks of this process acquire, by id. A store knows the process of a
-/// run, but not the task.
+/// Registry of the runs that tasks of this process acquire, by run id.
+///
+/// A store knows which process has a run, but not which task.
 #[derive(Clone, Default)]
 pub(super) struct LocalRuns(Arc<Mutex<HashMap<String, Weak<LocalRun>>>>);
 
 impl LocalRuns {
-    /// Returns the entry of a run. It exists as long as a task uses it.
+    /// Returns the entry of a run and creates it if necessary. The entry exists as long as a task
+    /// uses it.
     pub(super) fn entry(&self, run: &str) -> Arc<LocalRun> {
         let mut runs = lock(&self.0);
         runs.retain(|_, local| local.strong_count() > 0);
@@ -27,14 +29,14 @@ impl LocalRuns {
     }
 }
 
-/// Serializes acquisition and release of one run within this process.
+/// Lock that serializes acquisition and release of one run within this process.
 #[derive(Default)]
 pub(super) struct LocalRun {
     transition: tokio::sync::Mutex<()>,
     leases: Mutex<Leases>,
 }
 
-/// The leases of one run. Only the lease with the latest generation is valid.
+/// Lease state of one run. Only the lease with the latest generation is valid.
 #[derive(Default)]
 struct Leases {
     generation: u64,
@@ -42,12 +44,13 @@ struct Leases {
 }
 
 impl LocalRun {
-    /// Waits until no other task acquires or releases the run.
+    /// Waits until no other task acquires or releases the run, and excludes other tasks until the
+    /// guard is dropped.
     pub(super) async fn begin_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.transition.lock().await
     }
 
-    /// Returns whether a task of this process has the lease.
+    /// Returns whether a task of this process has the lease of the run.
     pub(super) fn is_leased(&self) -> bool {
         lock(&self.leases).is_leased
     }
@@ -57,11 +60,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The exclusive right to execute a run. Dropping it releases the run, so that another task or
-/// process can acquire it.
+/// Exclusive right to execute a run.
+///
+/// Dropping it releases the run, so that another task or process can acquire it.
 pub(super) struct RunLease {
     runs: Arc<dyn RunStore>,
-    /// `None` after the release, or if the run belongs to another process.
+    /// Acquired lease. `None` after the release, or if the run belongs to another process.
     leased: Option<Leased>,
 }
 
@@ -70,7 +74,7 @@ struct Leased {
     run: String,
     /// Number of messages in the session. It does not change before the end of the run.
     session_messages: u64,
-    /// State of the run after a release without result.
+    /// State that the run gets if it is released without a result.
     release_state: RunState,
     local: Arc<LocalRun>,
     generation: u64,
@@ -106,25 +110,26 @@ impl RunLease {
         }
     }
 
-    /// Returns the store of the run.
+    /// Returns the store that contains the run.
     pub(super) fn runs(&self) -> Arc<dyn RunStore> {
         Arc::clone(&self.runs)
     }
 
-    /// Sets the state of the run after a release without result.
+    /// Sets the state that the run gets if it is released without a result.
     pub(super) fn set_release_state(&mut self, state: RunState) {
         if let Some(leased) = &mut self.leased {
             leased.release_state = state;
         }
     }
 
-    /// Drops the lease without a release, because the run does not exist or has another owner.
+    /// Drops the lease without releasing the run, because the run does not exist or has another
+    /// owner.
     pub(super) fn forget(mut self) {
         self.leased = None;
     }
 
-    /// Stores the last events of a run that waits or is finished, and the messages of a finished
-    /// run, and releases it.
+    /// Stores the last events of a run that waits or finished, and releases the run. The messages
+    /// of a finished run are stored in its session too.
     pub(super) async fn finish(
         mut self,
         events: &[StoredEvent],
@@ -144,14 +149,14 @@ impl RunLease {
         if released.is_err()
             && let Some(leased) = leased
         {
-            // A plain release may succeed where the larger write failed. It happens before the error
-            // is returned, so that the caller finds the run free.
+            // A plain release may succeed even if the larger write failed. It happens before the
+            // error is returned, so that the caller can acquire the run again.
             leased.release().await;
         }
         released
     }
 
-    /// Releases the run now.
+    /// Releases the run immediately.
     pub(super) async fn release(mut self) {
         if let Some(leased) = self.leased.take() {
             leased.release().await;
@@ -164,7 +169,8 @@ impl Leased {
         let local = Arc::clone(&self.local);
         let _transition = local.begin_transition().await;
         if lock(&local.leases).generation != self.generation {
-            // An earlier release succeeded without a reply, and another task has acquired the run.
+            // An earlier release succeeded although its reply was lost, and another task has
+            // acquired the run.
             return;
         }
         let (run, state) = (&self.run, self.release_state);
@@ -173,7 +179,7 @@ impl Leased {
                 .release(run, state, None, self.session_messages, &[])
         };
         match until_available(release).await {
-            // The run may not exist, or another process took it over from this one.
+            // The run does not exist, or another process took it over: there is nothing to release.
             Ok(())
             | Err(SessionStoreError::NoSuchRun { .. } | SessionStoreError::RunConflict { .. }) => {}
             Err(error) => tracing::warn!(run, %error, "failed to release a run"),
@@ -181,11 +187,13 @@ impl Leased {
     }
 }
 
-/// Number of attempts of a write. SQLite waits for three seconds in each.
+/// Maximum number of attempts of a write. SQLite waits for up to three seconds in each attempt.
 const MAX_ATTEMPTS: u32 = 6;
 
-/// Repeats a write while the store is unavailable. A failure would lose work of the run, so the
-/// wait is longer than for a request of a client.
+/// Repeats a write while the store is unavailable.
+///
+/// A failure would lose work of the run, so the total wait is longer than for a request of a
+/// client.
 pub(super) async fn until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {
@@ -212,7 +220,7 @@ impl Drop for RunLease {
         let Some(leased) = self.leased.take() else {
             return;
         };
-        // Without a runtime the run stays with this process until the process ends.
+        // Without a runtime, the run stays leased until this process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(leased.release());
         }

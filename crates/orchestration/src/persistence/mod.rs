@@ -39,7 +39,7 @@ pub use self::{
 pub use crate::driver::checkpoint;
 use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
 
-/// The sessions and durable runs of one principal. Cheap to clone.
+/// Access to the sessions and durable runs of one principal. Cheap to clone.
 #[derive(Clone)]
 pub struct DurableRuns {
     sessions: Arc<dyn SessionStore>,
@@ -48,36 +48,38 @@ pub struct DurableRuns {
     owner: Principal,
 }
 
-/// A durable run cannot start or continue.
+/// Error that prevents the start or the continuation of a durable run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DurableRunError {
-    /// The store refused or failed.
+    /// The store rejected the operation or failed.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
-    /// The stored form of a run cannot be read. [`DurableRuns::abandon`] can end the run.
+    /// The stored form of the run cannot be read. [`DurableRuns::abandon`] can end the run.
     #[error("run `{run}` cannot be resumed by this version; abandon it or use another version")]
     Unreadable {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// Why.
+        /// Reason why the stored form cannot be read.
         #[source]
         source: RestoreError,
     },
-    /// A run cannot be serialized, which is a defect of this program.
+    /// The run cannot be serialized, which is a defect of this program.
     #[error("run `{run}` cannot be serialized")]
     Unwritable {
-        /// The run.
+        /// Id of the run.
         run: String,
-        /// Why.
+        /// Reason why the run cannot be serialized.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl DurableRuns {
-    /// Creates the durable runs of `owner`. A process calls this once for each store, and derives
-    /// the runs of other principals with [`DurableRuns::for_principal`].
+    /// Creates the access for the principal `owner`.
+    ///
+    /// A process calls this function once for each store. [`DurableRuns::for_principal`] returns
+    /// the access for other principals.
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,
@@ -87,7 +89,7 @@ impl DurableRuns {
         }
     }
 
-    /// Returns the durable runs of another principal in the same store.
+    /// Returns the access for another principal in the same store.
     #[must_use]
     pub fn for_principal(&self, owner: Principal) -> Self {
         Self {
@@ -96,17 +98,18 @@ impl DurableRuns {
         }
     }
 
-    /// Returns the principal.
+    /// Returns the principal that owns the sessions and runs.
     pub fn owner(&self) -> &Principal {
         &self.owner
     }
 
-    /// Answers `messages` in a session, after its earlier messages. Usually this is one message of
-    /// the person. The messages are in the session when this returns.
+    /// Starts a run that answers `messages` in a session, after its earlier messages. Usually this
+    /// is one message of the person. The messages are in the session when this function returns.
     ///
     /// The agent provides models, tools, options and instructions. Its checkpoints, principal and
-    /// session are ignored. Instructions and examples do not become part of the session. Returns
-    /// [`SessionStoreError::Busy`] while the session has an unfinished run.
+    /// session are ignored. Instructions and examples do not become part of the session.
+    ///
+    /// Returns [`SessionStoreError::Busy`] while the session has an unfinished run.
     pub async fn begin(
         &self,
         agent: &Agent,
@@ -117,9 +120,13 @@ impl DurableRuns {
     }
 
     /// Starts a run like [`DurableRuns::begin`] and stores `parameters` with it
-    /// ([`RunRecord::parameters`]). Another process creates the agent that resumes the run from
-    /// them. Values above
-    /// [`MAX_RUN_PARAMETERS_BYTES`](switchboard_domain::MAX_RUN_PARAMETERS_BYTES) of JSON return [`SessionStoreError::TooLarge`], and nothing starts.
+    /// ([`RunRecord::parameters`]).
+    ///
+    /// A process that resumes the run creates its agent from the parameters. Parameters with more
+    /// than [`MAX_RUN_PARAMETERS_BYTES`] of JSON return [`SessionStoreError::TooLarge`], and no run
+    /// starts.
+    ///
+    /// [`MAX_RUN_PARAMETERS_BYTES`]: switchboard_domain::MAX_RUN_PARAMETERS_BYTES
     pub async fn begin_with(
         &self,
         agent: &Agent,
@@ -131,8 +138,9 @@ impl DurableRuns {
             .await
     }
 
-    /// Creates a session and starts a run in it, in one transaction. Returns
-    /// [`SessionStoreError::Exists`] if the id is in use.
+    /// Creates a session and starts a run in it, in one transaction.
+    ///
+    /// Returns [`SessionStoreError::Exists`] if the session id is in use.
     pub async fn begin_session(
         &self,
         agent: &Agent,
@@ -150,8 +158,10 @@ impl DurableRuns {
         drive_if_recorded(agent, run, begun, lease).await
     }
 
-    /// Starts a run after the first `keep` messages of a session. Later messages are removed from
-    /// the session; the runs that wrote them stay, with their events. Returns
+    /// Starts a run after the first `keep` messages of a session and removes the later messages
+    /// from the session.
+    ///
+    /// The runs that wrote the removed messages stay in the store, with their events. Returns
     /// [`SessionStoreError::Conflict`] if the session has fewer messages.
     pub async fn begin_again(
         &self,
@@ -181,8 +191,8 @@ impl DurableRuns {
             .take(usize::try_from(keep).unwrap_or(usize::MAX));
         let conversation = earlier.chain(messages).collect();
         let (run, record) = self.prepared(agent, session, conversation, parameters);
-        // Created before the write: if this future is dropped during it, the run may exist and must
-        // be released.
+        // The lease is created before the write. If this future is dropped during the write, the
+        // run may exist and must be released.
         let lease = self.lease(&record.id, keep.saturating_add(count(new.len())));
         let (runs, owner) = (&self.runs, &self.owner);
         let begun = if keep == before_count {
@@ -194,7 +204,7 @@ impl DurableRuns {
         drive_if_recorded(agent, run, begun, lease).await
     }
 
-    /// Returns a run with a new id, and its record for the store.
+    /// Creates a run with a new id, and the record of the run for the store.
     fn prepared(
         &self,
         agent: &Agent,
@@ -221,7 +231,7 @@ impl DurableRuns {
         (run, record)
     }
 
-    /// Returns at most `limit` stored events of a run with numbers above `after`.
+    /// Returns at most `limit` stored events of a run, with numbers above `after`.
     pub async fn events(
         &self,
         run: &str,
@@ -249,7 +259,7 @@ impl std::fmt::Debug for DurableRuns {
     }
 }
 
-/// Drives a run after the store has recorded its start.
+/// Drives a run if the store has recorded its start.
 async fn drive_if_recorded(
     agent: &Agent,
     run: Box<Run>,
@@ -259,7 +269,7 @@ async fn drive_if_recorded(
     let record = match begun {
         Ok(record) => record,
         Err(error @ SessionStoreError::Storage { .. }) => {
-            // The run may have started, and no task would drive it.
+            // The run may be stored despite the error, and no task would drive it.
             lease.release().await;
             return Err(error.into());
         }
@@ -278,7 +288,7 @@ fn no_such_run(run: &str) -> SessionStoreError {
     }
 }
 
-/// Returns the name of an outcome in reports.
+/// Returns the name of a run outcome, as in run reports.
 fn outcome_name(outcome: Outcome) -> String {
     match outcome {
         Outcome::Completed => "completed",

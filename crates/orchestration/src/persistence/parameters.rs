@@ -1,4 +1,4 @@
-//! The parameters that a run was started with.
+//! Parameters with which a run was started.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,30 +6,34 @@ use switchboard_domain::{MAX_RUN_PARAMETERS_BYTES, check_depth};
 
 use crate::{Agent, RunOptions};
 
-/// The parameters that a run was started with, for a process that resumes it: values that the
-/// stored state does not have, and all values before the first checkpoint. Stored as
-/// [`RunRecord::parameters`](switchboard_domain::RunRecord::parameters).
+/// Parameters with which a run was started, stored as [`RunRecord::parameters`] for a process that
+/// resumes the run.
 ///
-/// It must not contain secrets: it is stored, and exported with the run.
+/// They contain values that are not part of the stored run state. Before the first checkpoint, they
+/// are the only stored settings.
+///
+/// They must not contain secrets, because they are stored, and exported with the run.
+///
+/// [`RunRecord::parameters`]: switchboard_domain::RunRecord::parameters
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunParameters {
-    /// Name or file of the recipe.
+    /// Name or file path of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
     /// Whether the run has no tools.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub without_tools: bool,
-    /// Further parameters, in the form of the surface that started the run.
+    /// Further parameters, in the format of the program that started the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// The options. After the first checkpoint the stored state has them.
+    /// Options of the run. After the first checkpoint, they are also part of the stored run state.
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<Value>,
 }
 
 impl RunParameters {
-    /// Returns the parameters of runs of this agent.
+    /// Returns the parameters for runs of this agent.
     pub fn of(agent: &Agent) -> Self {
         Self {
             options: serde_json::to_value(agent.options()).ok(),
@@ -37,8 +41,10 @@ impl RunParameters {
         }
     }
 
-    /// Returns the stored form, an object. The options are omitted if they exceed the size limit of
-    /// a store. Returns `None` if the rest exceeds it too.
+    /// Converts the parameters to a JSON object for the store.
+    ///
+    /// The options are omitted if the object would exceed the size limit of a store. Returns `None`
+    /// if the rest exceeds the limit too.
     pub fn stored(mut self) -> Option<Value> {
         let fits = |value: &Value| {
             let text = serde_json::to_vec(value);
@@ -53,13 +59,16 @@ impl RunParameters {
         serde_json::to_value(&self).ok().filter(fits)
     }
 
-    /// Reads the stored form. Returns `None` if there is none or if this version cannot read it.
+    /// Reads the parameters from their stored JSON. Returns `None` if nothing is stored or if this
+    /// version cannot read it.
     pub fn read(stored: Option<&Value>) -> Option<Self> {
         Self::deserialize(stored?).ok()
     }
 
-    /// Returns the options; `None` if they are unknown. Without them a run without a stored state
-    /// cannot start again, because its approvals and limits might differ.
+    /// Returns the run options, or `None` if they are unknown.
+    ///
+    /// Without options, a run that has no stored state cannot start again, because its approvals
+    /// and limits might differ.
     pub fn options(&self) -> Option<RunOptions> {
         RunOptions::deserialize(self.options.as_ref()?).ok()
     }

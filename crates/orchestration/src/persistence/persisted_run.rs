@@ -1,4 +1,4 @@
-//! A durable run as a stream of its stored events.
+//! Durable run as a stream of its stored events.
 
 use std::{
     collections::VecDeque,
@@ -24,17 +24,17 @@ use super::{
 };
 use crate::{Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark};
 
-/// Maximum number of events that the driver may be ahead of the store.
+/// Maximum number of emitted events that are not stored yet.
 const MAX_AHEAD: usize = 512;
-/// Maximum size of these events in bytes.
+/// Maximum size of the emitted events that are not stored yet, in bytes.
 const MAX_AHEAD_BYTES: usize = 1 << 20;
 
 /// A stored event of a run. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PersistedEvent {
-    /// The event.
+    /// The event of the run.
     pub event: Arc<RunEvent>,
-    /// The stored JSON object, as `--output jsonl` prints it.
+    /// JSON object of the event, as it is stored and as `--output jsonl` prints it.
     pub json: Arc<str>,
 }
 
@@ -60,22 +60,23 @@ impl PersistedEvent {
     }
 }
 
-/// The end of a durable run in this process.
+/// How a durable run ended in this process.
 #[derive(Debug)]
 pub enum PersistedRunEnd {
     /// The run finished, and its messages are in the session.
     Finished(Box<RunReport>),
-    /// The run waits for these approvals. Another process can resume it.
+    /// The run waits for these approval requests. Another process can resume it.
     Waiting(Vec<ApprovalRequest>),
-    /// The run could not be stored and was stopped. It can be resumed from its stored state.
+    /// The run was stopped because it could not be stored. It can be resumed from its stored state.
     Failed(DurableRunError),
 }
 
-/// A durable run that executes. Polling the stream drives the run and stores its events; nothing is
-/// spawned. The stream returns stored events only. While a write is in progress, the run continues
-/// for up to 512 events.
+/// A durable run in execution, as a stream of its events.
 ///
-/// Dropping it stops the run and releases its lease, as with [`RunStream`]: the run is
+/// Polling the stream drives the run and stores its events; no task is spawned. The stream returns
+/// only stored events. While a write is in progress, the run can emit up to 512 further events.
+///
+/// Dropping the stream stops the run and releases its lease, as with [`RunStream`]. The run is then
 /// [`RunState::Interrupted`] and can be resumed. A write in progress may or may not succeed.
 /// [`PersistedRun::cancel_handle`] ends the run properly instead.
 pub struct PersistedRun {
@@ -83,15 +84,15 @@ pub struct PersistedRun {
     cancel: CancelHandle,
     runs: Arc<dyn RunStore>,
     channel: CheckpointChannel,
-    /// `None` after the end of the run.
+    /// Stream of the driver. `None` after the end of the run.
     stream: Option<RunStream>,
-    /// Emitted events that are not yet being written.
+    /// Emitted events whose write has not started.
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
-    /// The end of the run that is not stored yet.
+    /// End of the run that is not stored yet.
     ended: Option<Ended>,
     writing: Option<Writing>,
-    /// Number of the last stored event.
+    /// Number of the latest stored event.
     stored: u64,
     /// Stored events that the stream has not returned yet.
     ready: VecDeque<PersistedEvent>,
@@ -99,32 +100,32 @@ pub struct PersistedRun {
     end: Option<PersistedRunEnd>,
 }
 
-/// The end of a run that is not stored yet.
+/// End of a run that is not stored yet.
 struct Ended {
     end: PersistedRunEnd,
-    /// The messages of a finished run.
+    /// Messages of a finished run for its session.
     messages: Vec<Arc<Message>>,
 }
 
-/// A write in progress.
+/// Write to the store that is in progress.
 struct Writing {
     future: BoxFuture<'static, Result<(), SessionStoreError>>,
-    /// The events that are stored by the write.
+    /// Events that the write stores.
     events: Vec<PersistedEvent>,
     then: AfterWrite,
 }
 
-/// The continuation after a successful write.
+/// What the stream does after a successful write.
 enum AfterWrite {
     Continue,
-    /// The driver waits for a stored snapshot.
+    /// Notify the driver, which waits until its snapshot is stored.
     NotifyDriver(oneshot::Sender<()>),
-    /// The run ended and is released.
+    /// End the stream, because the run is released.
     End(PersistedRunEnd),
 }
 
 impl PersistedRun {
-    /// Drives a run that this process has leased.
+    /// Starts driving a run that this process has leased.
     pub(super) fn begin(
         agent: &Agent,
         record: RunRecord,
@@ -163,23 +164,24 @@ impl PersistedRun {
         &self.record.id
     }
 
-    /// Returns the session of the run.
+    /// Returns the id of the session of the run.
     pub fn session(&self) -> &SessionId {
         &self.record.session
     }
 
-    /// Returns the record of the run at its start or resumption.
+    /// Returns the stored record of the run, as it was when the run started or was resumed.
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
 
-    /// Returns a handle that cancels the run: every call gets its result, and the report with the
-    /// cancellation is stored.
+    /// Returns a handle that cancels the run.
+    ///
+    /// A cancellation gives every open tool call a result and stores the final report.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
     }
 
-    /// Returns the end of the run after the end of the stream.
+    /// Returns how the run ended, or `None` before the end of the stream.
     pub fn end(&self) -> Option<&PersistedRunEnd> {
         self.end.as_ref()
     }
@@ -188,31 +190,32 @@ impl PersistedRun {
     pub async fn finish(mut self) -> PersistedRunEnd {
         loop {
             while self.next().await.is_some() {}
-            // The stream ends only when this value exists.
+            // `end` is set whenever the stream has ended.
             if let Some(end) = self.end.take() {
                 return end;
             }
         }
     }
 
-    /// Stops the run, as dropping it does, and waits for its release.
+    /// Stops the run like dropping it, and waits until the run is released.
     pub async fn release(mut self) {
         if let Some(releasing) = self.releasing() {
             releasing.await;
         }
     }
 
-    /// Returns the release of the run; `None` if there is nothing to do.
+    /// Stops the driver and returns a future that releases the run, or `None` if the run is already
+    /// released.
     fn releasing(&mut self) -> Option<BoxFuture<'static, ()>> {
-        // This stops the driver first.
+        // Dropping the stream stops the driver.
         self.stream = None;
         let lease = self.lease.take();
-        // The last write owns the lease.
+        // The last write of a run owns the lease.
         let writing = self.writing.take().map(|writing| writing.future);
         if writing.is_none() && lease.is_none() {
             return None;
         }
-        // A write in progress is completed before the release.
+        // The release waits until the write in progress is complete.
         let releasing = async move {
             if let Some(writing) = writing
                 && let Err(error) = writing.await
@@ -226,10 +229,11 @@ impl PersistedRun {
         Some(releasing.boxed())
     }
 
-    /// Takes events from the driver until it waits or is too far ahead.
+    /// Takes events from the driver until it waits or too many events are unsaved.
     fn drive(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
-            // Events of the end are stored with the end, so they do not count.
+            // The events of the run's end are stored together, so the maximum does not apply to
+            // them.
             && (self.unsaved.len() < MAX_AHEAD && self.unsaved_bytes < MAX_AHEAD_BYTES
                 || self.channel.first_end_event().is_some())
         {
@@ -250,7 +254,7 @@ impl PersistedRun {
         }
     }
 
-    /// Returns the next write.
+    /// Creates the next write to the store, or returns `None` if there is nothing to write.
     fn next_write(&mut self) -> Option<Writing> {
         let last = self.unsaved.last();
         let last = last.map_or(self.stored, |persisted| persisted.event.seq);
@@ -290,8 +294,9 @@ impl PersistedRun {
         })
     }
 
-    /// Takes the unsaved events, in both forms. The events of the end stay: they are stored with
-    /// the release of the run.
+    /// Takes the unsaved events, both as events and in stored form.
+    ///
+    /// The events of the run's end stay, because they are stored with the release of the run.
     fn take_unsaved(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
         let first_end_event = self.channel.first_end_event().unwrap_or(u64::MAX);
         let is_before_end = |event: &RunEvent| {
@@ -312,7 +317,7 @@ impl PersistedRun {
         (persisted, events)
     }
 
-    /// Stops the run after a store error.
+    /// Stops the run after an error of the store.
     fn fail(&mut self, error: DurableRunError) {
         let run = &self.record.id;
         tracing::error!(run, %error, "failed to store a run; the run was stopped");
@@ -325,7 +330,7 @@ impl PersistedRun {
         });
     }
 
-    /// Polls the write in progress. Returns whether it finished.
+    /// Polls the write in progress and returns whether it finished.
     fn write(&mut self, context: &mut Context<'_>) -> bool {
         let Some(writing) = &mut self.writing else {
             return false;
@@ -343,7 +348,7 @@ impl PersistedRun {
                 match writing.then {
                     AfterWrite::Continue => {}
                     AfterWrite::NotifyDriver(stored) => {
-                        // Fails if the driver was cancelled and no longer waits.
+                        // Sending fails if the driver was cancelled and no longer waits.
                         let _ = stored.send(());
                     }
                     AfterWrite::End(end) => self.end = Some(end),
@@ -368,7 +373,7 @@ impl Ended {
         }
     }
 
-    /// Stores the last events and releases the run in one transaction.
+    /// Stores the last events and releases the run, in one transaction.
     fn store(
         &mut self,
         events: Vec<StoredEvent>,

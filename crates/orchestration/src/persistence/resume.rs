@@ -1,4 +1,4 @@
-//! Resumption and end of stored runs.
+//! Resumption and abandonment of stored runs.
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotMark};
 
-/// Number of stored events per read.
+/// Number of events that are read from the store at once.
 const PAGE: u32 = 1_000;
 
-/// A stored run that this process has leased in order to resume it with [`DurableRuns::resume`].
+/// A stored run that this process has leased. [`DurableRuns::resume`] resumes it.
+///
 /// Dropping it releases the run.
 pub struct LeasedRun {
     record: RunRecord,
@@ -23,20 +24,20 @@ pub struct LeasedRun {
     lease: RunLease,
 }
 
-/// The stored data of a run.
+/// Data of a run that was read from the store.
 struct Restored {
     run: Box<Run>,
-    /// The conversation in the store.
+    /// Part of the conversation that is in the store.
     mark: SnapshotMark,
-    /// Whether the state was never stored. The run then starts again, with the agent that resumes
-    /// it.
+    /// Whether no state of the run was ever stored. The run then starts again, with the agent that
+    /// resumes it.
     is_stateless: bool,
-    /// The published text of an interrupted response.
+    /// Text of an interrupted model response that was already published.
     partial_text: String,
 }
 
 impl Restored {
-    /// Returns data for a run whose stored form cannot be read.
+    /// Returns substitute data for a run whose stored form cannot be read.
     fn unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
         let mut run = durable_runs.run_with(record, Vec::new());
         run.continue_events_after(record.last_event, []);
@@ -50,38 +51,43 @@ impl Restored {
 }
 
 impl LeasedRun {
-    /// Returns the record of the run.
+    /// Returns the stored record of the run.
     pub fn record(&self) -> &RunRecord {
         &self.record
     }
 
-    /// Returns the run with its model, recipe, options and open approval requests. If the process
-    /// ended before the first checkpoint, only the model and the conversation are known.
+    /// Returns the run with its model, recipe, options and open approval requests.
+    ///
+    /// If the process ended before the first checkpoint, only the model and the conversation are
+    /// known.
     pub fn run(&self) -> &Run {
         &self.stored.run
     }
 
-    /// Returns the run in order to change its settings. The changes also apply if the state was
-    /// never stored; all other settings then come from the agent that resumes the run.
+    /// Returns the run for changing its settings.
+    ///
+    /// The changes also apply if no state of the run was stored. All other settings then come from
+    /// the agent that resumes the run.
     pub fn run_mut(&mut self) -> &mut Run {
         &mut self.stored.run
     }
 
-    /// Releases the run unchanged, as far as the store is reachable.
+    /// Releases the run without changing it. Errors of the store are only logged.
     pub async fn release(self) {
         self.lease.release().await;
     }
 
-    /// Returns whether only the model and the conversation are known. Approvals and limits of the
-    /// run were lost with its process.
+    /// Returns whether only the model and the conversation of the run are known. Its approvals and
+    /// limits were lost with the process that executed it.
     pub fn has_only_conversation(&self) -> bool {
         self.stored.is_stateless
     }
 }
 
 impl DurableRuns {
-    /// Leases a run that waits for a person or whose process ended. [`LeasedRun::run`] describes
-    /// the run, so that the caller can create a fitting agent.
+    /// Leases a run that waits for a person or whose process ended.
+    ///
+    /// [`LeasedRun::run`] describes the run, so that the caller can create a suitable agent.
     pub async fn acquire(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;
         match self.restored(&record).await {
@@ -97,7 +103,7 @@ impl DurableRuns {
         }
     }
 
-    /// Resumes a leased run.
+    /// Resumes a leased run with this agent.
     pub fn resume(&self, agent: &Agent, taken: LeasedRun) -> PersistedRun {
         let LeasedRun {
             record,
@@ -117,9 +123,11 @@ impl DurableRuns {
         PersistedRun::begin(agent, record, *run, mark, resumed, lease)
     }
 
-    /// Ends a waiting or interrupted run. Open calls get a result that states the end, the messages
-    /// go into the session, and the last events are stored and returned. A run whose stored form
-    /// cannot be read only gets its end.
+    /// Ends a waiting or interrupted run without resuming it.
+    ///
+    /// Open tool calls get a result that states the end, and the messages go into the session. The
+    /// last events are stored and returned. A run whose stored form cannot be read is only marked
+    /// as ended.
     pub async fn abandon(&self, run: &str) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;
         let stored = match self.restored(&record).await {
@@ -144,7 +152,8 @@ impl DurableRuns {
     async fn acquire_lease(&self, run: &str) -> Result<(RunRecord, RunLease), DurableRunError> {
         let before = self.runs.run(&self.owner, run).await?;
         let before = before.ok_or_else(|| no_such_run(run))?;
-        // The session does not change before the end of the run.
+        // The session does not change before the end of the run, so it can be read before the
+        // lease.
         let session = self.sessions.get(&self.owner, &before.session).await?;
         let session = session.ok_or_else(|| SessionStoreError::NotFound {
             id: before.session.clone(),
@@ -158,11 +167,13 @@ impl DurableRuns {
             let local = durable_runs.local_runs.entry(&run);
             let _transition = local.begin_transition().await;
             let taken = durable_runs.runs.take(&durable_runs.owner, &run).await;
-            // If a task of this process has the lease, the failed attempt did not acquire the run.
+            // If a task of this process already has the lease, the failed attempt did not acquire
+            // the run.
             let is_unleased = !local.is_leased();
             match taken {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
-                    // The run may be acquired despite the error. The lease releases it then.
+                    // The store may have acquired the run despite the error. Dropping the lease
+                    // then releases it.
                     let mut lease = durable_runs.lease(&run, session.messages);
                     lease.set_release_state(release_state);
                     Err(error.into())
@@ -175,8 +186,8 @@ impl DurableRuns {
                 }
             }
         };
-        // Spawned so that it completes even if the caller is dropped. Otherwise the run could stay
-        // acquired by this process without a lease.
+        // The spawned task completes even if the caller is dropped. Otherwise this process could
+        // keep the run without a lease.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return taking.await;
         };
@@ -190,11 +201,11 @@ impl DurableRuns {
         }
     }
 
-    /// Reads the stored data of a leased run.
+    /// Reads the data of a leased run from the store.
     async fn restored(&self, record: &RunRecord) -> Result<Restored, DurableRunError> {
         let restored = self.restored_as_stored(record).await;
         restored.map_err(|error| match error {
-            // A repetition would fail again.
+            // An unreadable run would fail again in the same way.
             DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
                 unreadable(&record.id, RestoreError::Stored(error))
             }
@@ -209,7 +220,7 @@ impl DurableRuns {
             let run = Run::restore(snapshot).and_then(|run| run.with_id(&record.id));
             let run = run.map_err(|source| unreadable(&record.id, source))?;
             let mark = run.mark();
-            // The store decides the owner, not the stored state.
+            // The store decides the owner and the session of a run, not the stored state.
             let session = Some(record.session.0.clone());
             let run = run.with_principal(self.owner.clone(), session);
             (Box::new(run), mark)
@@ -231,7 +242,7 @@ impl DurableRuns {
         })
     }
 
-    /// Returns a run whose state was never stored.
+    /// Creates a run from its conversation, because its state was never stored.
     fn run_with(
         &self,
         record: &RunRecord,
@@ -244,7 +255,7 @@ impl DurableRuns {
         Box::new(run.with_principal(self.owner.clone(), session))
     }
 
-    /// Reads the stored events of a run with numbers above `after`.
+    /// Reads all stored events of a run with numbers above `after`.
     async fn read_events(
         &self,
         record: &RunRecord,
@@ -277,7 +288,7 @@ impl DurableRuns {
         let mut run = stored.run;
         let time = jiff::Timestamp::now();
         let mut kinds = run.take_replayed_events();
-        // A person may have read this text.
+        // A person may have read this part of the answer, so it becomes part of the conversation.
         run.set_partial_answer(stored.partial_text);
         kinds.extend(run.cancel(None, &HashMap::new()));
         let report = run.report().map(Box::new);
@@ -312,7 +323,7 @@ fn unreadable(run: &str, source: RestoreError) -> DurableRunError {
     }
 }
 
-/// Returns the text of the model call that was in progress at the end of these events.
+/// Returns the text of the model answer that was incomplete after these events.
 fn interrupted_text(events: &[RunEvent]) -> String {
     let mut partial_text = String::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! Guards: conditions on a result that stop the later calls of the same model answer.
+//! Guards: conditions on a tool result that stop the later calls of the same model answer.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,45 +19,45 @@ use crate::tools::pattern::Pattern;
 pub struct Guard {
     /// Pattern of the tool's name as the model sees it.
     pub tool: Pattern,
-    /// The condition.
+    /// Condition on the result that stops the later calls.
     pub when: GuardCondition,
 }
 
-/// The condition of a guard.
+/// Condition on the result of a guarded tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum GuardCondition {
-    /// The structured result, or text that is JSON, has this value at this location.
+    /// The structured result, or a text result that is JSON, has the value `equals` at `pointer`.
     Holds {
-        /// A JSON pointer (RFC 6901), such as `/approved`.
+        /// JSON pointer to the compared value (RFC 6901), such as `/approved`.
         pointer: String,
-        /// The value.
+        /// Value that stops the later calls.
         equals: Value,
     },
-    /// A named condition. `error` means an error result or no result.
+    /// A condition that is given by its name. `error` means an error result or no result.
     Word(GuardWord),
 }
 
-/// A named condition.
+/// Name of a condition of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GuardWord {
-    /// The tool failed.
+    /// The tool returned an error or no result.
     Error,
 }
 
 impl Guard {
-    /// Returns whether the guard applies to a tool.
+    /// Returns whether the guard applies to the tool with this name.
     pub fn watches(&self, tool: &str) -> bool {
         self.tool.matches(tool)
     }
 
-    /// Returns whether a result stops the later calls.
+    /// Returns whether the result of the tool stops the later calls.
     pub fn stops(&self, tool: &str, output: &ToolOutput) -> bool {
         self.watches(tool)
             && match &self.when {
-                // The condition cannot be checked on an error.
+                // An error has no value to compare, so it always stops the later calls.
                 _ if output.is_error => true,
                 GuardCondition::Word(GuardWord::Error) => false,
                 GuardCondition::Holds { pointer, equals } => match &output.structured {

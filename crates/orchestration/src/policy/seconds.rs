@@ -1,10 +1,10 @@
-//! Spans of time as people write them: a number of seconds.
+//! Serialization of an optional duration as a number of seconds.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-/// Writes seconds, whole where they are.
+/// Serializes a duration as a number of seconds, without a fraction if possible.
 #[expect(clippy::ref_option, reason = "serde hands the field over by reference")]
 pub(crate) fn serialize<S: Serializer>(
     span: &Option<Duration>,
@@ -17,7 +17,8 @@ pub(crate) fn serialize<S: Serializer>(
     }
 }
 
-/// Reads seconds. Negative numbers and numbers beyond the range of the clock return an error.
+/// Deserializes a number of seconds. Negative numbers and numbers that are too large for
+/// [`Duration`] return an error.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {

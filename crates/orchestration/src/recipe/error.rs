@@ -1,10 +1,10 @@
-//! Errors of recipes.
+//! Errors of recipe files.
 
 /// An error in a recipe, with the path of the wrong value, such as `tools.allow[0]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", location(path))]
 pub struct RecipeError {
-    /// Path of the wrong value. Empty for the whole recipe.
+    /// Path of the wrong value. Empty if the whole recipe is wrong.
     pub path: String,
     /// Description of the error.
     pub message: String,

@@ -1,4 +1,4 @@
-//! Few-shot examples as messages.
+//! Conversion of few-shot examples to messages.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::tools::matches;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Example {
-    /// The question.
+    /// Question of the user.
     pub user: String,
-    /// Tool calls in steps. The calls of one step are parallel.
+    /// Tool calls of the example, in steps. The calls of one step are parallel.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Vec<ExampleCall>>,
-    /// The answer.
+    /// Answer of the model.
     pub answer: String,
 }
 
@@ -29,28 +29,28 @@ pub struct Example {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ExampleCall {
-    /// Name of the tool on its server, or as the model sees it.
+    /// Name of the tool on its server, or the name that the model sees.
     pub tool: String,
-    /// The input.
+    /// Input of the tool call.
     #[serde(default)]
     pub input: JsonObject,
-    /// The result: a text or structured content.
+    /// Result of the tool call: a text or structured content.
     pub result: Value,
-    /// Whether the result is an error.
+    /// Whether the result of the tool call is an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
 }
 
-/// Examples as messages.
+/// Few-shot examples as messages of a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Examples {
-    /// The messages. Every tool use has a result, and the last message is an answer.
+    /// Messages of the examples. Every tool use has a result, and the last message is an answer.
     pub messages: Vec<Message>,
-    /// Why examples are omitted.
+    /// Messages that explain why examples are omitted.
     pub omitted: Vec<String>,
 }
 
-/// Implements [`super::Recipe::examples`].
+/// Converts the examples of a recipe to messages. See [`super::Recipe::examples`].
 pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> Examples {
     let mut made = Examples::default();
     for (index, example) in examples.iter().enumerate() {
@@ -91,7 +91,7 @@ pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> E
     made
 }
 
-/// Returns the name of a call's tool as the model sees it.
+/// Returns the name that the model sees for the tool of a call, or `None` if there is no such tool.
 fn declared<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
     tools
         .iter()

@@ -1,4 +1,4 @@
-//! The system prompt of a recipe.
+//! Construction of the system prompt of a recipe.
 
 use super::{ReasoningStyle, Recipe};
 
@@ -26,7 +26,7 @@ const EXAMPLES: &str = "\
 This conversation may start with examples. Their people and data are invented. Never use them in \
 an answer.";
 
-/// Implements [`Recipe::instructions`].
+/// Builds the system prompt of a recipe. See [`Recipe::instructions`].
 pub(super) fn instructions(recipe: &Recipe) -> Option<String> {
     let thinking = match recipe.reasoning.style {
         ReasoningStyle::None => None,

@@ -1,4 +1,4 @@
-//! Examples in the form of OpenAI's messages.
+//! Conversion of examples that are written as OpenAI chat messages.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,15 +33,15 @@ struct ToolCall {
 #[derive(Deserialize)]
 struct Function {
     name: String,
-    /// JSON text of the arguments.
+    /// Arguments of the call as JSON text.
     arguments: String,
 }
 
-/// Converts messages to examples in our form. Missing results and answers are errors when the
-/// examples are read.
+/// Converts OpenAI messages to the examples of a recipe file. Missing results and answers are
+/// reported when the examples are parsed.
 pub(super) fn examples_from_messages(items: &[Value]) -> Result<Value, RecipeError> {
     let mut examples: Vec<Value> = Vec::new();
-    // Ids of the calls of the last step.
+    // Ids of the tool calls in the latest step.
     let mut ids: Vec<String> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let error = |message: String| RecipeError::new(format!("examples[{index}]"), message);
@@ -81,7 +81,7 @@ pub(super) fn examples_from_messages(items: &[Value]) -> Result<Value, RecipeErr
                 },
                 Some(example),
             ) => {
-                // Results can be in any order.
+                // The results of parallel tool calls can be in any order.
                 let call = ids.iter().position(|id| *id == tool_call_id);
                 let steps = example["calls"].as_array_mut();
                 let step = steps.and_then(|steps| steps.last_mut());

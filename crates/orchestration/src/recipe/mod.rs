@@ -2,7 +2,8 @@
 //!
 //! A recipe contains a system prompt, a selection and better descriptions of tools, their policy,
 //! few-shot examples, the reasoning style and the strategy. [`Recipe::from_value`] reads parsed
-//! YAML or JSON, in our form or in the form with `uniqueId` and `mcpTools` of other programs.
+//! YAML or JSON, in the form of this program or in the
+//! form of other programs, which has the keys `uniqueId` and `mcpTools`.
 //!
 //! ```
 //! use switchboard_orchestration::recipe::Recipe;
@@ -35,7 +36,7 @@ pub use examples::{Example, ExampleCall, Examples};
 pub use policy::{RecipeLimits, RequiresApproval, ToolPolicy};
 pub use tools::{RecipeTools, SelectedTools, ToolRules, matches};
 
-/// The built-in recipes: names and YAML.
+/// Names and YAML texts of the built-in recipes.
 pub const SHIPPED: [(&str, &str); 3] = [
     (
         "general-chat",
@@ -53,102 +54,106 @@ pub const SHIPPED: [(&str, &str); 3] = [
 
 /// Settings of an agent for one kind of task.
 ///
-/// The serialized form is the file form with our keys and without short forms.
+/// A recipe serializes to the form of recipe files, with the keys of this program and without short
+/// forms.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Recipe {
-    /// Name of letters, digits, `-`, `_` and `.`.
+    /// Name of the recipe. It consists of letters, digits, `-`, `_` and `.`.
     #[serde(deserialize_with = "read::name")]
     pub name: String,
-    /// Display name.
+    /// Title of the recipe for display.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Purpose of the recipe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Preferred model, `provider/model` or a provider alone.
+    /// Preferred model as `provider/model`, or only a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Prompt of the file. [`Recipe::instructions`] returns the complete system prompt.
+    /// System prompt in the recipe file. [`Recipe::instructions`] returns the complete system
+    /// prompt.
     #[serde(alias = "system_prompt", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Selection and descriptions of tools.
+    /// Rules that select tools and replace their descriptions.
     #[serde(alias = "mcp_tools")]
     pub tools: ToolRules,
-    /// Restrictions of tool calls.
+    /// Restrictions of tool calls, such as maximum numbers.
     #[serde(alias = "tool_policy", skip_serializing_if = "ToolPolicy::is_empty")]
     pub policy: ToolPolicy,
-    /// Few-shot examples.
+    /// Few-shot examples for the model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
-    /// Reasoning style and effort.
+    /// Reasoning style and effort of the model.
     pub reasoning: Reasoning,
-    /// Strategy. `None` uses the configuration.
+    /// Strategy of the run. `None` uses the configured strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
-    /// Sampling temperature.
+    /// Sampling temperature of the model.
     #[serde(
         deserialize_with = "policy::optional_amount",
         skip_serializing_if = "Option::is_none"
     )]
     pub temperature: Option<f64>,
-    /// Whether answers are streamed. `None` uses the configuration.
+    /// Whether answers are streamed. `None` uses the configured value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<bool>,
-    /// Limits of a run.
+    /// Limits of each run.
     #[serde(skip_serializing_if = "RecipeLimits::is_empty")]
     pub limits: RecipeLimits,
-    /// Keys of other programs that have no meaning here.
+    /// Keys in a recipe of another program that this program ignores.
     #[serde(skip)]
     pub ignored: Vec<String>,
 }
 
-/// Reasoning style and effort.
+/// Settings for the reasoning of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Reasoning {
-    /// Instructions about reasoning in the system prompt.
+    /// Reasoning instructions that are added to the system prompt.
     pub style: ReasoningStyle,
-    /// Effort for the provider. `None` uses the configuration.
+    /// Reasoning effort for the provider. `None` uses the configured effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<ReasoningEffort>,
 }
 
-/// Instructions about reasoning in the system prompt.
+/// Reasoning instructions in the system prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningStyle {
-    /// No instructions.
+    /// No reasoning instructions.
     #[default]
     None,
-    /// One sentence before each tool call.
+    /// The model writes one sentence before each tool call.
     Brief,
-    /// A list of questions to consider before an answer.
+    /// The model considers a list of questions before it answers.
     Structured,
 }
 
 impl Recipe {
-    /// Reads a recipe from parsed YAML or JSON.
+    /// Reads a recipe from a parsed YAML or JSON document.
     ///
-    /// Keys can be `snake_case`, `camelCase` or `kebab-case`. An unknown key is an error that names
-    /// the most similar key. A document with `uniqueId` is a recipe of another program: unknown
-    /// keys are then listed in [`Recipe::ignored`].
+    /// Keys can be `snake_case`, `camelCase` or `kebab-case`. An unknown key is an error that
+    /// suggests the most similar key. A document with `uniqueId` is a recipe of another program,
+    /// whose unknown keys are listed in [`Recipe::ignored`] instead.
     pub fn from_value(value: &Value) -> Result<Self, RecipeError> {
         read::recipe(value)
     }
 
-    /// Returns the system prompt: the prompt of the file, reasoning instructions and a note about
-    /// the examples.
+    /// Returns the complete system prompt: the prompt in the recipe file, reasoning instructions
+    /// and a note about the examples.
     pub fn instructions(&self) -> Option<String> {
         instructions::instructions(self)
     }
 
-    /// Returns the examples as messages between the system prompt and the conversation. Tool calls
-    /// use the names in `tools`. An example with a missing tool is omitted, because the model would
-    /// learn to call that tool.
+    /// Returns the examples as messages for the place between the system prompt and the
+    /// conversation.
+    ///
+    /// Tool calls use the names in `tools`. An example with a missing tool is omitted, because the
+    /// model would learn to call that tool.
     pub fn examples(
         &self,
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],

@@ -1,4 +1,4 @@
-//! Policy and limits of a recipe.
+//! Restrictions of tool calls and limits of runs in a recipe.
 
 use std::time::Duration;
 
@@ -10,45 +10,46 @@ use crate::{
     policy::approval::{ApprovalPolicy, Approvals, Rule},
 };
 
-/// Restrictions of tool calls. `None` uses the configuration.
+/// Restrictions of tool calls in a recipe. `None` uses the configured value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolPolicy {
-    /// Maximum number of calls in one model answer. Further calls are not executed.
+    /// Maximum number of tool calls in one model answer. Further calls are not executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_response: Option<u32>,
-    /// Maximum number of calls within 60 seconds.
+    /// Maximum number of tool calls within 60 seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_minute: Option<u32>,
-    /// Maximum number of calls in the run.
+    /// Maximum number of tool calls in one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tools_per_run: Option<u32>,
-    /// The calls that require approval.
+    /// Tool calls that require approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requires_approval: Option<RequiresApproval>,
 }
 
-/// The calls that require approval.
+/// Tool calls that require approval: all calls, no further calls, or calls of certain tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a list of tools")]
 pub enum RequiresApproval {
-    /// Every call, also of read-only tools; or no calls beyond the configured ones.
+    /// `true` requires approval of every call, even of read-only tools. `false` requires no further
+    /// approval.
     EveryCall(bool),
-    /// Calls of these tools; see [`matches()`](super::matches) for the patterns.
+    /// Calls of tools that match one of these patterns; see [`matches()`](super::matches).
     For(Vec<String>),
 }
 
 impl ToolPolicy {
-    /// Returns whether nothing is set.
+    /// Returns whether the policy sets no restriction.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds the required approvals to the configured rules.
+    /// Adds the required approvals of the recipe to the configured rules.
     ///
-    /// A recipe can only add restrictions: the configured rules come first and decide, and a policy
-    /// that switches tools off still applies.
+    /// A recipe can only add restrictions. The configured rules come first and take precedence, and
+    /// a policy that switches tools off still applies.
     pub fn tighten(&self, approvals: &mut Approvals) {
         let mut rules = Vec::new();
         match &self.requires_approval {
@@ -58,7 +59,8 @@ impl ToolPolicy {
             Some(RequiresApproval::For(patterns)) => {
                 let names = patterns.iter().map(|pattern| exact_pattern(pattern));
                 rules.push(names.fold(Rule::ask(), Rule::tool));
-                // The name for the model can be shortened; server and own name are not.
+                // The name that the model sees can be shortened. The server's name and the tool's
+                // name on it are complete.
                 let halves = patterns
                     .iter()
                     .filter_map(|pattern| server_and_tool_patterns(pattern));
@@ -73,7 +75,7 @@ impl ToolPolicy {
         }
     }
 
-    /// Lowers the limits that are set here.
+    /// Lowers the given limits to the restrictions of the recipe.
     pub fn limit(&self, limits: &mut Limits) {
         set(
             &mut limits.max_calls_per_response,
@@ -84,30 +86,30 @@ impl ToolPolicy {
     }
 }
 
-/// Limits of a run. `None` uses the configuration.
+/// Limits of a run in a recipe. `None` uses the configured limit.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RecipeLimits {
-    /// Maximum number of model calls.
+    /// Maximum number of model calls in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
-    /// Maximum number of input tokens.
+    /// Maximum number of input tokens in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_tokens: Option<u64>,
-    /// Maximum number of output tokens.
+    /// Maximum number of output tokens in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// Maximum number of input and output tokens together.
+    /// Maximum number of input and output tokens of a run together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_total_tokens: Option<u64>,
-    /// Maximum cost in US dollars.
+    /// Maximum cost of a run in US dollars.
     #[serde(
         deserialize_with = "optional_amount",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_cost_usd: Option<f64>,
-    /// Maximum duration, serialized in seconds.
+    /// Maximum duration of a run, serialized in seconds.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
@@ -116,12 +118,12 @@ pub struct RecipeLimits {
 }
 
 impl RecipeLimits {
-    /// Returns whether nothing is set.
+    /// Returns whether the recipe sets no limit.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Lowers the limits that are set here.
+    /// Applies the limits of the recipe. All limits except `max_steps` can only be lowered.
     pub fn limit(&self, limits: &mut Limits) {
         if let Some(steps) = self.max_steps {
             limits.max_steps = steps;
@@ -134,7 +136,7 @@ impl RecipeLimits {
     }
 }
 
-/// Reads a number of at least 0.
+/// Deserializes a number of at least 0.
 pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
@@ -146,7 +148,7 @@ pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
     }
 }
 
-/// Lowers a limit. A recipe never raises one.
+/// Lowers a limit to the wanted value. A higher wanted value has no effect.
 fn set<T: PartialOrd + Copy>(limit: &mut Option<T>, wanted: Option<T>) {
     if let Some(wanted) = wanted
         && limit.is_none_or(|limit| wanted < limit)

@@ -1,7 +1,7 @@
 //! Parsing of recipe documents.
 //!
-//! A document is normalized first: keys to `snake_case`, short forms to maps. Serde then checks the
-//! keys and types.
+//! A document is normalized first: keys become `snake_case`, and short forms become maps. Serde
+//! then checks the keys and types.
 
 use heck::ToSnakeCase as _;
 use serde::{Deserialize, Deserializer, de};
@@ -13,13 +13,14 @@ use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
 
-/// The key that identifies a recipe of another program.
+/// Key that identifies a recipe of another program.
 const FOREIGN_KEY: &str = "unique_id";
 
-/// Keys whose values keep their own keys: schemas, tool inputs, results and tool names.
+/// Keys whose values are not normalized, because they contain a schema, a tool input, a tool result
+/// or tool names.
 const OPAQUE_KEYS: [&str; 5] = ["descriptions", "input", "result", "schema", "formatter"];
 
-/// Parses a recipe in our form, or in the form of another program.
+/// Parses a recipe in the form of this program or of another program.
 pub(super) fn recipe(value: &Value) -> Result<Recipe, RecipeError> {
     let Value::Object(mut document) = normalized(value) else {
         return Err(RecipeError::new("", "the recipe must be a map of keys"));
@@ -43,7 +44,7 @@ pub(super) fn recipe(value: &Value) -> Result<Recipe, RecipeError> {
     Ok(recipe)
 }
 
-/// Returns the strategy. A schema of the answer requires the strategy `gather-format`.
+/// Returns the strategy of a recipe. A schema of the answer requires the strategy `gather-format`.
 fn strategy(
     strategy: Option<Strategy>,
     formatter: Option<Value>,
@@ -68,10 +69,11 @@ fn strategy(
     Ok(Some(Strategy::GatherFormat(settings)))
 }
 
-/// Converts a recipe of another program to our form and returns the keys that have no meaning here.
+/// Converts a recipe of another program to the form of this program. Returns the recipe and its
+/// ignored keys.
 ///
-/// There, `name` is the title, and `strategy` contains the tools, their policy and rules for
-/// answers.
+/// In the other form, `name` is the title, and `strategy` contains the tools, their policy and
+/// rules for answers.
 fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> {
     let mut recipe = Map::new();
     let mut ignored = Vec::new();
@@ -121,7 +123,7 @@ fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> 
     Ok((recipe, ignored))
 }
 
-/// Replaces short forms by the maps that [`Recipe`] expects.
+/// Replaces short forms in a recipe, such as `tools: false`, by the maps that [`Recipe`] expects.
 fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
     let tools = ["tools", "mcp_tools"]
         .iter()
@@ -165,7 +167,7 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
                 }
             }
             "reasoning" if value.is_string() => *value = json!({"style": value}),
-            // Another map with `schema` is a schema with this unknown keyword.
+            // A map without `type` can contain the schema in the key `schema`.
             "formatter" if value.get("type").is_none() => {
                 if let Some(schema) = value.get_mut("schema") {
                     *value = schema.take();
@@ -177,8 +179,8 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
     Ok(())
 }
 
-/// Returns the value with `snake_case` keys, trimmed texts, and without properties that are null or
-/// blank.
+/// Returns the value with `snake_case` keys and trimmed texts. Properties that are null or blank
+/// are removed.
 fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -201,7 +203,8 @@ fn normalized(value: &Value) -> Value {
     }
 }
 
-/// Returns serde's message, or the most similar key or value if one is unknown.
+/// Returns the error message of serde. For an unknown key or value, it suggests the most similar
+/// one.
 fn explain(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let kind = match message.split('`').next() {

@@ -1,4 +1,4 @@
-//! Selection and descriptions of tools in a recipe.
+//! Selection and descriptions of the tools in a recipe.
 
 use std::sync::Arc;
 
@@ -11,28 +11,29 @@ use switchboard_domain::{
 use super::Recipe;
 use crate::tools::{pattern::Pattern, per_definition::PerDefinition};
 
-/// Selection and descriptions of tools.
+/// Rules of a recipe that select tools and replace their descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ToolRules {
-    /// Whether tools are offered.
+    /// Whether the model gets any tools.
     pub enabled: bool,
-    /// Patterns of the offered tools; see [`matches()`]. `None` offers all.
+    /// Patterns of the tools that the model gets; see [`matches()`]. `None` offers all tools.
     #[serde(alias = "whitelist", skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// Patterns of tools that are not offered.
+    /// Patterns of the tools that the model does not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
-    /// Replaced descriptions by name or pattern. An exact name precedes a pattern, and an earlier
-    /// entry precedes a later one.
+    /// Descriptions that replace those of the tools, by tool name or pattern.
+    ///
+    /// An exact name precedes a pattern, and an earlier entry precedes a later one.
     #[serde(
         deserialize_with = "super::read::descriptions",
         serialize_with = "as_map",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub descriptions: Vec<(String, String)>,
-    /// Allowed tools with their descriptions. A short form that files use.
+    /// Offered tools with their descriptions: a short form of `allow` and `descriptions` in files.
     #[serde(rename = "tools", skip_serializing)]
     listed: Option<Vec<ListedTool>>,
 }
@@ -65,10 +66,10 @@ fn as_map<S: serde::Serializer>(
 
 /// Returns whether a pattern of a recipe matches a tool.
 ///
-/// The pattern is compared with the name that the model sees, the own name, and `server__tool`. `*`
-/// matches any characters and `?` one character. Characters that some providers reject in names are
-/// equal to `_`, so `data/read` matches `data_read`. A pattern with `__` does not match an own name
-/// with `__`, because any server could choose such a name.
+/// The pattern is compared with the name that the model sees, with the tool's name on its server,
+/// and with `server__tool`. `*` matches any characters and `?` one character. Characters that some
+/// providers reject in names are equal to `_`, so `data/read` matches `data_read`. A pattern with
+/// `__` does not match a name on the server with `__`, because any server could choose such a name.
 ///
 /// ```
 /// use serde_json::json;
@@ -100,13 +101,14 @@ pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// Converts a pattern of [`matches()`] to a [`Pattern`] text, which compares characters exactly.
-/// The result can match more tools.
+/// Converts a pattern of [`matches()`] to the text of a [`Pattern`], which compares characters
+/// exactly. The result can match more tools.
 pub(super) fn exact_pattern(pattern: &str) -> String {
     plain(pattern).replace('_', "?")
 }
 
-/// Returns the patterns of the server and of the own name for a pattern such as `crm__delete_*`.
+/// Splits a pattern such as `crm__delete_*` into a pattern of the server and a pattern of the tool.
+/// Returns `None` if there is no `__`.
 pub(super) fn server_and_tool_patterns(pattern: &str) -> Option<(String, String)> {
     let plain = plain(pattern);
     let (server, tool) = plain.split_once("__")?;
@@ -120,27 +122,27 @@ fn plain(name: &str) -> String {
         .collect()
 }
 
-/// Applies a recipe's [`ToolRules`] to the tools of each step.
+/// Applier of a recipe's [`ToolRules`] to the tools of each model call.
 ///
-/// A tool with a replaced description keeps its `Arc` while the original keeps its own, so that
-/// caches per definition stay valid.
+/// A tool with a replaced description keeps its `Arc` as long as the original keeps its own, so
+/// that caches per definition stay valid.
 #[derive(Debug)]
 pub struct RecipeTools {
     rules: ToolRules,
     described: PerDefinition<ToolDefinition>,
 }
 
-/// The tools of one step.
+/// Tools that a recipe offers for one model call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SelectedTools {
-    /// The offered tools, in order.
+    /// Offered tools, in the order of the given tools.
     pub tools: Vec<Arc<ToolDefinition>>,
-    /// Messages about names in the recipe that match no tool.
+    /// Warnings about names in the recipe that match no tool.
     pub problems: Vec<String>,
 }
 
 impl RecipeTools {
-    /// Creates the rules of a recipe.
+    /// Copies the tool rules of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
         Self {
             rules: recipe.tools.clone(),
@@ -148,7 +150,7 @@ impl RecipeTools {
         }
     }
 
-    /// Returns the offered tools.
+    /// Returns the tools that the recipe offers, with replaced descriptions.
     pub fn apply(&self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
         if !self.rules.enabled {
             return SelectedTools::default();
@@ -192,7 +194,7 @@ impl RecipeTools {
 }
 
 impl ToolRules {
-    /// Moves the listed tools to the other fields.
+    /// Moves the listed tools into `allow` and `descriptions`.
     pub(super) fn merge_listed_tools(&mut self) {
         let Some(tools) = self.listed.take() else {
             return;

@@ -1,4 +1,4 @@
-//! The gather phase: the model calls tools and does not answer yet.
+//! Gather phase: the model calls tools and does not answer yet.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,35 +8,35 @@ pub use super::{
     repeats::{CallVerdict, GatherCall},
 };
 
-/// The state of the gather phase. Part of the stored run.
+/// State of the gather phase. It is part of the stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GatherState {
     max_steps: u32,
     review: bool,
     steps: u32,
-    /// Whether the last model call was a review ([`GatherFormat::review`]).
+    /// Whether the latest model call was a review ([`GatherFormat::review`]).
     reviewing: bool,
     calls: RepeatedCalls,
 }
 
-/// The decision after a response of the gather phase.
+/// Decision after a model response in the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherDecision {
-    /// One verdict for each call, in order. They apply before `next`, because every call needs a
-    /// result.
+    /// One verdict for each tool call, in order. They apply before `next`, because every call needs
+    /// a result.
     pub calls: Vec<CallVerdict>,
-    /// The continuation of the run.
+    /// How the run continues.
     pub next: AfterGather,
 }
 
-/// The continuation after the calls of a response have results.
+/// How the run continues after the tool calls of a response have results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterGather {
-    /// The model is called again in this phase.
+    /// The model is called again in the gather phase.
     Think {
-        /// A user message for the end of the request, if the response had no calls. Otherwise the
-        /// conversation would end with a message of the model.
+        /// User message for the end of the request if the response had no tool calls. Without it,
+        /// the conversation would end with a message of the model.
         nudge: Option<String>,
     },
     /// The formatting phase starts.
@@ -46,7 +46,7 @@ pub enum AfterGather {
 const NUDGE: &str = "Continue: call the tools for the missing data.";
 
 impl GatherState {
-    /// Creates the state at the start of the phase.
+    /// Creates the state at the start of the gather phase.
     pub fn new(settings: &GatherFormat) -> Self {
         Self {
             max_steps: settings.max_thinking_steps,
@@ -57,16 +57,17 @@ impl GatherState {
         }
     }
 
-    /// Returns the number of responses.
+    /// Returns the number of model responses in the gather phase so far.
     pub fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// Returns the decision after a response with this text (without reasoning) and these calls.
+    /// Decides how the run continues after a response with this text (without reasoning) and these
+    /// tool calls.
     ///
-    /// By default the phase ends after a tool call. It continues if the text requests it with
-    /// `NEED MORE DATA:`, up to [`GatherFormat::max_thinking_steps`] responses, and unless the model
-    /// repeats a call twice.
+    /// By default the gather phase ends after a tool call. It continues if the text requests it
+    /// with `NEED MORE DATA:`, up to [`GatherFormat::max_thinking_steps`] responses, and unless the
+    /// model repeats a call twice.
     pub fn after_answer(&mut self, text: &str, calls: &[GatherCall<'_>]) -> GatherDecision {
         self.steps = self.steps.saturating_add(1);
         let (verdicts, is_looping) = self.calls.check(calls);
@@ -86,7 +87,8 @@ impl GatherState {
         }
     }
 
-    /// Forgets a call that did not run, for example because of a limit. The model may make it again.
+    /// Forgets a tool call that did not run, for example because of a limit. The next equal call
+    /// counts as new.
     pub fn forget(&mut self, id: &str) {
         self.calls.forget(id);
     }

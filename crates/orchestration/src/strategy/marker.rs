@@ -1,11 +1,11 @@
-//! `NEED MORE DATA:`, the marker by which a model continues the gather phase.
+//! `NEED MORE DATA:`, the marker with which a model continues the gather phase.
 
-/// Returns whether a line of the text is the marker.
+/// Returns whether a line of the text starts with the marker.
 pub(super) fn is_in(text: &str) -> bool {
     text.lines().any(is_marker)
 }
 
-/// Returns a text without marker lines and without [`NOTHING_TO_GATHER`](super::prompt).
+/// Removes marker lines and [`NOTHING_TO_GATHER`](super::prompt) from a text.
 pub(super) fn without(text: &str) -> String {
     let is_content =
         |line: &&str| !is_marker(line) && line.trim() != super::prompt::NOTHING_TO_GATHER;

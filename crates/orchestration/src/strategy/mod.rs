@@ -1,4 +1,4 @@
-//! Strategies: ways from a question to its answer.
+//! Strategies: how a run gets from a question to its answer.
 //!
 //! [`Strategy::Loop`] lets the model call tools until it answers. [`Strategy::GatherFormat`] has
 //! two phases. In the first, the model only gathers data with tools. In the second, it writes the
@@ -24,7 +24,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// The strategy of a run. In JSON it is its name, or a map from the name to its settings.
+/// Strategy of a run. Its JSON form is the name, or a map from the name to the settings.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::{GatherFormat, Strategy};
@@ -41,18 +41,18 @@ pub enum Strategy {
     /// The model calls tools until it answers.
     #[default]
     Loop,
-    /// The model gathers first and then writes the answer in a fixed form.
+    /// The model first gathers data with tools and then writes the answer in a fixed form.
     GatherFormat(GatherFormat),
 }
 
 const LOOP: &str = "loop";
 const GATHER_FORMAT: &str = "gather-format";
 
-/// The names of all strategies, as in the configuration.
+/// Names of all strategies, as in the configuration.
 pub const NAMES: [&str; 2] = [LOOP, GATHER_FORMAT];
 
 impl Strategy {
-    /// Returns the name in the configuration.
+    /// Returns the name of the strategy in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Loop => LOOP,
@@ -67,7 +67,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// An unknown name of a strategy.
+/// Error about an unknown name of a strategy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown strategy `{name}`{}; available: {}",
@@ -109,7 +109,7 @@ impl<'de> Deserialize<'de> for Strategy {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct WithSettings {
-            // Recipes convert keys to `snake_case`.
+            // Recipes convert keys to `snake_case`, so this spelling is accepted too.
             #[serde(rename = "gather-format", alias = "gather_format")]
             gather_format: GatherFormat,
         }
@@ -126,15 +126,16 @@ impl<'de> Deserialize<'de> for Strategy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GatherFormat {
-    /// Maximum number of responses in the gather phase.
+    /// Maximum number of model responses in the gather phase.
     pub max_thinking_steps: u32,
-    /// Maximum number of tools that the prompt describes. It states the number of the others, which the
-    /// model gets as tool definitions too.
+    /// Maximum number of tools that the prompt describes. The prompt states only the number of the
+    /// other tools, which the model gets as tool definitions too.
     pub described_tools: usize,
-    /// Whether to call the model once more after tool results without `NEED MORE DATA:`, for models
-    /// that write no text beside a call. It costs one model call each time.
+    /// Whether to call the model once more after tool results without `NEED MORE DATA:`.
+    ///
+    /// This is for models that write no text beside a tool call. It costs one model call each time.
     pub review: bool,
-    /// JSON Schema of the final answer, instead of texts and artifacts.
+    /// JSON Schema of the final answer. `None` uses texts and artifacts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
 }

@@ -10,7 +10,7 @@ use super::GatherFormat;
 /// complete description.
 const MAX_DESCRIPTION: usize = 300;
 
-/// The text of a model that needs no data.
+/// Text that a model writes if it needs no data.
 pub(super) const NOTHING_TO_GATHER: &str = "Nothing to gather.";
 
 const RULES: &str = "\
@@ -33,9 +33,11 @@ another way exists, or if the user named tools that you have not called yet.
 9. If no data is missing, call no tool and write only `Nothing to gather.`
 ";
 
-/// Returns the system prompt of the gather phase: `instructions` of the recipe or the user, the
-/// rules of the phase, and descriptions of up to [`GatherFormat::described_tools`] tools. The text
-/// changes only with the tools, so that prompt caches apply.
+/// Returns the system prompt of the gather phase.
+///
+/// It contains `instructions` of the recipe or the user, the rules of the phase, and descriptions
+/// of up to [`GatherFormat::described_tools`] tools. It changes only with the tools, so that prompt
+/// caches apply.
 pub fn system_prompt(
     settings: &GatherFormat,
     instructions: Option<&str>,
@@ -62,7 +64,7 @@ pub fn system_prompt(
     prompt
 }
 
-/// Returns the rules of a phase after the instructions of the recipe or the user.
+/// Returns the instructions of the recipe or the user, followed by the rules of a phase.
 pub(super) fn with_instructions(instructions: Option<&str>, rules: &str) -> String {
     match instructions.map(str::trim).filter(|it| !it.is_empty()) {
         Some(instructions) => format!("{instructions}\n\n{rules}"),
@@ -70,14 +72,14 @@ pub(super) fn with_instructions(instructions: Option<&str>, rules: &str) -> Stri
     }
 }
 
-/// Returns a description on one line, truncated at a word.
+/// Returns a tool description on one line, truncated at a word.
 fn shortened(description: &str) -> String {
     let mut text = String::new();
     let mut length = 0;
     for word in description.split_whitespace() {
         length += word.chars().count() + 1;
         if length > MAX_DESCRIPTION + 1 {
-            // A single word may exceed the limit.
+            // A single word may be longer than the maximum.
             if text.is_empty() {
                 text.extend(word.chars().take(MAX_DESCRIPTION));
             }

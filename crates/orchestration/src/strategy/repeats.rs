@@ -1,35 +1,35 @@
-//! Repeated calls: the same tool with the same input.
+//! Repeated tool calls: the same tool with the same input.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ToolContent, ToolResult};
 
-/// A call of a response.
+/// A tool call in a model response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherCall<'a> {
     /// Id of the tool use, unique within the run.
     pub id: &'a str,
     /// Name of the tool.
     pub name: &'a str,
-    /// Canonical JSON of the input, or a digest of it.
+    /// Canonical JSON of the input, or a digest of that JSON.
     pub input: &'a str,
 }
 
-/// The verdict about a call.
+/// Verdict about a tool call in the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallVerdict {
-    /// The call is new.
+    /// The call is new and runs.
     Run,
-    /// The call was made before and gets the earlier result, see [`repeated_result`].
+    /// The call was made before. It gets the earlier result, see [`repeated_result`].
     Repeat {
         /// Id of the earlier tool use, which may be in the same response.
         of: String,
     },
 }
 
-/// The calls of a run, and the number of their repetitions.
+/// Tool calls of a run, with the number of their repetitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepeatedCalls {
     seen: HashMap<String, Seen>,
@@ -38,20 +38,22 @@ pub struct RepeatedCalls {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Seen {
     id: String,
-    /// Number of later responses with the same call.
+    /// Number of later responses with an equal call.
     repeats: u32,
 }
 
 impl RepeatedCalls {
-    /// Returns a verdict for each call of a response, and whether a call was repeated for the second
-    /// time. Equal calls within one response run once and do not count as repetitions.
+    /// Returns a verdict for each tool call of a response, and whether a call was repeated for the
+    /// second time.
+    ///
+    /// Equal calls within one response run once and do not count as repetitions.
     pub fn check(&mut self, calls: &[GatherCall<'_>]) -> (Vec<CallVerdict>, bool) {
         let mut counted: HashSet<String> = HashSet::new();
         let mut is_looping = false;
         let verdicts = calls
             .iter()
             .map(|call| {
-                // Names contain no line break, so the key is unambiguous.
+                // Tool names contain no line break, so the key is unambiguous.
                 let key = format!("{}\n{}", call.name, call.input);
                 let Some(seen) = self.seen.get_mut(&key) else {
                     let id = call.id.to_owned();
@@ -71,21 +73,21 @@ impl RepeatedCalls {
         (verdicts, is_looping)
     }
 
-    /// Forgets a call that did not run. The next equal call is new.
+    /// Forgets a tool call that did not run. The next equal call counts as new.
     pub fn forget(&mut self, id: &str) {
         self.seen.retain(|_, seen| seen.id != id);
     }
 }
 
-/// The note above a repeated result, for the model.
+/// Note for the model above a repeated result.
 pub const NOTE: &str = "This call was made before with the same input, so it was not run again; the \
      earlier result follows. Use it, or ask for something else.";
 
-/// Returns an earlier result as the result of the tool use `id`, with [`NOTE`] above it.
+/// Returns a copy of an earlier result for the tool use `id`, with [`NOTE`] above it.
 #[must_use]
 pub fn repeated_result(earlier: &ToolResult, id: &str) -> ToolResult {
     let note = ToolContent::text(NOTE);
-    // A repeated result has the note already.
+    // The earlier result has the note already if it was a repetition itself.
     let content = earlier.content.iter().filter(|content| **content != note);
     let content = std::iter::once(&note).chain(content).cloned();
     ToolResult {

@@ -1,4 +1,4 @@
-//! The state that observers need of a run, built from its events.
+//! Reducer from run events to the facts that the audit, the metrics and the log use.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,39 +13,42 @@ use super::{
 };
 use crate::{CallPurpose, RunEvent, RunEventKind};
 
-/// Returns the cost of a model call in US dollars, or `None` if its price is unknown.
+/// Function that computes the cost of a model call in US dollars, or `None` if the price of the
+/// model is unknown.
 pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Sync>;
 
-/// The fold over the events of one run. The audit, the metrics and the log read its output.
+/// Reducer of the events of one run. The audit, the metrics and the log read its output.
 ///
-/// A run that is resumed in another process has a new fold there. Facts from before the resume,
-/// such as the tool of an earlier call, are then `unknown`.
+/// A run that is resumed in another process gets a new reducer there. Facts from before the
+/// resumption, such as the tool of an earlier call, are then `unknown`.
 #[derive(Debug, Default)]
 pub(in crate::observe) struct RunFold {
     model: Option<ModelId>,
-    /// The model call without an end, and its start. Its end is `Cancelled` until it has another.
+    /// Start time and audit data of the unfinished model call. Its end is `Cancelled` until it is
+    /// known.
     open_model_call: Option<(Timestamp, ModelCall)>,
-    /// Number of the latest model call.
+    /// Number of the latest model call in the run.
     step: u32,
     open_tool_calls: HashMap<String, OpenToolCall>,
-    /// Servers of the open questions, by question id.
+    /// Name of the asking server for each unanswered question, by question id.
     open_questions: HashMap<String, String>,
-    /// Costs of the answered model calls. `None` for an unknown price.
+    /// Cost of each answered model call in US dollars. `None` if the price is unknown.
     costs: Vec<Option<f64>>,
 }
 
-/// A tool call without a result.
+/// A tool call that has no result yet.
 #[derive(Debug)]
 struct OpenToolCall {
-    /// The record of its start.
+    /// Audit data that is known about the call so far.
     entry: ToolCallEntry,
-    /// An approver was asked.
+    /// Whether a person was asked to approve the call.
     approval_requested: bool,
 }
 
 impl RunFold {
-    /// Adds an event and returns the facts that it completes, with unredacted values. `cost`
-    /// computes the costs of model calls.
+    /// Processes one event and returns the audit facts that it completes, with unredacted values.
+    ///
+    /// `cost` computes the costs of model calls.
     pub(in crate::observe) fn observe(
         &mut self,
         event: &RunEvent,
@@ -131,8 +134,8 @@ impl RunFold {
         }
     }
 
-    /// Returns the open model call if the event ends it. Every start of a call and the end of the
-    /// run also end an open call, as cancelled.
+    /// Returns the unfinished model call if the event ends it. A new model call or the end of the
+    /// run also ends it, as cancelled.
     fn end_model_call(
         &mut self,
         now: Timestamp,
@@ -314,7 +317,8 @@ impl RunFold {
         }
     }
 
-    /// Returns the open call with this id, or an `unknown` one if another process planned it.
+    /// Returns the unfinished tool call with this id. A call that another process planned gets the
+    /// tool name `unknown`.
     fn tool_call(&mut self, id: &str) -> &mut OpenToolCall {
         self.open_tool_calls
             .entry(id.to_owned())
@@ -329,7 +333,8 @@ impl RunFold {
     }
 }
 
-/// Returns the name of a value that JSON writes as a plain string, or else `other`.
+/// Returns the string that the value serializes to, or `other` if it does not serialize to a
+/// string.
 pub(in crate::observe) fn json_name(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => name,

@@ -1,4 +1,4 @@
-//! The record format of the audit.
+//! Types of the audit records, which are serialized as JSON Lines.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ pub struct AuditRecord {
     pub run_id: String,
     /// Sequence number of the run event. One event can produce several records.
     pub seq: u64,
-    /// Session of the run.
+    /// Session id of the run, if the run belongs to a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Principal of the run.
+    /// Principal (user) on whose behalf the run executes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Principal>,
-    /// The action.
+    /// Recorded action. Its fields are part of the JSON object of the record.
     #[serde(flatten)]
     pub kind: AuditKind,
 }
 
-/// The action of an audit record.
+/// Action that an audit record describes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -46,24 +46,24 @@ pub enum AuditKind {
     ToolCall(ToolCallEntry),
     /// An approval decision was requested or made.
     Approval(Approval),
-    /// A server asked the person a question during a call, or got the answer.
+    /// A server asked the person a question during a tool call, or the person answered.
     Question(QuestionEntry),
 }
 
-/// A change of a run's state.
+/// Audit data about the start, the parking or the end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
-    /// The change.
+    /// Stage that the run reached.
     pub moment: RunMoment,
-    /// Model of the run.
+    /// Model that the run used at the time of the record.
     pub model: ModelId,
-    /// Outcome of a finished run.
+    /// Outcome of the run. Set only after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// Number of model calls of a finished run.
+    /// Number of model calls in the run. Set only after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
-    /// Tokens of all model calls together.
+    /// Token usage of all model calls of the run. Set only after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// Cost of the observed model calls in US dollars. `None` if a price is unknown.
@@ -88,7 +88,7 @@ impl RunEntry {
     }
 }
 
-/// The state that a run reached.
+/// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunMoment {
@@ -102,74 +102,75 @@ pub enum RunMoment {
     Finished,
 }
 
-/// A model call that ended.
+/// Audit data about a model call that ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// How the call ended.
+    /// How the model call ended: with an answer, an error or a cancellation.
     pub end: ModelCallEnd,
-    /// Purpose of the call.
+    /// Purpose of the model call, such as a summary of older messages.
     #[serde(default, skip_serializing_if = "CallPurpose::is_answer")]
     pub purpose: CallPurpose,
-    /// Number of the call within the run, starting at 1. A summary has the number of the next call.
+    /// Number of the model call within the run, starting at 1. A summary call has the number of the
+    /// call that follows it.
     pub step: u32,
     /// Configured name of the provider.
     pub provider: Arc<str>,
-    /// Requested model.
+    /// Name of the requested model.
     pub model: Arc<str>,
-    /// Model that answered, as the provider names it.
+    /// Name of the model that answered, as the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
-    /// Number of offered tools.
+    /// Number of tools that the request offered to the model.
     pub tools: usize,
-    /// Finish reason of the answer.
+    /// Finish reason of the model's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish: Option<FinishReason>,
-    /// Finish reason as the provider wrote it.
+    /// Finish reason in the provider's own wording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_raw: Option<String>,
     /// Token usage that the provider reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Cost in US dollars, if the price is known.
+    /// Cost of the model call in US dollars, if the price of the model is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Requested tool choice.
+    /// Tool choice that the request asked for.
     #[serde(default)]
     pub tool_choice_asked: ToolChoice,
-    /// Effective tool choice.
+    /// Tool choice that the provider applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoiceOutcome>,
-    /// Time from the request to the end of the answer, in milliseconds.
+    /// Time from the model request to the end of the answer, in milliseconds.
     pub duration_ms: u64,
-    /// Kind of the error.
+    /// Kind of the error of a failed model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// HTTP status of a failed call.
+    /// HTTP status of a failed model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's id of a failed request.
+    /// Request id that the provider assigned to a failed model call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// The end of a model call.
+/// How a model call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelCallEnd {
     /// The model answered.
     Answered,
-    /// The call returned an error.
+    /// The model call returned an error.
     Failed,
-    /// The run ended first.
+    /// The run ended before the model answered.
     #[default]
     Cancelled,
 }
 
-/// A tool call that started or finished.
+/// Audit data about the start or the end of a tool call.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolCallEntry {
-    /// The state. A call with `started` and without `finished` was interrupted; its effect is
-    /// unknown.
+    /// Whether the tool call started or finished. A call without a `finished` record was
+    /// interrupted, and its effect is unknown.
     pub moment: ToolCallMoment,
     /// Id of the tool use, unique within the run.
     pub id: String,
@@ -178,113 +179,115 @@ pub struct ToolCallEntry {
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
-    /// Effective input, redacted and limited in size.
+    /// Input that the tool received, redacted and limited in size.
     pub input: Arc<Value>,
-    /// Whether the result is an error.
+    /// Whether the result of the tool is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Reason for a missing result.
+    /// Reason why the tool returned no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ToolFailure>,
-    /// Number of attempts. 0 if the tool did not run.
+    /// Number of times that the tool was called. 0 if it did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-    /// Whether the result came from the cache.
+    /// Whether the result came from the result cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<bool>,
-    /// Duration in milliseconds.
+    /// Duration of the tool call in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Length of the result as JSON, in bytes.
+    /// Length of the tool result as JSON, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
-    /// The result, redacted and limited in size. Only with [`AuditOptions::results`].
+    /// Result of the tool, redacted and limited in size. Recorded only with
+    /// [`AuditOptions::results`].
     ///
     /// [`AuditOptions::results`]: super::AuditOptions::results
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }
 
-/// The state of a tool call.
+/// Stage of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallMoment {
-    /// The call is about to be sent.
+    /// The tool call is about to be sent.
     #[default]
     Started,
-    /// The call has a result, also if it did not run.
+    /// The tool call has a result, even if the tool did not run.
     Finished,
 }
 
-/// An approval request or its decision.
+/// Audit data about an approval request or its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Approval {
-    /// Id of the tool use.
+    /// Id of the tool use that requires approval.
     pub id: String,
-    /// Server of the tool.
+    /// Server of the tool. `None` for a built-in tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Name of the tool on its server.
     pub tool: String,
-    /// The decision.
+    /// Whether approval was requested, given or denied.
     pub decision: Decision,
-    /// Origin of the decision.
+    /// Source of the approval decision.
     pub by: Decider,
-    /// Reason of a denial.
+    /// Reason of a denial, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Scope of an approval.
+    /// Scope of an approval: one call, the session or all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ApprovalScope>,
-    /// Whether the approver changed the input.
+    /// Whether the approver changed the input of the tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }
 
-/// A decision about a tool call.
+/// Stage of an approval: requested, given or denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// Approval was requested.
+    /// A person was asked for approval.
     Asked,
-    /// The call is allowed.
+    /// The tool call is allowed.
     Allowed,
-    /// The call is denied.
+    /// The tool call is denied.
     Denied,
 }
 
-/// The origin of an approval decision.
+/// Source of an approval decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
-    /// The rules of the run.
+    /// The approval rules of the run decided.
     Policy,
-    /// An earlier decision that still applies.
+    /// A remembered decision of a person applied.
     Remembered,
-    /// The approver, or its time-out or absence.
+    /// The approver decided, did not answer in time, or was absent.
     Approver,
 }
 
-/// A question from a server to the person, without its text and without the answer.
+/// Audit data about a question from a server to the person. It contains neither the question nor
+/// the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionEntry {
-    /// The state of the question.
+    /// Whether the question was asked or answered.
     pub moment: QuestionMoment,
     /// Id of the question, unique within the run.
     pub id: String,
-    /// Server that asked. `None` if another process observed the question.
+    /// Server that asked the question. `None` if another process observed the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The answer. `cancel` includes time-outs and calls that ended first.
+    /// How the person answered. `cancel` includes time-outs and tool calls that ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<QuestionAction>,
 }
 
-/// The state of a question.
+/// Stage of a question from a server to the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionMoment {
-    /// The person was asked.
+    /// The person was asked the question.
     Asked,
     /// The question was answered.
     Answered,

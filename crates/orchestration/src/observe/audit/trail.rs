@@ -1,4 +1,4 @@
-//! The audit records of one run.
+//! Conversion of the events of one run to audit records.
 
 use std::{fmt, sync::Arc};
 
@@ -7,18 +7,18 @@ use switchboard_domain::{Principal, redact::Redactor};
 use super::{AuditKind, AuditRecord, CostFunction, RunFold};
 use crate::{RunEvent, RunEventKind};
 
-/// The contents of audit records beyond the events.
+/// Settings of an audit trail: the identity, the redaction and the optional content of its records.
 #[derive(Clone, Default)]
 pub struct AuditOptions {
-    /// Session of the run.
+    /// Session id of the run, if the run belongs to a session.
     pub session_id: Option<String>,
-    /// Principal of the run.
+    /// Principal (user) on whose behalf the run executes.
     pub principal: Option<Principal>,
-    /// Redacts inputs, results and reasons.
+    /// Redactor for tool inputs, tool results and reasons of denials.
     pub redactor: Redactor,
-    /// Records the results of tools as well. Off by default.
+    /// Whether to record the results of tools as well. Off by default.
     pub results: bool,
-    /// Computes the costs of model calls.
+    /// Function that computes the costs of model calls.
     pub cost: Option<CostFunction>,
 }
 
@@ -33,10 +33,10 @@ impl fmt::Debug for AuditOptions {
     }
 }
 
-/// Converts the events of one run to audit records, in order.
+/// Converter from the events of one run to audit records, in order.
 ///
-/// A run that is resumed in another process has another trail there. Its records name the tools of
-/// earlier calls `unknown`.
+/// A run that is resumed in another process gets a new trail there. Its records have the tool name
+/// `unknown` for earlier calls.
 #[derive(Debug)]
 pub struct AuditTrail {
     options: AuditOptions,
@@ -44,7 +44,7 @@ pub struct AuditTrail {
 }
 
 impl AuditTrail {
-    /// Creates the trail of one run that has not started.
+    /// Creates an audit trail for a run that has not started.
     pub fn new(options: AuditOptions) -> Self {
         Self {
             options,
@@ -52,7 +52,7 @@ impl AuditTrail {
         }
     }
 
-    /// Returns the records of an event: none, one or several.
+    /// Converts one event to audit records: none, one or several.
     pub fn observe(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
         let facts = self.fold.observe(event, self.options.cost.as_ref());
         let records = facts.into_iter().map(|kind| AuditRecord {

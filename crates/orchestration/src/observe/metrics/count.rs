@@ -1,4 +1,4 @@
-//! Counting of audit records and run events.
+//! Counting of run events and audit records.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -21,70 +21,73 @@ use crate::{
     tools::arguments::canonical_value,
 };
 
-/// Maximum number of tools and of models that are counted separately. Further names are counted as
-/// `(other)`, because names come from servers and configurations.
+/// Maximum number of tools, and of models, that are counted separately. Further ones are counted as
+/// `(other)`, because servers and configurations can supply any number of names.
 const MAX_NAMES: usize = 1_000;
 
-/// Maximum number of unknown models that are counted separately.
+/// Maximum number of models that are counted separately although they are neither configured nor in
+/// the model catalogue.
 const MAX_UNKNOWN_MODELS: usize = 100;
 
-/// Maximum number of observed runs. A further run replaces the one with the oldest event.
+/// Maximum number of runs that are tracked at the same time. Another run replaces the run with the
+/// oldest event.
 const MAX_RUNS: usize = 10_000;
 
-/// Returns whether a model is configured or in the catalogue.
+/// Function that returns whether a model is configured or in the model catalogue.
 pub type KnownModelPredicate = Arc<dyn Fn(&ModelId) -> bool + Send + Sync>;
 
 type ToolKey = (Option<String>, String);
 
-/// Counts runs, tool calls and model calls.
+/// Counters of runs, tool calls and model calls.
 #[derive(Default)]
 pub struct Metrics {
     run_counts: Snapshot,
     tools: BTreeMap<ToolKey, (CallCounts, Histogram)>,
     models: BTreeMap<String, ModelMetrics>,
-    /// Number of unknown models in `models`.
+    /// Number of entries in `models` whose model is unknown.
     unknown_models: usize,
     runs: HashMap<Arc<str>, OpenRun>,
     cost: Option<CostFunction>,
     is_known: Option<KnownModelPredicate>,
 }
 
-/// A run without an end.
+/// Counting state of a run that has not ended.
 #[derive(Default)]
 struct OpenRun {
-    /// The events of the run, if they are observed.
+    /// Reducer of the run's events. Unused if only audit records are counted.
     fold: RunFold,
     last_event: Timestamp,
     is_parked: bool,
     model: Option<ModelId>,
-    /// Ids of the tool calls without a result.
+    /// Ids of the tool calls that have no result yet.
     open_calls: HashSet<String>,
-    /// Keys of the calls that had a result before the latest model call.
+    /// Keys of the tool calls whose result existed before the latest model call.
     answered: HashSet<u64>,
-    /// Keys of the calls that got a result since. Calls of the same model answer do not repeat
-    /// each other.
+    /// Keys of the tool calls whose result arrived after the latest model call. Calls of the same
+    /// model answer do not repeat each other.
     newly_answered: Vec<u64>,
 }
 
 impl Metrics {
-    /// Sets the function that computes the costs of observed model calls.
+    /// Sets the function that computes the costs of model calls.
     #[must_use]
     pub fn with_cost(mut self, cost: CostFunction) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Sets which models are known, for programs whose clients choose the model name.
+    /// Sets the function that decides which models are known, for programs whose clients choose the
+    /// model name.
     ///
     /// An unknown model is counted separately after its first answer, up to a limit of 100 models.
-    /// Otherwise it is counted as `(other)`. Without a predicate, every model is known.
+    /// Otherwise it is counted as `(other)`. Without this function, every model is known.
     #[must_use]
     pub fn with_known_models(mut self, is_known: KnownModelPredicate) -> Self {
         self.is_known = Some(is_known);
         self
     }
 
-    /// Counts a run event. The events of one run must be in order.
+    /// Counts one run event. The events of each run must arrive in order.
     pub fn observe(&mut self, event: &RunEvent) {
         if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&event.run_id) {
             let oldest = self.runs.iter().min_by_key(|(_, run)| run.last_event);
@@ -99,20 +102,20 @@ impl Metrics {
         }
     }
 
-    /// Counts an audit record of another process. The records of one run must be in order.
+    /// Counts one audit record of another process. The records of each run must arrive in order.
     ///
-    /// Records hold redacted inputs of limited size. Two calls whose inputs differ only in the
-    /// removed parts count as a call and its unnecessary repetition.
+    /// Audit records contain redacted inputs of limited size. Two calls whose inputs differ only in
+    /// the removed parts count as a call and its unnecessary repetition.
     pub fn observe_record(&mut self, record: &AuditRecord) {
         self.count(&record.run_id, &record.kind);
     }
 
-    /// Forgets a run that was dropped before its end.
+    /// Removes the counting state of a run that was dropped before its end.
     pub fn forget(&mut self, run_id: &str) {
         self.runs.remove(run_id);
     }
 
-    /// Returns the current counts.
+    /// Returns a copy of the current counts.
     pub fn snapshot(&self) -> Snapshot {
         let tools = self.tools.iter();
         let tools = tools.map(|((server, tool), (calls, latency))| ToolMetrics {
@@ -128,7 +131,8 @@ impl Metrics {
         }
     }
 
-    /// Returns the number of tool calls that started and have no result. They are not counted.
+    /// Returns the number of tool calls that started and have no result. Snapshots do not include
+    /// them.
     pub fn unfinished_calls(&self) -> usize {
         self.runs.values().map(|run| run.open_calls.len()).sum()
     }
@@ -160,7 +164,7 @@ impl Metrics {
         match entry.moment {
             RunMoment::Started | RunMoment::Resumed => {
                 let run = self.run(run_id);
-                // A resumed run is a new one only if its start was not observed.
+                // A resumed run counts as a new run only if this process did not observe its start.
                 let is_new = entry.moment == RunMoment::Started || run.model.is_none();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());
@@ -219,7 +223,7 @@ impl Metrics {
         }
         let model = run.model.clone();
         if call.failure == Some(ToolFailure::UnknownTool) {
-            // The model invented the name.
+            // The model called a tool that does not exist, so the name can be any text.
             tool = (None, "(unknown)".to_owned());
         } else if self.tools.len() >= MAX_NAMES && !self.tools.contains_key(&tool) {
             tool = (None, "(other)".to_owned());
@@ -234,7 +238,8 @@ impl Metrics {
         }
     }
 
-    /// Returns the counts of a model, or of `(other)`.
+    /// Returns the counters of a model, or the shared counters `(other)` if the model is not
+    /// counted separately.
     fn model(&mut self, model: &ModelId, has_answered: bool) -> &mut ModelMetrics {
         let mut name = model.to_string();
         let mut model = model.clone();
@@ -247,7 +252,7 @@ impl Metrics {
             .or_insert_with(|| ModelMetrics::new(model))
     }
 
-    /// Returns whether a new model is counted separately.
+    /// Returns whether a new model gets its own counters, and updates the number of unknown models.
     fn add_model(&mut self, model: &ModelId, has_answered: bool) -> bool {
         let is_known = self.is_known.as_ref();
         let is_known = is_known.is_none_or(|is_known| is_known(model));
@@ -268,8 +273,8 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// Returns a hash that is equal for calls of one tool with equal input. The order of object keys
-/// does not matter.
+/// Returns a hash that is equal for calls of the same tool with equal input. The order of object
+/// keys does not matter.
 fn call_key(tool: &ToolKey, input: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     tool.hash(&mut hasher);

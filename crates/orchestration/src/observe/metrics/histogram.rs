@@ -1,30 +1,32 @@
-//! A histogram of durations.
+//! Histogram of durations with fixed buckets.
 
 use serde::{Deserialize, Serialize};
 
-/// Upper bounds of the buckets in milliseconds. One further bucket holds longer durations.
+/// Upper bounds of the histogram buckets in milliseconds. One further bucket holds longer
+/// durations.
 pub const BOUNDS_MS: [u64; 17] = [
     5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 60_000, 120_000,
     300_000, 600_000,
 ];
 
-/// A histogram of durations in milliseconds, of constant size.
+/// A histogram of durations in milliseconds, with a fixed number of buckets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Number of durations.
+    /// Number of recorded durations.
     pub count: u64,
-    /// Sum of the durations.
+    /// Sum of the recorded durations, in milliseconds.
     pub sum_ms: u64,
-    /// Shortest duration. 0 if the histogram is empty.
+    /// Shortest recorded duration. 0 if the histogram is empty.
     pub min_ms: u64,
-    /// Longest duration. 0 if the histogram is empty.
+    /// Longest recorded duration. 0 if the histogram is empty.
     pub max_ms: u64,
-    /// Number of durations in each bucket: one bucket per bound in [`BOUNDS_MS`], then the rest.
+    /// Number of durations in each bucket of [`BOUNDS_MS`]. The last bucket counts durations above
+    /// all bounds.
     pub buckets: [u64; BOUNDS_MS.len() + 1],
 }
 
 impl Histogram {
-    /// Adds a duration.
+    /// Adds a duration to the histogram.
     pub fn record(&mut self, duration_ms: u64) {
         self.min_ms = if self.count == 0 {
             duration_ms
@@ -38,14 +40,15 @@ impl Histogram {
         self.buckets[bucket] += 1;
     }
 
-    /// Returns the mean, or `None` if the histogram is empty.
+    /// Returns the mean duration, or `None` if the histogram is empty.
     pub fn mean_ms(&self) -> Option<u64> {
         self.sum_ms.checked_div(self.count)
     }
 
-    /// Returns the quantile `share` (0 to 1), or `None` if the histogram is empty.
+    /// Returns the duration that the fraction `share` (0 to 1) of the durations does not exceed, or
+    /// `None` if the histogram is empty.
     ///
-    /// The value is interpolated fraction its bucket and lies between the shortest and the longest
+    /// The value is interpolated within its bucket and lies between the shortest and the longest
     /// duration.
     #[expect(
         clippy::cast_precision_loss,

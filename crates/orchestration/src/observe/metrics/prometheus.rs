@@ -1,4 +1,4 @@
-//! Metrics for a Prometheus registry.
+//! Export of the metrics to a Prometheus registry.
 
 use std::{
     fmt,
@@ -14,9 +14,9 @@ use prometheus_client::{
 use super::{BOUNDS_MS, CallCounts, Histogram, Metrics, ModelMetrics, Snapshot, ToolMetrics};
 
 type Labels<'a> = [(&'static str, &'a str); 2];
-/// A label value and the count that it describes.
+/// A label value, and the function that returns its count.
 type Count<T> = (&'static str, fn(&T) -> u64);
-/// Name, description and count of a subset of tool calls.
+/// Name, description and count function of a subset of tool calls.
 type Subset = (&'static str, &'static str, fn(&CallCounts) -> u64);
 
 const CALL_RESULTS: [Count<CallCounts>; 4] = [
@@ -38,10 +38,10 @@ const TOKEN_TYPES: [Count<ModelMetrics>; 5] = [
     ("reasoning", |model| model.tokens.reasoning),
 ];
 
-/// A collector that encodes the current counts of [`Metrics`].
+/// Prometheus collector that encodes the current counts of [`Metrics`].
 ///
-/// The metric names have no prefix; the registry adds one. Durations are in seconds and costs in US
-/// dollars.
+/// The metric names have no prefix, because the registry adds one. Durations are in seconds and
+/// costs in US dollars.
 #[derive(Debug, Clone, Default)]
 pub struct MetricsCollector(pub Arc<Mutex<Metrics>>);
 
@@ -123,7 +123,7 @@ impl Encoder<'_> {
         )
     }
 
-    /// Encodes the counts of tool calls as four metric families that share the prefix `name`.
+    /// Encodes the counts of tool calls as four metric families whose names start with `name`.
     fn calls(
         &mut self,
         name: &str,
@@ -149,7 +149,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Encodes several counts of each item as one metric family with the further label `label`.
+    /// Encodes several counts per item as one metric family, separated by the label `label`.
     fn split<T, const N: usize>(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! The counts at one moment.
+//! Types of a metrics snapshot.
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
@@ -6,7 +6,7 @@ use switchboard_domain::{ModelId, Usage};
 use super::Histogram;
 use crate::{ToolFailure, observe::audit::ToolCallEntry};
 
-/// The counts at one moment. Tools and models are sorted by name.
+/// Counts of runs, tool calls and model calls at one time. Tools and models are sorted by name.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -20,50 +20,52 @@ pub struct Snapshot {
     pub runs_failed: u64,
     /// Number of cancelled runs.
     pub runs_cancelled: u64,
-    /// Counts per tool.
+    /// Call counts and durations of each tool.
     pub tools: Vec<ToolMetrics>,
-    /// Counts per model.
+    /// Call counts, durations, tokens and costs of each model.
     pub models: Vec<ModelMetrics>,
 }
 
-/// The counts of one tool.
+/// Call counts and durations of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolMetrics {
     /// Server of the tool. `None` for a built-in tool.
     pub server: Option<String>,
-    /// Name of the tool on its server. All tools that do not exist are `(unknown)`.
+    /// Name of the tool on its server. Calls of all tools that do not exist are counted under
+    /// `(unknown)`.
     pub tool: String,
-    /// Results of its calls.
+    /// Numbers of the tool's calls by result.
     #[serde(flatten)]
     pub calls: CallCounts,
-    /// Durations of the executed calls.
+    /// Durations of the calls that the tool executed.
     pub latency: Histogram,
 }
 
-/// Numbers of tool calls by result. The [module](super) defines the terms.
+/// Numbers of tool calls by result. The [module documentation](super) defines each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// All calls: the sum of the next four.
+    /// Number of all tool calls: successful, failed, hallucinated and not executed.
     pub total: u64,
-    /// Calls with a result, also from the cache.
+    /// Number of successful tool calls, including calls with a cached result.
     pub successful: u64,
-    /// Calls that failed.
+    /// Number of tool calls that failed: an error of the tool or its server, or no answer.
     pub failed: u64,
-    /// Calls of a tool that does not exist, or with invalid arguments.
+    /// Number of calls of a tool that does not exist, or with invalid arguments.
     pub hallucinated: u64,
-    /// Calls that were not executed.
+    /// Number of tool calls that were not executed, for example because they were denied.
     pub not_executed: u64,
-    /// Calls that repeated an earlier call. They are also part of the other counts.
+    /// Number of tool calls that repeated an earlier call. They are also part of the other counts.
     pub unnecessary: u64,
-    /// Calls that were successful and necessary.
+    /// Number of tool calls that were successful and did not repeat an earlier call.
     pub useful: u64,
-    /// Calls with a cached result. They are also part of the other counts.
+    /// Number of tool calls with a cached result. They are also part of the other counts.
     pub cached: u64,
 }
 
 impl CallCounts {
-    /// Returns the share of calls that were successful and necessary, or `None` without calls.
+    /// Returns the share of tool calls that were successful and necessary (0 to 1), or `None` if
+    /// there are no calls.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a share, of counts far below 2^52"
@@ -72,14 +74,14 @@ impl CallCounts {
         (self.total > 0).then(|| self.useful as f64 / self.total as f64)
     }
 
-    /// Counts a finished call. `repeated`: an earlier model answer already had the
-    /// result of the same call.
+    /// Counts a finished tool call. `repeated` means that an earlier model answer already had the
+    /// result of an equal call.
     pub(super) fn add(&mut self, call: &ToolCallEntry, repeated: bool) {
         self.total += 1;
         let is_error = call.is_error.unwrap_or(false);
         let unnecessary = repeated || call.failure == Some(ToolFailure::Repeated);
         let end = match call.failure {
-            // The earlier result is its result.
+            // A repeated call returns the earlier result, so it counts as successful.
             None | Some(ToolFailure::Repeated) if !is_error => &mut self.successful,
             Some(failure) if failure.is_hallucination() => &mut self.hallucinated,
             Some(failure) if is_not_executed(failure, call.attempts.unwrap_or(0)) => {
@@ -95,7 +97,7 @@ impl CallCounts {
     }
 }
 
-/// Returns whether the run decided not to execute the call.
+/// Returns whether the run decided not to execute the tool call.
 fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     match failure {
         ToolFailure::Denied
@@ -109,23 +111,23 @@ fn is_not_executed(failure: ToolFailure, attempts: u32) -> bool {
     }
 }
 
-/// The counts of one model.
+/// Call counts, durations, tokens and costs of one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ModelMetrics {
     /// The requested model.
     pub model: ModelId,
-    /// Results of its calls.
+    /// Numbers of the model's calls by result.
     pub requests: RequestCounts,
-    /// Durations from the request to the end of the answer.
+    /// Time from each model request to the end of its answer.
     pub latency: Histogram,
-    /// Token counts.
+    /// Numbers of tokens that the model's calls used.
     pub tokens: TokenCounts,
-    /// Cost of the calls with a known price, in US dollars.
+    /// Cost of the model calls with a known price, in US dollars.
     pub cost_usd: f64,
-    /// Number of answers with an unknown price.
+    /// Number of model answers without a known price.
     pub unpriced: u64,
-    /// Results of the tool calls that the model requested.
+    /// Numbers of the tool calls that the model requested, by result.
     pub tool_calls: CallCounts,
 }
 
@@ -146,28 +148,28 @@ impl ModelMetrics {
 /// Numbers of model calls by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// All ended calls.
+    /// Number of all model calls that ended.
     pub total: u64,
-    /// Calls with an answer of any finish reason.
+    /// Number of model calls with an answer, whatever its finish reason.
     pub successful: u64,
-    /// Calls with an error.
+    /// Number of model calls that returned an error.
     pub failed: u64,
-    /// Calls that were cancelled with their run.
+    /// Number of model calls that were cancelled with their run.
     pub cancelled: u64,
 }
 
 /// Token counts that the providers reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TokenCounts {
-    /// Input tokens, including cached ones.
+    /// Number of input tokens, including cached ones.
     pub input: u64,
-    /// Output tokens, including reasoning.
+    /// Number of output tokens, including reasoning.
     pub output: u64,
-    /// Input tokens read from a cache.
+    /// Number of input tokens that were read from a cache.
     pub cache_read: u64,
-    /// Input tokens written to a cache.
+    /// Number of input tokens that were written to a cache.
     pub cache_write: u64,
-    /// Output tokens for reasoning.
+    /// Number of output tokens for reasoning.
     pub reasoning: u64,
 }
 

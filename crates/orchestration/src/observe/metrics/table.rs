@@ -1,4 +1,4 @@
-//! A text table of the counts.
+//! Text table of the metrics.
 
 use std::fmt::Write as _;
 
@@ -20,8 +20,9 @@ const MODEL_HEAD: [&str; 9] = [
 ];
 
 impl Snapshot {
-    /// Returns the counts as a text table with fixed columns: tools, then models. The table is
-    /// empty without counts. Control characters in names are replaced by `?`.
+    /// Formats the counts as a text table: first the tools, then the models.
+    ///
+    /// The table is empty if nothing was counted. Control characters in names are replaced by `?`.
     pub fn table(&self) -> String {
         let tools = aligned(TOOL_HEAD, self.tools.iter().map(tool_row));
         let models = aligned(MODEL_HEAD, self.models.iter().map(model_row));
@@ -79,8 +80,8 @@ fn quantile(latency: &Histogram, share: f64) -> String {
     quantile.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"))
 }
 
-/// Aligns the first column to the left and the others to the right. Returns an empty text without
-/// rows.
+/// Formats rows as a table with the first column aligned to the left and the others to the right.
+/// Returns an empty string if there are no rows.
 fn aligned<const N: usize>(
     head: [&str; N],
     rows: impl ExactSizeIterator<Item = [String; N]>,

@@ -1,4 +1,5 @@
-//! Span events with message and tool content, in the form of the semantic conventions.
+//! Tracing events with the content of messages and tool calls, in the form of OpenTelemetry's
+//! semantic conventions.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tracing::{Level, Span};
 
 use super::CONTENT;
 
-/// Larger than the limits of log lines.
+/// Size limits of the recorded content. They are larger than the limits of log lines.
 const LIMITS: SizeLimits = SizeLimits {
     text: 16_000,
     items: 200,
@@ -26,7 +27,7 @@ fn redactor() -> Redactor {
     Redactor::default().with_limits(LIMITS)
 }
 
-/// Emits the messages of a model request.
+/// Emits a tracing event with the messages of a model request.
 pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
     if is_enabled(span) {
         let messages: Value = messages.iter().map(|it| message_json(it)).collect();
@@ -35,7 +36,7 @@ pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
     }
 }
 
-/// Emits the message of a model answer.
+/// Emits a tracing event with the message of a model answer.
 pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) {
     if is_enabled(span) {
         let mut message = message_json(message);
@@ -45,7 +46,7 @@ pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) 
     }
 }
 
-/// Emits the input of a tool call.
+/// Emits a tracing event with the input of a tool call.
 pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
     if is_enabled(span) {
         let text = redactor()
@@ -57,7 +58,7 @@ pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
     }
 }
 
-/// Emits the output of a tool call.
+/// Emits a tracing event with the output of a tool call.
 pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
     if is_enabled(span) {
         let value = match &output.structured {
@@ -71,7 +72,8 @@ pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
     }
 }
 
-/// Converts a message to the form of `gen-ai-input-messages.json`. Media are named only.
+/// Converts a message to the JSON that OpenTelemetry's schema `gen-ai-input-messages.json` defines.
+/// Media are replaced by a short description.
 fn message_json(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",

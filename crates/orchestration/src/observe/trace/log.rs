@@ -1,4 +1,4 @@
-//! The log lines of a run.
+//! Log lines about the events of a run.
 
 use serde_json::Value;
 use switchboard_domain::{FinishReason, ToolContent, redact::Redactor};
@@ -13,7 +13,7 @@ use crate::{
     observe::audit::{AuditKind, RunFold, ToolCallEntry, ToolCallMoment, json_name},
 };
 
-/// Writes the events of one run as log lines (target [`LOG`], level `DEBUG`).
+/// Logger of the events of one run (target [`LOG`], level `DEBUG`).
 ///
 /// Tool inputs are redacted and limited in size. Texts of the conversation are not logged.
 #[derive(Debug, Default)]
@@ -23,18 +23,18 @@ pub struct RunLog {
     answer: AnswerParts,
 }
 
-/// The parts of the current model answer, with their sizes in bytes.
+/// Sizes of the parts of the current model answer, in bytes.
 #[derive(Debug, Default)]
 struct AnswerParts {
     text: usize,
     reasoning: usize,
-    /// Id, name and size of the input.
+    /// Id, tool name and input size of each tool call.
     tool_calls: Vec<(String, String, usize)>,
     provider_blocks: Vec<String>,
 }
 
 impl RunLog {
-    /// Creates the log of one run.
+    /// Creates a logger for one run.
     pub fn new(redactor: Redactor) -> Self {
         Self {
             redactor,
@@ -42,7 +42,7 @@ impl RunLog {
         }
     }
 
-    /// Logs an event. The events of a run must be in order.
+    /// Logs one run event. The events of a run must arrive in order.
     pub fn observe(&mut self, event: &RunEvent) {
         if tracing::enabled!(target: LOG, tracing::Level::DEBUG) {
             self.answer.observe(&event.kind);
@@ -74,7 +74,7 @@ impl RunLog {
         let RunEventKind::ToolFinished { content, .. } = kind else {
             return;
         };
-        // The result of a call that did not run is our own text with the reason.
+        // The result of a tool call that did not run is a text of this program with the reason.
         let did_not_run = call.failure.is_some_and(ToolFailure::did_not_run);
         let why = did_not_run.then(|| {
             let pieces: Vec<String> = content.iter().map(ToolContent::as_text).collect();
@@ -99,7 +99,7 @@ impl RunLog {
 
     fn log_event(&mut self, run: &str, kind: &RunEventKind) {
         match kind {
-            // These events have no line, or contain text of the conversation.
+            // Deltas contain text of the conversation. Tool calls are logged by `log_tool_call`.
             RunEventKind::TextDelta { .. }
             | RunEventKind::ReasoningDelta { .. }
             | RunEventKind::ToolInputStarted { .. }
@@ -212,7 +212,8 @@ impl AnswerParts {
         }
     }
 
-    /// Describes the parts, such as `text 120 bytes, tool call get_customer 24 bytes`.
+    /// Formats the parts with their sizes, such as `text 120 bytes, tool call get_customer 24
+    /// bytes`.
     fn describe(self) -> String {
         let mut parts = Vec::new();
         if self.reasoning > 0 {
@@ -230,7 +231,7 @@ impl AnswerParts {
     }
 }
 
-/// Describes a result, such as `text 120 bytes, image`.
+/// Formats the parts of a tool result with their sizes, such as `text 120 bytes, image`.
 fn describe_content(content: &[ToolContent]) -> String {
     let pieces = content.iter().map(|piece| match piece {
         ToolContent::Text { text } => format!("text {} bytes", text.len()),

@@ -26,9 +26,9 @@ mod spans;
 pub use log::RunLog;
 pub use spans::{AgentTrace, ChatTrace, ToolTrace};
 
-/// The target of spans.
+/// Tracing target of the spans.
 pub const SPANS: &str = "switchboard::genai";
-/// The target of log lines.
+/// Tracing target of the log lines.
 pub const LOG: &str = "switchboard::run";
-/// The target of events with inputs and outputs.
+/// Tracing target of the events with inputs and outputs of models and tools.
 pub const CONTENT: &str = "switchboard::content";

@@ -1,6 +1,7 @@
-//! The spans of a run.
+//! Tracing spans of a run.
 //!
-//! Each span is a guard. A guard that is dropped without a result marks its span as cancelled.
+//! Each span is a guard value. A guard that is dropped without a result marks its span as
+//! cancelled.
 
 use std::{sync::Once, time::Instant};
 
@@ -13,17 +14,17 @@ use tracing::{Span, Value, field::Empty};
 use super::{SPANS, content};
 use crate::{Outcome, RunReport, ToolFailure, observe::audit::json_name};
 
-/// Name of an agent without a configured name.
+/// Agent name in the spans of an agent without a configured name.
 const AGENT: &str = "switchboard";
 
-/// The `error.type` of a span that was dropped without a result.
+/// Value of `error.type` for a span that was dropped without a result.
 const CANCELLED: &str = "cancelled";
 
-/// An open span.
+/// A span that has not ended. Dropping it records the error, if there is one.
 #[derive(Debug)]
 struct Open {
     span: Span,
-    /// `None` after a success.
+    /// Value of `error.type`. `None` after a success.
     error_type: Option<String>,
 }
 
@@ -53,13 +54,13 @@ impl Drop for Open {
     }
 }
 
-/// The span of a run: `invoke_agent {name}`.
+/// Span of a run, named `invoke_agent {name}`.
 #[derive(Debug)]
 pub struct AgentTrace(Open);
 
 impl AgentTrace {
-    /// Opens the span inside the current one. The driver of the run is instrumented with
-    /// [`span`](Self::span), so that other spans of the run are inside of it.
+    /// Opens the span as a child of the current span. The driver of the run must be instrumented
+    /// with [`span`](Self::span), so that the other spans of the run become its children.
     ///
     /// `agent_name` is the name of the agent or recipe, `switchboard` by default.
     pub fn begin(
@@ -95,12 +96,12 @@ impl AgentTrace {
         Self(Open::new(span))
     }
 
-    /// Returns the span.
+    /// Returns a handle of the span of the run.
     pub fn span(&self) -> Span {
         self.0.span.clone()
     }
 
-    /// Closes the span with the report of the run.
+    /// Closes the span with the outcome and the usage in the report of the run.
     pub fn ended(self, report: &RunReport) {
         let span = &self.0.span;
         let finish = report.finish_reason.as_ref();
@@ -115,7 +116,7 @@ impl AgentTrace {
         span.record("switchboard.run.steps", report.steps);
         span.record("switchboard.run.tool_calls", report.tool_calls.len());
         match (report.outcome, &report.error) {
-            // A reached limit is not an error of the run.
+            // A run that reached a limit did not fail.
             (Outcome::Completed | Outcome::Limited, _) => self.0.succeeded(),
             (_, Some(error)) => self.0.failed(&json_name(&error.kind)),
             (Outcome::Cancelled, None) => self.0.failed(CANCELLED),
@@ -124,7 +125,7 @@ impl AgentTrace {
     }
 }
 
-/// The span of a model call: `chat {model}`.
+/// Span of a model call, named `chat {model}`.
 #[derive(Debug)]
 pub struct ChatTrace {
     open: Open,
@@ -133,7 +134,8 @@ pub struct ChatTrace {
 }
 
 impl ChatTrace {
-    /// Opens the span inside the current one. `step` is 1 for the first model call of the run.
+    /// Opens the span as a child of the current span. `step` is the number of the model call in the
+    /// run, starting at 1.
     pub fn begin(
         step: u32,
         model: &ModelId,
@@ -178,19 +180,19 @@ impl ChatTrace {
         }
     }
 
-    /// Returns the span.
+    /// Returns a handle of the span of the model call.
     pub fn span(&self) -> Span {
         self.open.span.clone()
     }
 
-    /// Marks the call as a request for a summary.
+    /// Marks the model call as a request for a summary.
     #[must_use]
     pub fn for_summary(self) -> Self {
         self.open.span.record("switchboard.purpose", "summary");
         self
     }
 
-    /// Records the time of the first chunk. Later calls do nothing.
+    /// Records the time until the first chunk of the answer. Later calls do nothing.
     pub fn first_chunk(&self) {
         self.first_chunk.call_once(|| {
             let waited = self.started.elapsed().as_secs_f64();
@@ -199,7 +201,7 @@ impl ChatTrace {
         });
     }
 
-    /// Closes the span with an answer.
+    /// Closes the span with the answer of the model.
     pub fn answered(self, answer: &ChatResponse) {
         let span = &self.open.span;
         span.record("gen_ai.response.finish_reasons", answer.finish.as_str());
@@ -212,7 +214,7 @@ impl ChatTrace {
         self.open.succeeded();
     }
 
-    /// Closes the span of a call without a complete answer.
+    /// Closes the span of a model call that has no complete answer.
     pub fn failed(self, error: &ModelError) {
         let status = error.status().map(i64::from);
         record_known(&self.open.span, "http.response.status_code", status);
@@ -220,12 +222,12 @@ impl ChatTrace {
     }
 }
 
-/// The span of a tool execution: `execute_tool {tool}`.
+/// Span of a tool execution, named `execute_tool {tool}`.
 #[derive(Debug)]
 pub struct ToolTrace(Open);
 
 impl ToolTrace {
-    /// Opens the span inside the current one. `tool` is the tool's name on `server`.
+    /// Opens the span as a child of the current span. `tool` is the name of the tool on `server`.
     pub fn begin(id: &str, server: Option<&str>, tool: &str, input: &JsonObject) -> Self {
         let span = tracing::info_span!(
             target: SPANS,
@@ -245,12 +247,12 @@ impl ToolTrace {
         Self(Open::new(span))
     }
 
-    /// Returns the span.
+    /// Returns a handle of the span of the tool execution.
     pub fn span(&self) -> Span {
         self.0.span.clone()
     }
 
-    /// Closes the span with the result of the call. `attempts` is the number of attempts.
+    /// Closes the span with the result of the tool call. `attempts` is the number of attempts.
     pub fn ended(self, result: &Result<ToolOutput, ToolCallError>, attempts: u32) {
         self.0.span.record("switchboard.tool.attempts", attempts);
         match result {
@@ -279,14 +281,14 @@ fn record_usage(span: &Span, usage: &Usage) {
     }
 }
 
-/// Records a value if it is known.
+/// Records a span field if its value is known.
 fn record_known(span: &Span, name: &str, value: Option<impl Value>) {
     if let Some(value) = value {
         span.record(name, value);
     }
 }
 
-/// Returns the conventions' name of a provider.
+/// Returns the name that OpenTelemetry's semantic conventions define for a provider.
 fn provider_name(provider: &str) -> &str {
     match provider {
         "gemini" => "gcp.gemini",
@@ -299,7 +301,7 @@ fn provider_name(provider: &str) -> &str {
     }
 }
 
-/// Formats a tool choice.
+/// Formats the requested tool choice for spans and log lines.
 pub(super) fn tool_choice_text(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Auto => "auto".to_owned(),
@@ -309,7 +311,7 @@ pub(super) fn tool_choice_text(choice: &ToolChoice) -> String {
     }
 }
 
-/// Formats the effective tool choice.
+/// Formats the tool choice that the provider applied, for spans and log lines.
 pub(super) fn tool_choice_outcome_text(outcome: &ToolChoiceOutcome) -> String {
     match outcome {
         ToolChoiceOutcome::Native => "native".to_owned(),

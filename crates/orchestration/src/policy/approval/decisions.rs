@@ -6,64 +6,65 @@ use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinit
 
 use super::{Call, Requester, fingerprint};
 
-/// Maximum number of remembered session decisions per person. Sessions can end without notice.
+/// Maximum number of remembered session decisions per person. A session can end without notice, so
+/// its decisions would otherwise accumulate.
 pub(super) const MAX_SESSION_DECISIONS: usize = 1_000;
 
-/// Remembered approval decisions. They contain no tool inputs and can be stored.
+/// Remembered approval decisions of all persons. They contain no tool inputs and can be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Decisions {
     entries: Vec<RememberedDecision>,
 }
 
-/// A remembered approval decision.
+/// Remembered approval decision of a person about a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RememberedDecision {
-    /// The person who decided. The decision applies to no one else.
+    /// The person who decided. The decision applies only to calls of this person.
     pub principal: Principal,
-    /// The session that the decision applies to. `None` for all sessions.
+    /// Session that the decision applies to. `None` applies to all sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The tool's name as the model sees it.
+    /// Name of the tool as the model sees it.
     pub name: String,
-    /// The origin of the tool.
+    /// Server of the tool and the name of the tool there. `None` for a tool without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// The [`fingerprint`] of the approved or denied definition.
+    /// The [`fingerprint`] of the tool definition that the person allowed or denied.
     pub fingerprint: String,
-    /// Whether the tool is allowed.
+    /// Whether the person allowed the tool.
     pub allowed: bool,
-    /// Reason of a denial.
+    /// Reason that the person gave for a denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Expiry time.
+    /// Time at which the decision expires. `None` if it does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
 }
 
-/// The remembered decision about a tool.
+/// Remembered decision that applies to a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionStatus {
-    /// The tool is allowed.
+    /// The person allowed the tool.
     Allow,
-    /// The tool is denied.
+    /// The person denied the tool.
     Deny {
-        /// Reason of the denial.
+        /// Reason that the person gave for the denial.
         reason: Option<String>,
     },
-    /// The tool was allowed with another definition.
+    /// The person allowed the tool when it had another definition.
     Redefined,
 }
 
 impl Decisions {
-    /// Remembers a decision about a tool and replaces earlier ones with the same or a smaller
+    /// Remembers a decision about a tool and replaces earlier decisions with the same or a smaller
     /// scope. Returns whether the decision is remembered; a decision for one call is not.
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
     /// [`Approvals::remembered_until`](super::Approvals::remembered_until). A decision for a
     /// session also ends with the session ([`Decisions::forget_session`]). At most 1,000 session
-    /// decisions per person are kept; older ones are removed.
+    /// decisions per person are remembered; older ones are removed.
     pub fn remember(
         &mut self,
         requester: &Requester<'_>,
@@ -115,7 +116,8 @@ impl Decisions {
         });
     }
 
-    /// Returns the remembered decision about a call's tool. A denial overrides an approval.
+    /// Returns the remembered decision about the tool of a call. A denial takes precedence over an
+    /// approval.
     pub fn status(
         &self,
         requester: &Requester<'_>,
@@ -147,29 +149,32 @@ impl Decisions {
         answer
     }
 
-    /// Returns all decisions, oldest first.
+    /// Returns all remembered decisions, oldest first.
     pub fn entries(&self) -> &[RememberedDecision] {
         &self.entries
     }
 
-    /// Removes a person's decisions about the tool with this name. Returns their number.
+    /// Removes a person's decisions about the tool with this name. Returns the number of removed
+    /// decisions.
     pub fn revoke(&mut self, principal: &Principal, name: &str) -> usize {
         self.forget(|entry| entry.principal == *principal && entry.name == name)
     }
 
-    /// Removes one decision. Returns whether it was there.
+    /// Removes one remembered decision. Returns whether it existed.
     pub fn remove(&mut self, answer: &RememberedDecision) -> bool {
         self.forget(|entry| entry == answer) > 0
     }
 
-    /// Removes the decisions of an ended session. Returns their number.
+    /// Removes a person's decisions for an ended session. Returns the number of removed decisions.
     pub fn forget_session(&mut self, principal: &Principal, session: &str) -> usize {
         self.forget(|entry| {
             entry.principal == *principal && entry.session.as_deref() == Some(session)
         })
     }
 
-    /// Removes expired decisions. Returns their number. Expired decisions are never used.
+    /// Removes expired decisions and returns their number.
+    ///
+    /// Expired decisions are never applied, even before they are removed.
     pub fn prune(&mut self, now: Timestamp) -> usize {
         self.forget(|entry| entry.expires_at.is_some_and(|end| now >= end))
     }
@@ -182,8 +187,8 @@ impl Decisions {
 }
 
 impl RememberedDecision {
-    /// Returns whether the decision is about this tool. Two servers can offer the same name in
-    /// turn.
+    /// Returns whether the decision is about this tool. The origin is compared too, because another
+    /// server can offer a tool with the same name.
     fn is_about(&self, tool: &ToolDefinition) -> bool {
         self.name == tool.name && self.origin == tool.origin
     }

@@ -1,4 +1,4 @@
-//! Digests of tool definitions.
+//! Fingerprints of tool definitions.
 
 use std::fmt::Write as _;
 

@@ -66,36 +66,36 @@ pub use shared::SharedDecisions;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalPolicy {
-    /// Every configured tool may run.
+    /// Every configured tool runs without approval.
     #[default]
     All,
-    /// Tools that are not read-only require approval. Without an approver they do not run.
+    /// Tools that are not read-only require approval. If nobody can approve, they do not run.
     Ask,
     /// Tools that are not read-only do not run.
     None,
 }
 
-/// The decision about a tool call, from the mildest to the strictest.
+/// Verdict about a tool call. The variants are ordered from the mildest to the strictest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The call may run.
+    /// The tool call may run.
     Run,
-    /// The call requires approval.
+    /// The tool call requires approval.
     Ask {
-        /// The tool's definition changed since it was last seen or approved.
+        /// Whether the definition of the tool changed since it was last seen or approved.
         redefined: bool,
     },
-    /// The call does not run.
+    /// The tool call does not run.
     Refuse {
-        /// The reason for the model and the person; a clause without a full stop.
+        /// Reason for the model and the person, as a clause without a full stop.
         reason: String,
     },
 }
 
 impl ApprovalPolicy {
-    /// Returns the verdict of the policy alone.
+    /// Returns the verdict of the policy about a tool with these annotations.
     pub fn verdict(self, annotations: ToolAnnotations) -> Verdict {
         match self {
             _ if only_reads(annotations) => Verdict::Run,
@@ -108,37 +108,42 @@ impl ApprovalPolicy {
     }
 }
 
-/// The configuration of approvals.
+/// Settings that decide which tool calls require approval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Approvals {
     /// The policy for tools without a rule.
     pub policy: ApprovalPolicy,
-    /// Whether a denial by the policy overrides rules. Set for a policy from the command line.
+    /// Whether a denial by the policy takes precedence over rules. Set for a policy from the
+    /// command line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub policy_overrides_rules: bool,
-    /// Whether a person approved all calls in advance, such as by `--approve all`. It applies to
-    /// models with [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval);
-    /// rules and policy still apply. No configuration file and no recipe can set it.
+    /// Whether a person approved all calls in advance, for example with `--approve all`.
+    ///
+    /// It applies to models with
+    /// [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval); rules and
+    /// policy still apply. No configuration file and no recipe can set it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approved_in_advance: bool,
-    /// Lists of rules from different origins, such as one per file. The first matching rule of each
-    /// list counts, and the strictest of these decides.
+    /// Lists of rules from different sources, such as one list per file. The first matching rule of
+    /// each list counts, and the strictest of these rules decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Rules>,
-    /// The first matching rule decides if no layer has a matching rule.
+    /// Rules that apply if no layer has a matching rule. The first matching rule decides.
     pub rules: Rules,
-    /// Servers whose calls always require a new approval. Rules that deny still apply.
+    /// Servers whose tool calls require a new approval each time. Rules that deny calls still
+    /// apply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub always_ask_servers: Vec<String>,
-    /// Time-out of an approval request, serialized in seconds. `None` waits without limit, for runs
-    /// that are stored while they wait.
+    /// Time until an approval request expires, serialized in seconds. `None` waits without limit,
+    /// for runs that are stored while they wait.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
     )]
     pub expire_after: Option<Duration>,
-    /// Lifetime of a decision with the scope "always", serialized in seconds. `None` is unlimited.
+    /// Time for which a decision with the scope "always" is remembered, serialized in seconds.
+    /// `None` is unlimited.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
@@ -156,7 +161,8 @@ impl From<ApprovalPolicy> for Approvals {
 }
 
 impl Approvals {
-    /// Returns the verdict about a call; see the [module](self) for the order.
+    /// Returns the verdict about a tool call. The [module documentation](self) lists the order of
+    /// the checks.
     pub fn verdict(
         &self,
         call: &Call<'_>,
@@ -184,14 +190,14 @@ impl Approvals {
         }
         let verdict = calls().map(|call| self.unanswered(call)).max();
         match (verdict.unwrap_or(Verdict::Run), answer) {
-            // The person allowed exactly this definition.
+            // The person allowed this definition of the tool.
             (Verdict::Ask { .. }, Some(DecisionStatus::Allow)) => Verdict::Run,
             (Verdict::Ask { .. }, _) => Verdict::Ask { redefined },
             (verdict, _) => verdict,
         }
     }
 
-    /// Returns the verdict of rules and policy, without remembered decisions.
+    /// Returns the verdict of the rules and the policy, without remembered decisions.
     fn unanswered(&self, call: &Call<'_>) -> Verdict {
         let policy_verdict = self.policy.verdict(call.annotations);
         let verdict = match self.rule(call).map(|rule| rule.verdict) {
@@ -212,47 +218,47 @@ impl Approvals {
         verdict
     }
 
-    /// Returns the rule that decides about a call.
+    /// Returns the rule that decides about a tool call.
     fn rule(&self, call: &Call<'_>) -> Option<&Rule> {
         let matching_rules = self
             .layers
             .iter()
             .filter_map(|rules| first_match(rules, call));
         matching_rules
-            // Of several equally strict rules, the first one gives the reason.
+            // Of several equally strict rules, the first one supplies the reason.
             .min_by_key(|rule| Reverse(rule.verdict))
             .or_else(|| first_match(&self.rules, call))
     }
 
-    /// Returns whether each call of a tool requires a new approval.
+    /// Returns whether each call of this tool requires a new approval.
     pub fn always_asks(&self, tool: &ToolDefinition) -> bool {
         let server = tool.origin.as_ref().map(|origin| &origin.server);
         server.is_some_and(|server| self.always_ask_servers.contains(server))
     }
 
-    /// Returns when an approval request that starts now expires.
+    /// Returns the time at which an approval request that starts at `now` expires.
     pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
         self.expire_after.map(|after| later(now, after))
     }
 
-    /// Returns when a decision that is made now is forgotten.
+    /// Returns the time until which a decision that is made at `now` is remembered.
     pub fn remembered_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.remember_for.map(|span| later(now, span))
     }
 }
 
-/// A tool call for the approval check.
+/// A tool call whose approval is checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
     tool: &'a ToolDefinition,
-    /// The annotations that rules and policy use.
+    /// Annotations of the tool that the rules and the policy use.
     annotations: ToolAnnotations,
     redefined: bool,
     requires_approval: bool,
 }
 
 impl<'a> Call<'a> {
-    /// Returns a call of this tool.
+    /// Creates a call of this tool.
     pub fn of(tool: &'a ToolDefinition) -> Self {
         Self {
             tool,
@@ -262,22 +268,23 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sets whether the model's calls require approval unless the tool is read-only
-    /// ([`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval)).
+    /// Sets whether the calls of the model require approval unless the tool is read-only. See
+    /// [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval).
     #[must_use]
     pub fn requires_approval(mut self, requires_approval: bool) -> Self {
         self.requires_approval = requires_approval;
         self
     }
 
-    /// Sets whether the tool's definition changed since it was last seen, approved or asked about.
+    /// Sets whether the definition of the tool changed since it was last seen, approved or asked
+    /// about.
     #[must_use]
     pub fn redefined(mut self, redefined: bool) -> Self {
         self.redefined = redefined;
         self
     }
 
-    /// Returns the call without the tool's annotations.
+    /// Returns the call with default annotations instead of those of the tool.
     fn without_annotations(mut self) -> Self {
         self.annotations = ToolAnnotations::default();
         self
@@ -288,12 +295,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The person and session that a call belongs to.
+/// The person and the session that a tool call belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester<'a> {
     /// Principal of the run.
     pub principal: &'a Principal,
-    /// Session id, or the run id of a run without a session.
+    /// Session id, or the run id if the run has no session.
     pub session: &'a str,
 }
 
@@ -305,7 +312,7 @@ fn later(now: Timestamp, span: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the denial text for the model.
+/// Returns the text for the model about a call that the person denied.
 fn declined(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("the person declined it: {reason}"),

@@ -1,11 +1,11 @@
-//! Approval rules.
+//! Rules that allow tool calls, deny them or require approval.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Call;
 use crate::tools::{only_reads, pattern::Pattern};
 
-/// Rules in order. The first rule that matches a call decides.
+/// Ordered approval rules. The first rule that matches a call decides.
 pub type Rules = Vec<Rule>;
 
 pub(super) fn first_match<'r>(rules: &'r Rules, call: &Call<'_>) -> Option<&'r Rule> {
@@ -20,49 +20,54 @@ pub(super) fn first_match<'r>(rules: &'r Rules, call: &Call<'_>) -> Option<&'r R
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Pattern of the server's configured name. Tools without a server (Rust functions) do not
-    /// match.
+    /// Pattern of the server's configured name. Tools without a server, such as Rust functions, do
+    /// not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Pattern>,
-    /// Patterns of the tool's name on its server or of the name that the model sees. One or a list.
+    /// Patterns of the tool's name on its server or of the name that the model sees. One pattern or
+    /// a list.
     ///
-    /// A rule that allows ignores names on the server that contain `__`: a server could imitate the
-    /// tool of another server.
+    /// A rule that allows calls ignores names on the server that contain `__`, because a server
+    /// could imitate the tool of another server.
     #[serde(
         default,
         deserialize_with = "one_or_many",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub tool: Vec<Pattern>,
-    /// Whether the tool is read-only.
+    /// Whether the rule applies to read-only tools (`true`) or to other tools (`false`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// Whether the tool is destructive. A read-only tool is not.
+    /// Whether the rule applies to destructive tools (`true`) or to other tools (`false`). A
+    /// read-only tool is not destructive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Whether the tool is idempotent. A read-only tool is.
+    /// Whether the rule applies to idempotent tools (`true`) or to other tools (`false`). A
+    /// read-only tool is idempotent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// Whether the tool reaches the open world.
+    /// Whether the rule applies to tools that reach the open world (`true`) or to other tools
+    /// (`false`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
-    /// Whether the tool's definition changed since it was last seen or approved.
+    /// Whether the rule applies to tools whose definition changed since it was last seen or
+    /// approved (`true`) or to other tools (`false`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redefined: Option<bool>,
-    /// The verdict about matching calls.
+    /// Verdict about the calls that match the rule.
     pub verdict: RuleVerdict,
     /// Reason of a denial, for the model and the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// The verdict of a rule, from the mildest to the strictest.
+/// Verdict of a rule. The variants are ordered from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleVerdict {
-    /// The call runs.
+    /// The call runs without approval.
     Allow,
-    /// The call requires approval, also for a read-only tool.
+    /// The call requires approval, even if the tool is read-only.
     Ask,
     /// The call does not run.
     Deny,
@@ -87,14 +92,14 @@ impl Rule {
         }
     }
 
-    /// Restricts the rule to a server.
+    /// Restricts the rule to servers whose name matches the pattern.
     #[must_use]
     pub fn server(mut self, pattern: impl Into<Pattern>) -> Self {
         self.server = Some(pattern.into());
         self
     }
 
-    /// Adds a tool that the rule applies to.
+    /// Adds a pattern of tools that the rule applies to.
     #[must_use]
     pub fn tool(mut self, pattern: impl Into<Pattern>) -> Self {
         self.tool.push(pattern.into());
@@ -115,7 +120,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule matches a call.
+    /// Returns whether the rule matches a tool call.
     pub fn matches(&self, call: &Call<'_>) -> bool {
         let annotations = call.annotations;
         let read_only = only_reads(annotations);
@@ -154,7 +159,7 @@ impl Rule {
         self.tool.is_empty() || self.tool.iter().any(is_meant)
     }
 
-    /// Returns the denial text for the model.
+    /// Returns the text for the model about a call that this rule denies.
     pub(super) fn denial(&self, call: &Call<'_>) -> String {
         match &self.reason {
             Some(reason) => format!("a rule denies it: {}", reason.trim_end_matches('.')),

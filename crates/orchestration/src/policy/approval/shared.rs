@@ -1,4 +1,4 @@
-//! Approval decisions that runs share.
+//! Remembered approval decisions that several runs share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::approval::Decisions;
 
-/// Earlier approval decisions, shared between the runs of a program. Cheap to clone.
+/// Remembered approval decisions, shared between the runs of a program. Cheap to clone.
 ///
 /// [`SharedDecisions::snapshot`] returns the data that must be stored between two starts of the
 /// program.
@@ -15,17 +15,17 @@ use crate::policy::approval::Decisions;
 pub struct SharedDecisions(Arc<Mutex<Decisions>>);
 
 impl SharedDecisions {
-    /// Creates shared decisions from stored ones.
+    /// Creates shared decisions from stored decisions.
     pub fn new(decisions: Decisions) -> Self {
         Self(Arc::new(Mutex::new(decisions)))
     }
 
-    /// Returns a copy of the decisions.
+    /// Returns a copy of the decisions, for example to store them.
     pub fn snapshot(&self) -> Decisions {
         self.lock().clone()
     }
 
-    /// Locks the decisions. The guard must not be held across an await.
+    /// Locks the decisions. The guard must not be kept across an `await`.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Decisions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

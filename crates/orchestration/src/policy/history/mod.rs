@@ -1,4 +1,4 @@
-//! The size limit of a conversation.
+//! Size limit of the conversation in a model request.
 //!
 //! [`History`] selects the messages of a request by index. It omits whole turns: a message of the
 //! person, all responses to it, and all calls with their results. No call loses its result, and no
@@ -49,20 +49,22 @@ use serde::{Deserialize, Serialize};
 pub use state::History;
 pub use summary::summary_request;
 
-/// The size limit of a conversation.
+/// Settings for the size limit of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistoryPolicy {
     /// Maximum number of [estimated](crate::tools::tokens) tokens of a request, including tools.
-    /// `None` never trims. Set it below the context window of the model, so that the answer fits.
+    /// `None` never trims the conversation.
+    ///
+    /// Set the maximum below the context window of the model, so that the answer fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Share of the maximum that a trim reduces the request to, in percent. Values above 100 count
-    /// as 100.
+    /// Size of the request after a trim, in percent of the maximum. Values above 100 count as 100.
     pub low_water_percent: u8,
-    /// Size of a shortened tool result in tokens. A second pass reduces it to nothing.
+    /// Size to which a tool result is shortened, in tokens. A second pass removes the rest.
     pub shortened_tokens: u64,
-    /// Whether the model summarises the omitted messages. Each trim then costs a model call.
+    /// Whether the model summarises the messages that a trim omits. Each trim then costs a model
+    /// call.
     pub summarise: bool,
 }
 
@@ -77,34 +79,34 @@ impl Default for HistoryPolicy {
     }
 }
 
-/// The result of fitting a conversation.
+/// Result of fitting a conversation to its size limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fit {
-    /// Estimated tokens of the request.
+    /// Estimated number of tokens of the request.
     pub tokens: u64,
-    /// The trim; `None` if nothing was omitted or shortened.
+    /// Effect of the trim. `None` if nothing was omitted or shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trimmed: Option<Trimmed>,
-    /// Set if the request is still too long.
+    /// Sizes of a request that is still too long. `None` if the request fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<OverBudget>,
 }
 
-/// The effect of a trim.
+/// Effect of trimming a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trimmed {
-    /// Number of messages that this trim omitted.
+    /// Number of messages that the trim omitted.
     pub messages: usize,
-    /// Number of tool result messages that were shortened, counted twice if a second pass shortened
-    /// one again.
+    /// Number of tool result messages that were shortened. A message that a second pass shortened
+    /// again counts twice.
     pub shortened: usize,
-    /// Estimated tokens of the request before the trim.
+    /// Estimated number of tokens of the request before the trim.
     pub tokens_before: u64,
-    /// Estimated tokens of the request after the trim.
+    /// Estimated number of tokens of the request after the trim.
     pub tokens_after: u64,
 }
 
-/// A conversation that exceeds its limit.
+/// Sizes of a conversation that exceeds its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error(
     "the conversation has about {tokens} tokens and may have {max_tokens}: {overhead_tokens} are \
@@ -113,13 +115,13 @@ pub struct Trimmed {
     self.retained_tokens()
 )]
 pub struct OverBudget {
-    /// Estimated tokens of the request.
+    /// Estimated number of tokens of the request.
     pub tokens: u64,
-    /// Maximum number of tokens.
+    /// Maximum number of tokens of the request.
     pub max_tokens: u64,
-    /// Estimated tokens of tools and other parts that are not messages.
+    /// Estimated number of tokens of tools and other parts that are not messages.
     pub overhead_tokens: u64,
-    /// Estimated tokens of the current turn.
+    /// Estimated number of tokens of the current turn.
     pub current_turn_tokens: u64,
 }
 

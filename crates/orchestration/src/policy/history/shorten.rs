@@ -4,11 +4,14 @@ use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
 use crate::tools::tokens::{estimate, estimate_content, prefix_of};
 
-/// Minimum reduction in tokens. The marker would use up a smaller one.
+/// Minimum number of tokens that shortening must save. The marker text would use up a smaller
+/// saving.
 const WORTHWHILE: u64 = 60;
 
-/// Returns the message with each tool result cut to about `keep` tokens; `None` if no result is
-/// longer. Equal arguments give equal bytes.
+/// Returns the message with each tool result cut to about `keep` tokens, or `None` if no result is
+/// longer.
+///
+/// Equal arguments give equal bytes.
 pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
     let mut changed = false;
     let parts = message
@@ -31,7 +34,7 @@ pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
 fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     let structured;
     let content = match &result.structured {
-        // The model reads structured content only in the absence of other content.
+        // The model reads structured content only if the result has no other content.
         Some(data) if result.content.is_empty() => {
             structured = [ToolContent::text(data.to_string())];
             &structured[..]
@@ -75,7 +78,7 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     })
 }
 
-/// Returns the start of a text with at most `tokens` tokens, and an ellipsis after a cut.
+/// Returns the start of a text with at most `tokens` tokens. An ellipsis marks a cut.
 pub(super) fn beginning(text: &str, tokens: u64) -> String {
     if estimate(text) <= tokens {
         return text.to_owned();

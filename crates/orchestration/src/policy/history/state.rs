@@ -1,4 +1,4 @@
-//! The omitted and shortened messages of a growing conversation.
+//! Selection of the messages that requests omit or shorten.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,14 +14,15 @@ use super::{
 };
 use crate::tools::tokens::estimate_message;
 
-/// The omitted and shortened messages of one conversation. The conversation may only grow at its
-/// end. The history is stored beside it.
+/// Omitted and shortened messages of one conversation.
+///
+/// The conversation may only grow at its end. This history is stored with it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct History {
-    /// Indices of omitted messages, in order and without duplicates.
+    /// Index ranges of the omitted messages, in order and without overlaps.
     left_out: Vec<Range<usize>>,
-    /// Shortened tool result messages, with the tokens that each result keeps.
+    /// Indices of shortened tool result messages, with the number of tokens that each result keeps.
     shortened: BTreeMap<usize, u64>,
     pinned: BTreeSet<usize>,
     summary: Option<Summary>,
@@ -30,32 +31,36 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Summary {
     text: String,
-    /// The summary covers the omitted messages before this index.
+    /// Index of the first message that the summary does not cover.
     covers: usize,
 }
 
-/// The sizes and turns of a conversation.
+/// Sizes and turns of a conversation.
 #[derive(Debug, Default)]
 struct Measured {
-    /// Estimated tokens of each message, shortened or not.
+    /// Estimated number of tokens of each message as it is sent.
     tokens: Vec<u64>,
-    /// Estimated tokens of the request.
+    /// Estimated number of tokens of the request.
     total: u64,
-    /// First indices of the turns. Messages before the first message of the person form a turn too.
+    /// Index of the first message of each turn. Messages before the first message of the person
+    /// form a turn too.
     turns: Vec<usize>,
     /// Index of the first message of the person.
     first: Option<usize>,
 }
 
 impl History {
-    /// Pins a message, so that it is always sent. A pinned message of the model or of tools pins
-    /// its whole turn. Messages that are already omitted stay omitted.
+    /// Pins a message, so that it is always sent.
+    ///
+    /// A pinned message of the model or of tools pins its whole turn. Messages that are already
+    /// omitted stay omitted.
     pub fn pin(&mut self, index: usize) {
         self.pinned.insert(index);
     }
 
-    /// Fits the conversation before a model call. `overhead_tokens` is the size of the other parts
-    /// of the request, such as tools.
+    /// Omits and shortens messages until the conversation fits the policy.
+    ///
+    /// `overhead_tokens` is the size of the other parts of the request, such as tools.
     pub fn fit(
         &mut self,
         policy: &HistoryPolicy,
@@ -104,7 +109,7 @@ impl History {
         }
     }
 
-    /// Returns the messages of the request after [`History::fit`]: the same `Arc`s except for
+    /// Returns the messages to send after [`History::fit`]. They are the same `Arc`s except for
     /// shortened results and the summary.
     pub fn messages(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let first_gap = self.left_out.first().map(|range| range.start);
@@ -125,8 +130,11 @@ impl History {
         self.shortened.keys().copied()
     }
 
-    /// Returns the messages for a new summary: the earlier summary, and the messages omitted since.
-    /// Empty if there are none. Input of [`summary_request`](super::summary_request).
+    /// Returns the messages for a new summary: the earlier summary, and the messages that were
+    /// omitted since.
+    ///
+    /// The list is empty if no message was omitted since. It is the input of
+    /// [`summary_request`](super::summary_request).
     pub fn summary_source(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let covered = self.summary.as_ref().map_or(0, |summary| summary.covers);
         let new: Vec<Arc<Message>> = self
@@ -141,8 +149,10 @@ impl History {
         self.summary_message().into_iter().chain(new).collect()
     }
 
-    /// Sets the summary. It is sent as a marked message of the person in the place of the omitted
-    /// messages and of an earlier summary. It has no effect if nothing is omitted.
+    /// Sets the summary of the omitted messages. It has no effect if nothing is omitted.
+    ///
+    /// The summary is sent as a marked message of the person in the place of the omitted messages.
+    /// It replaces an earlier summary.
     pub fn with_summary(&mut self, text: impl Into<String>) {
         if let Some(last) = self.left_out.last() {
             self.summary = Some(Summary {
@@ -175,7 +185,7 @@ impl History {
             total: summary.map_or(0, |summary| estimate_message(&summary)) + overhead_tokens,
             ..Measured::default()
         };
-        // Whether the last message, without system messages, is a question.
+        // Whether the previous message, apart from system messages, is a question of the person.
         let mut follows_question = false;
         for (at, message) in messages.iter().enumerate() {
             let tokens = estimate_message(&self.as_sent(at, message));
@@ -186,7 +196,7 @@ impl History {
             if message.role == Role::System {
                 continue;
             }
-            // Tool results in a message of the person belong to the calls before them.
+            // A message of the person with tool results belongs to the calls before it.
             let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
             let is_question = message.role == Role::User && !message.parts.iter().any(is_result);
             // Consecutive messages of the person form one turn.
@@ -222,7 +232,7 @@ impl History {
             }
             count += 1;
             measured.total -= measured.tokens[at];
-            // An omitted turn is counted without shortening.
+            // An omitted message need not be shortened.
             self.shortened.remove(&at);
             match self.left_out.last_mut() {
                 Some(range) if range.end == at => range.end += 1,
@@ -232,9 +242,11 @@ impl History {
         count
     }
 
-    /// Shortens tool results of the current turn in three steps until the request is at most `max`:
-    /// all but the last results, then the same ones to nothing, then the last results. Returns the
-    /// number of shortened messages.
+    /// Shortens tool results of the current turn until the request has at most `max` tokens.
+    /// Returns the number of shortened messages.
+    ///
+    /// The first step shortens all but the last results, the second step removes their content, and
+    /// the third step shortens the last results.
     fn shorten_turn(
         &mut self,
         policy: &HistoryPolicy,
@@ -295,7 +307,7 @@ impl History {
     }
 }
 
-/// Tokens for the marker and for the parts of a result beside its content.
+/// Number of tokens for the marker and for the parts of a tool result beside its content.
 const MARKER: u64 = 60;
 
 impl Measured {

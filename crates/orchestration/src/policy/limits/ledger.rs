@@ -1,4 +1,4 @@
-//! The consumption of a run.
+//! Consumption of a run: calls, tokens, cost and time.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -10,34 +10,34 @@ use super::{LimitHit, Limits, Pricing};
 
 const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The consumption of a run. It has no clock; the caller passes the time.
+/// Ledger of the consumption of a run. It has no clock; the caller passes the time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ledger {
-    /// Number of model calls.
+    /// Number of model calls so far.
     pub steps: u32,
     /// Number of admitted tool calls.
     pub tool_calls: u32,
-    /// Tool calls of the current model answer.
+    /// Number of tool calls in the current model answer.
     calls_in_response: u32,
-    /// The model requested more tool calls than the run may make.
+    /// Whether the model requested more tool calls than the limit of the run allows.
     is_exhausted: bool,
-    /// Times of the tool calls of the last minute, if their rate is limited.
+    /// Times of the tool calls within the last minute. Empty if their rate is not limited.
     recent_calls: VecDeque<Timestamp>,
-    /// Number of input tokens.
+    /// Number of input tokens of all model calls.
     pub input_tokens: u64,
-    /// Number of output tokens.
+    /// Number of output tokens of all model calls.
     pub output_tokens: u64,
-    /// Cost of the answers with a price, in US dollars.
+    /// Cost of the model answers with a known price, in US dollars.
     pub cost_usd: f64,
-    /// Number of requests of providers' built-in tools without a price, such as web searches. No
-    /// limit includes them.
+    /// Number of requests to built-in tools of providers, such as web searches, without a known
+    /// price. No limit includes them.
     pub unpriced_requests: u64,
-    /// Model answers without a price.
+    /// Number of model answers without a known price.
     unpriced_answers: u32,
-    /// Duration of earlier periods of work, in milliseconds.
+    /// Duration of the finished work periods, in milliseconds.
     earlier_ms: u64,
-    /// Start of the current period of work.
+    /// Start of the current work period. `None` while the run waits.
     period_start: Option<Timestamp>,
     /// Latest time that the caller passed.
     latest_time: Option<Timestamp>,
@@ -46,15 +46,17 @@ pub struct Ledger {
 /// Estimated token counts of an answer, for counts that its provider does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenEstimate {
-    /// Input tokens.
+    /// Estimated number of input tokens.
     pub input: u64,
-    /// Output tokens.
+    /// Estimated number of output tokens.
     pub output: u64,
 }
 
 impl Ledger {
-    /// Starts a period of work: at the start of the run, after an answer of a person, and when a
-    /// stored run is resumed. After a crash, the time since the latest passed time does not count.
+    /// Starts a work period: at the start of the run, after an answer of a person, and when a
+    /// stored run is resumed.
+    ///
+    /// After a crash, the time since the latest recorded time does not count.
     pub fn start(&mut self, now: Timestamp) {
         if let (Some(since), Some(seen)) = (self.period_start, self.latest_time) {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, seen));
@@ -63,7 +65,7 @@ impl Ledger {
         self.latest_time = Some(now);
     }
 
-    /// Ends the period of work: the run waits for a person or is stored.
+    /// Ends the work period, because the run waits for a person or is stored.
     pub fn pause(&mut self, now: Timestamp) {
         if let Some(since) = self.period_start.take() {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, now));
@@ -71,7 +73,7 @@ impl Ledger {
         self.latest_time = Some(now);
     }
 
-    /// Records the current time, so that it counts after a crash.
+    /// Records the current time, so that the time until then counts after a crash.
     pub fn observe_time(&mut self, now: Timestamp) {
         self.latest_time = Some(now);
     }
@@ -81,18 +83,19 @@ impl Ledger {
         self.steps = self.steps.saturating_add(1);
     }
 
-    /// Takes back a model call that was lost and is repeated.
+    /// Subtracts a model call whose answer was lost and that is repeated.
     pub fn undo_step(&mut self) {
         self.steps = self.steps.saturating_sub(1);
     }
 
-    /// Resets the count of tool calls per model answer.
+    /// Resets the number of tool calls in the current model answer.
     pub fn begin_response(&mut self) {
         self.calls_in_response = 0;
     }
 
-    /// Returns an error if the model must not be called again. Of several reached limits, it names
-    /// the first in the order of [`Limits`].
+    /// Returns an error if a limit forbids another model call.
+    ///
+    /// If several limits are reached, the error names the first one in the order of [`Limits`].
     pub fn check_before_model_call(
         &self,
         limits: &Limits,
@@ -112,14 +115,14 @@ impl Ledger {
         }
         self.check_tokens(limits)?;
         if let Some(max_usd) = limits.max_cost_usd {
-            // The cost of a model without a price is unknown.
+            // The total cost is unknown if the model or an earlier answer has no price.
             let is_priced = pricing.is_some_and(Pricing::is_proper) && self.unpriced_answers == 0;
             if !is_priced {
                 return Err(LimitHit::PriceUnknown {
                     model: model.clone(),
                 });
             }
-            // A limit that is not a number allows no cost.
+            // A maximum that is not a number (NaN) allows no cost.
             if max_usd.is_nan() || self.cost_usd >= max_usd {
                 return Err(LimitHit::Cost {
                     used_usd: self.cost_usd,
@@ -152,8 +155,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// Counts a tool call, or returns an error if it must not run. Call it once per tool call, in
-    /// the order of the answer, and not for retries.
+    /// Counts a tool call, or returns an error if a limit forbids it.
+    ///
+    /// Call this function once per tool call, in the order of the answer, and not for retries.
     pub fn admit_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), LimitHit> {
         self.latest_time = Some(now);
         if let Some(max) = limits.max_tool_calls
@@ -168,7 +172,7 @@ impl Ledger {
             return Err(LimitHit::CallsPerResponse { max });
         }
         if let Some(max) = limits.max_calls_per_minute {
-            // If the clock was set back, the wait is at most a minute.
+            // Later times are removed too: if the clock was set back, the wait is at most a minute.
             self.recent_calls.retain(|then| {
                 let age = now.duration_since(*then);
                 age < MINUTE && !age.is_negative()
@@ -189,8 +193,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// Counts the usage of an answer. `estimate` replaces counts that the provider does not report.
-    /// `pricing` is the price of the model that answered.
+    /// Adds the token usage and the cost of a model answer.
+    ///
+    /// `estimate` replaces counts that the provider does not report. `pricing` is the price of the
+    /// model that answered.
     pub fn record_usage(
         &mut self,
         usage: &Usage,
@@ -216,14 +222,15 @@ impl Ledger {
         }
     }
 
-    /// Returns the remaining duration, or `None` without a limit.
+    /// Returns the remaining duration of the run, or `None` if it is unlimited.
     pub fn time_left(&self, limits: &Limits, now: Timestamp) -> Option<Duration> {
         let max = limits.max_wall_time?;
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))
     }
 
-    /// Returns the maximum number of tokens of the next answer, or `None` without a limit. The
-    /// input of that call is not subtracted.
+    /// Returns the maximum number of tokens of the next answer, or `None` if it is unlimited.
+    ///
+    /// The input tokens of the next call are not subtracted.
     pub fn output_left(&self, limits: &Limits) -> Option<u64> {
         let output = limits
             .max_output_tokens
@@ -235,14 +242,14 @@ impl Ledger {
         output.into_iter().chain(total).min()
     }
 
-    /// Returns the duration of the run's work, in milliseconds.
+    /// Returns the total duration of the run's work periods, in milliseconds.
     pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
         let running = self.period_start.map_or(0, |since| ms_between(since, now));
         self.earlier_ms.saturating_add(running)
     }
 }
 
-/// Returns 0 if the clock was set back.
+/// Returns the milliseconds from `start` to `end`, or 0 if the clock was set back.
 fn ms_between(start: Timestamp, end: Timestamp) -> u64 {
     to_ms(end.duration_since(start))
 }

@@ -18,8 +18,9 @@ pub use hit::LimitHit;
 pub use ledger::{Ledger, TokenEstimate};
 pub use pricing::{Cost, Pricing};
 
-/// Limits of a run; `None` means unlimited. A reached limit ends the run and keeps the partial
-/// result.
+/// Limits of a run. `None` is unlimited.
+///
+/// A reached limit ends the run and keeps the partial result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -55,8 +56,8 @@ pub struct Limits {
     /// price is not called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_cost_usd: Option<f64>,
-    /// Maximum duration, without the time that the run waits for a person or is stored. Serialized
-    /// in seconds.
+    /// Maximum duration of the run, without the time that the run waits for a person or is stored.
+    /// Serialized in seconds.
     #[serde(
         with = "crate::policy::seconds",
         skip_serializing_if = "Option::is_none"
@@ -82,7 +83,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns limits with this maximum number of model calls.
+    /// Returns the default limits with this maximum number of model calls.
     pub fn steps(max_steps: u32) -> Self {
         Self {
             max_steps,

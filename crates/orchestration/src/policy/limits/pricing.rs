@@ -3,45 +3,46 @@
 use serde::{Deserialize, Serialize};
 use switchboard_domain::Usage;
 
-/// The price of a model in US dollars per million tokens, from a price list or the configuration.
+/// Price of a model in US dollars per million tokens, from a price list or the configuration.
 ///
-/// Missing prices are replaced by the highest price that providers use.
+/// A missing price is replaced by the highest price that is usual among providers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pricing {
-    /// Input tokens that are not cached.
+    /// Price of input tokens that are not cached.
     pub input: f64,
-    /// Output tokens, including reasoning.
+    /// Price of output tokens, including reasoning.
     pub output: f64,
-    /// Input tokens that are read from a cache. Default: the price of input.
+    /// Price of input tokens that are read from a cache. The default is the price of input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
-    /// Input tokens that are written to a cache. Default: the price of input.
+    /// Price of input tokens that are written to a cache. The default is the price of input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// Input tokens that are written to a cache for the longer lifetime. Default: twice the price
-    /// of input, as at Anthropic ("1-hour cache write tokens are 2 times the base input tokens
-    /// price").
+    /// Price of input tokens that are written to a cache for the longer lifetime. The default is
+    /// twice the price of input, as at Anthropic ("1-hour cache write tokens are 2 times the base
+    /// input tokens price").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_long: Option<f64>,
-    /// One request of a provider's built-in tool, such as a web search, in US dollars. Without it,
-    /// these requests are counted as unpriced.
+    /// Price of one request to a built-in tool of the provider, such as a web search, in US
+    /// dollars. Without it, these requests are counted as unpriced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_tool_request: Option<f64>,
 }
 
-/// The cost of an answer.
+/// Cost of a model answer.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Cost in US dollars.
     pub usd: f64,
-    /// Requests of the provider's built-in tools without a price. They are not in `usd`.
+    /// Number of requests to built-in tools of the provider without a price. They are not part of
+    /// `usd`.
     pub unpriced_requests: u64,
 }
 
 impl Pricing {
-    /// Returns the price from a price list, or `None` if the price of input or output is missing or
-    /// a price is invalid. A free model has the price 0.
+    /// Creates a price from a price list. Returns `None` if the price of input or output is missing
+    /// or a price is invalid. A free model has the price 0.
     pub fn from_list(
         input: Option<f64>,
         output: Option<f64>,
@@ -74,12 +75,12 @@ impl Pricing {
         .all(|price| price.is_finite() && price >= 0.0)
     }
 
-    /// Returns the cost of an answer. Token counts that are `None` cost nothing.
+    /// Computes the cost of a model answer. Token counts that are `None` cost nothing.
     pub fn cost(&self, usage: &Usage) -> Cost {
         let read = usage.cache_read_tokens.unwrap_or(0);
         let long = usage.cache_write_long_tokens.unwrap_or(0);
         let short = usage.cache_write_tokens.unwrap_or(0).saturating_sub(long);
-        // The input includes the cached tokens.
+        // The reported number of input tokens includes the cached tokens.
         let plain = usage
             .input_tokens
             .unwrap_or(0)
@@ -106,7 +107,7 @@ impl Pricing {
     }
 }
 
-/// Converts a count. Above 2^53 the last digits are lost.
+/// Converts a token count to a floating-point number. Above 2^53 the last digits are lost.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
 fn of(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! Answers with a custom JSON Schema.
+//! Validation of answers against a custom JSON Schema.
 
 use serde_json::Value;
 use switchboard_domain::json_schema::SchemaValidator;
@@ -6,12 +6,13 @@ use switchboard_domain::json_schema::SchemaValidator;
 use super::json;
 
 /// Name of the only field of the wrapper object, for schemas of other types. Tools and providers
-/// accept only objects.
+/// accept only object schemas.
 const WRAPPER: &str = "answer";
-/// Maximum number of faults in a message.
+/// Maximum number of faults that an error message lists.
 const MAX_FAULTS: usize = 6;
 
-/// Returns the schema of the tool input or response format, which is always an object.
+/// Returns the object schema for the tool input or the response format. A schema of another type is
+/// wrapped in an object.
 pub(super) fn object_schema(schema: &Value) -> Value {
     if is_object(schema) {
         return schema.clone();
@@ -22,7 +23,7 @@ pub(super) fn object_schema(schema: &Value) -> Value {
         "required": [WRAPPER],
         "additionalProperties": false,
     });
-    // References start at the root.
+    // References such as `#/$defs/n` start at the root, so the definitions move there.
     if let Some(fields) = inner.as_object_mut() {
         for key in ["$defs", "definitions", "$schema"] {
             if let Some(value) = fields.shift_remove(key) {
@@ -42,7 +43,7 @@ fn is_object(schema: &Value) -> bool {
     }
 }
 
-/// Validates a value. Returns the repaired value with the repairs, or the faults.
+/// Validates an answer. Returns the value with descriptions of the repairs, or the faults.
 pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<String>), String> {
     let mut repairs = Vec::new();
     if let Value::String(text) = &value
@@ -63,7 +64,7 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
     if is_valid(&validator, &value)? {
         return Ok((value, repairs));
     }
-    // Some providers get optional fields as nullable fields, and models set them to null.
+    // Some providers get optional fields as nullable fields, and models set these fields to null.
     let mut without_nulls = value.clone();
     drop_nulls(&mut without_nulls);
     if is_valid(&validator, &without_nulls)? {

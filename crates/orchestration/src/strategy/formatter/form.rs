@@ -1,4 +1,4 @@
-//! The JSON Schema that a caller requests for an answer.
+//! JSON Schema that a caller requests for an answer.
 
 use std::{fmt, sync::Arc};
 
@@ -12,16 +12,17 @@ pub struct Form {
     validator: Arc<SchemaValidator>,
 }
 
-/// A value is not a JSON Schema, or not one that this program supports.
+/// Error about a JSON Schema that is invalid or not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the JSON Schema of the answer cannot be used: {reason}")]
 pub struct UnfitForm {
-    /// The reason.
+    /// Reason why the schema cannot be used.
     pub reason: String,
 }
 
 impl Form {
-    /// Compiles a schema. References must be internal; nothing is fetched.
+    /// Compiles a schema. References to other documents return an error, because nothing is
+    /// fetched.
     pub fn new(schema: Value) -> Result<Self, UnfitForm> {
         let unfit = |reason: String| UnfitForm { reason };
         if !schema.is_object() {
@@ -36,17 +37,17 @@ impl Form {
         })
     }
 
-    /// Returns the form of any JSON object.
+    /// Returns a schema that accepts any JSON object.
     pub fn any_object() -> Result<Self, UnfitForm> {
         Self::new(serde_json::json!({"type": "object"}))
     }
 
-    /// Returns the schema.
+    /// Returns the JSON Schema as a JSON value.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Returns whether a text is valid JSON for the schema.
+    /// Returns whether a text is JSON that matches the schema.
     pub fn fits(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
         value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))

@@ -1,18 +1,18 @@
-//! Conversion of a model's JSON to the items of an answer, with descriptions of the repairs.
+//! Conversion of a model's JSON to the items of an answer, with repairs of known mistakes.
 
 use serde_json::{Map, Value};
 
 use super::{json, render::UNTITLED};
 use crate::AnswerItem;
 
-/// The result of reading an answer.
+/// Items that were read from an answer, and descriptions of the repairs.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Reading {
     pub(super) items: Vec<AnswerItem>,
     pub(super) repairs: Vec<String>,
 }
 
-/// Returns whether a value in a text is probably a formatted answer.
+/// Returns whether a JSON value in a text is probably a formatted answer.
 pub(super) fn looks_like_answer(value: &Value) -> bool {
     let is_item = |item: &Value| item.as_object().is_some_and(is_item);
     match value {
@@ -27,7 +27,7 @@ fn is_item(fields: &Map<String, Value>) -> bool {
 }
 
 impl Reading {
-    /// Adds the description of a repair, once.
+    /// Adds the description of a repair, unless it is already listed.
     pub(super) fn repaired(&mut self, repair: impl Into<String>) {
         let repair = repair.into();
         if !self.repairs.contains(&repair) {
@@ -146,11 +146,11 @@ impl Reading {
 }
 
 pub(super) fn pretty(value: &Value) -> String {
-    // Writing a value cannot fail.
+    // Serializing a JSON value cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// Returns the texts and numbers in a value, without the names of types.
+/// Returns the texts and numbers in a JSON value, without the names of types.
 pub(super) fn readable_text(value: &Value) -> String {
     let mut texts = Vec::new();
     collect(value, &mut texts);

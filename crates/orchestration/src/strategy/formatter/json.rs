@@ -1,20 +1,24 @@
-//! Lenient reading of JSON: in a code fence, inside of prose, with superfluous commas, truncated.
+//! Lenient parsing of JSON that is in a code fence or prose, has superfluous commas, or is
+//! truncated.
 
 use serde_json::{Map, Value};
 
-/// Maximum nesting depth. Below the limit of `serde_json`, so that the value can be serialized.
+/// Maximum nesting depth. It is below the limit of `serde_json`, so that the value can be
+/// serialized.
 const MAX_DEPTH: usize = 64;
 
-/// An object or list in a text.
+/// A JSON object or list that was found in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) value: Value,
-    /// Description of the repair; `None` for valid JSON.
+    /// Description of the repair. `None` for valid JSON.
     pub(super) repair: Option<&'static str>,
 }
 
-/// Finds an object or list in a text. Other values are ignored: any text may start with one. A
-/// truncated value counts only if `cut_off` is set.
+/// Finds a JSON object or list in a text.
+///
+/// Other JSON values are ignored, because any text may start with one. A truncated value is
+/// returned only if `cut_off` is set.
 pub(super) fn find(text: &str, cut_off: bool) -> Option<Found> {
     if let Some(value) = strict(text) {
         return Some(Found {
@@ -57,11 +61,12 @@ fn fenced(text: &str) -> Option<&str> {
     )
 }
 
-/// Reads the value at the start of a text up to the first fault. Returns it, and whether it is
-/// complete. Incomplete strings are included, except for keys.
+/// Parses the JSON value at the start of a text up to the first fault. Returns the value, and
+/// whether it is complete.
 ///
-/// Accepts superfluous and missing commas, raw control characters in strings and unknown escapes.
-/// Keys must be quoted, so that prose in brackets is not an object.
+/// Incomplete strings are included, except for keys. Superfluous and missing commas, raw control
+/// characters in strings and unknown escapes are accepted. Keys must be quoted, so that prose in
+/// brackets is not an object.
 pub(super) fn read_prefix(text: &str) -> (Option<Value>, bool) {
     let mut reader = Lenient {
         rest: text,
@@ -75,7 +80,7 @@ pub(super) fn read_prefix(text: &str) -> (Option<Value>, bool) {
 struct Lenient<'a> {
     rest: &'a str,
     depth: usize,
-    /// Whether no object, list or string has ended at a fault or at the end of the text.
+    /// Whether every object, list and string was closed before a fault or the end of the text.
     is_complete: bool,
 }
 
@@ -89,7 +94,7 @@ impl Lenient<'_> {
         self.rest = &self.rest[c.len_utf8()..];
     }
 
-    /// Reads a value. Returns `None` if there is none.
+    /// Parses a JSON value. Returns `None` if there is none.
     fn value(&mut self) -> Option<Value> {
         match self.peek()? {
             '"' => self.string().map(Value::String),
@@ -157,7 +162,7 @@ impl Lenient<'_> {
         Value::Array(items)
     }
 
-    /// Reads a string. An incomplete escape at the end of the text is omitted.
+    /// Parses a JSON string. An incomplete escape at the end of the text is omitted.
     fn string(&mut self) -> Option<String> {
         let mut chars = self.rest.strip_prefix('"')?.chars();
         let mut units: Vec<u16> = Vec::new();
@@ -191,7 +196,7 @@ impl Lenient<'_> {
                 Some(c) => c,
                 None => {
                     self.is_complete = false;
-                    // The other half of a surrogate pair may follow.
+                    // The other half of the surrogate pair may still follow.
                     units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
                     break;
                 }

@@ -1,9 +1,9 @@
-//! The formatting phase: the model writes the answer as texts and artifacts.
+//! Formatting phase: the model writes the answer as texts and artifacts.
 //!
-//! [`FormatState`] selects a [`FormatterMode`], changes the request for it, and reads the response.
-//! A malformed response is repaired. If that fails, the model is called once more with the fault.
-//! If the second response is malformed too, its text becomes the answer. With a custom schema, the
-//! second malformed response is an error.
+//! [`FormatState`] selects a [`FormatterMode`], adapts the request to it, and reads the response. A
+//! malformed response is repaired. If that fails, the model is called once more with a description
+//! of the fault. If the second response is malformed too, its text becomes the answer. With a
+//! custom schema, a second malformed response is an error.
 
 mod custom_schema;
 mod form;
@@ -25,13 +25,14 @@ pub use partial::PartialFormatter;
 pub use render::render;
 pub use state::{FormatDecision, FormatState};
 
-/// The name of the tool that takes the answer.
+/// Name of the tool whose input is the answer.
 pub const TOOL: &str = "response_formatter";
 
 const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and artifacts in \
      reading order. `conversation` is a list, never a string.";
 
-/// Returns the definition of [`TOOL`], whose input is the answer or data of a custom schema.
+/// Returns the definition of the tool [`TOOL`]. Its input is the answer, or data of a custom
+/// schema.
 fn definition(custom_schema: Option<&Value>) -> ToolDefinition {
     match custom_schema {
         None => ToolDefinition::new(TOOL, DESCRIPTION, schema()),
@@ -42,17 +43,18 @@ fn definition(custom_schema: Option<&Value>) -> ToolDefinition {
     }
 }
 
-/// Returns the JSON Schema of an answer.
+/// Returns the JSON Schema of a formatted answer.
 ///
-/// Keys that are needed to stream the content precede it, because models mostly write keys in this
-/// order.
+/// Keys that are necessary to stream the content precede it, because models mostly write keys in
+/// this order.
 pub fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
             "thinking": {
                 "type": "string",
-                "description": "Optional notes on how the answer was reached. Not part of the answer."
+                "description": "Optional notes on how the answer was reached. Not part of \
+                    the answer."
             },
             "conversation": {
                 "type": "array",
@@ -72,12 +74,14 @@ pub fn schema() -> Value {
                         },
                         {
                             "type": "object",
-                            "description": "A separate item, such as code, a table, a diagram or a document.",
+                            "description": "A separate item, such as code, a table, a diagram or a \
+                                document.",
                             "properties": {
                                 "type": {"type": "string", "enum": ["artifact"]},
                                 "artifactType": {
                                     "type": "string",
-                                    "description": "text/markdown, code, table, mermaid, chart, html, svg, json or another kind."
+                                    "description": "text/markdown, code, table, mermaid, chart, html, svg, \
+                                        json or another kind."
                                 },
                                 "title": {"type": "string"},
                                 "language": {
@@ -86,7 +90,8 @@ pub fn schema() -> Value {
                                 },
                                 "content": {
                                     "type": "string",
-                                    "description": "The artifact itself, without a code fence around it."
+                                    "description": "The artifact itself, without a code fence around \
+                                        it."
                                 }
                             },
                             "required": ["type", "artifactType", "title", "content"],
@@ -101,23 +106,25 @@ pub fn schema() -> Value {
     })
 }
 
-/// A formatted answer.
+/// A formatted answer of a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Formatted {
-    /// The items of the answer; never empty.
+    /// Texts and artifacts of the answer. Never empty.
     pub items: Vec<AnswerItem>,
-    /// Descriptions of the repairs, for a person. Empty for a valid answer.
+    /// Descriptions of the repairs, for a person. Empty if the answer was valid.
     pub repairs: Vec<String>,
 }
 
 impl Formatted {
-    /// Returns the answer as text, see [`render()`].
+    /// Returns the answer as Markdown, see [`render()`].
     pub fn answer(&self) -> String {
         render(&self.items)
     }
 
-    /// Returns the answer as a message for the history. The tool use of the formatter is not part of
-    /// the history: it would need a result, and later responses would imitate it.
+    /// Returns the answer as a message for the history.
+    ///
+    /// The tool use of the formatter is not part of the history, because it would need a result and
+    /// later responses would imitate it.
     pub fn message(&self) -> Message {
         Message::assistant(self.answer())
     }

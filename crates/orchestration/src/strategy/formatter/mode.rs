@@ -1,15 +1,16 @@
-//! Ways to make a model use the answer format.
+//! Modes that make a model use the answer format.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelCapabilities;
 
-/// A way to make a model use the answer format, from the strictest to the loosest.
+/// A mode that makes a model use the answer format. The variants are ordered from the strictest to
+/// the loosest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FormatterMode {
-    /// The provider enforces the schema, without a tool.
+    /// The provider enforces the JSON Schema, without a tool.
     Native,
     /// The formatter is the only tool, and the tool choice names it.
     Named,
@@ -20,13 +21,15 @@ pub enum FormatterMode {
 }
 
 impl FormatterMode {
-    /// Returns the modes to try with a model, in this order. A mode with unknown support is tried if
-    /// another mode follows. Every model supports the last one.
+    /// Returns the modes to try with a model, in this order.
+    ///
+    /// A mode with unknown support is tried if another mode follows. Every model supports the last
+    /// mode.
     pub(super) fn of(capabilities: &ModelCapabilities) -> Vec<Self> {
         let forced = capabilities.forced_tool_choice;
         let native = match capabilities.structured_output {
-            // A server may ignore an unknown response format silently, so a forced tool is preferred
-            // if it is supported.
+            // A server may ignore an unknown response format silently, so a forced tool is
+            // preferred if the model supports it.
             None => forced == Some(false) || capabilities.tools == Some(false),
             Some(is_supported) => is_supported,
         };

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::AnswerItem;
 
-/// Reads the formatter's JSON in pieces and returns the text of the answer.
+/// Incremental reader of the formatter's JSON that returns the text of the answer.
 ///
 /// The text of an item is emitted as it arrives if its keys are in the order of the
 /// [schema](super::schema), and with the next item otherwise. Malformed answers may be emitted at
@@ -28,13 +28,13 @@ use crate::AnswerItem;
 pub struct PartialFormatter {
     is_silent: bool,
     input: String,
-    /// Length of the input at which it is read again.
+    /// Length of the input at which it is parsed again.
     next_length: usize,
     shown: String,
 }
 
 impl PartialFormatter {
-    /// Creates a reader.
+    /// Creates a reader for a formatted answer.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,13 +47,14 @@ impl PartialFormatter {
         }
     }
 
-    /// Reads the next piece and returns the new text.
+    /// Adds the next piece of JSON and returns the new text of the answer.
     pub fn push(&mut self, json: &str) -> String {
         if self.is_silent {
             return String::new();
         }
         self.input.push_str(json);
-        // Every reading starts at the beginning, so a long input is read after a minimum growth.
+        // Parsing starts at the beginning each time, so a long input is parsed only after a minimum
+        // growth.
         if self.input.len() < self.next_length {
             return String::new();
         }
@@ -67,19 +68,19 @@ impl PartialFormatter {
         new
     }
 
-    /// Returns the part of the complete answer that was not emitted; `None` if the answer does not
-    /// start with the emitted text.
+    /// Returns the part of the complete answer that was not emitted, or `None` if the answer does
+    /// not start with the emitted text.
     pub fn rest<'a>(&self, answer: &'a str) -> Option<&'a str> {
         answer.strip_prefix(&self.shown)
     }
 }
 
-/// Returns the known part of the answer's text.
+/// Returns the text of an incomplete answer as far as it is known.
 fn known_text(input: &str) -> String {
     let input = input.trim_start();
     let json = match input.strip_prefix("```") {
         Some(fence) => fence.split_once('\n').map_or("", |(_, inside)| inside),
-        // Possibly the start of a fence.
+        // The input may be the start of a code fence.
         None if "```".starts_with(input) => "",
         None => input,
     };

@@ -33,7 +33,7 @@ const OWN_FORM: &str = "\
 where the schema allows it.
 ";
 
-/// Returns the system prompt of the phase.
+/// Returns the system prompt of the formatting phase.
 pub(super) fn system_prompt(
     mode: FormatterMode,
     instructions: Option<&str>,
@@ -55,7 +55,7 @@ pub(super) fn system_prompt(
     prompt + &request
 }
 
-/// Returns the last message of the request.
+/// Returns the last message of the request, which asks the model for the answer.
 pub(super) fn ask(mode: FormatterMode) -> Message {
     if mode == FormatterMode::Native {
         Message::user("Write the answer to my question now, as the JSON object that was described.")
@@ -66,7 +66,7 @@ pub(super) fn ask(mode: FormatterMode) -> Message {
     }
 }
 
-/// Returns the message about a malformed response.
+/// Returns the message to the model about its malformed response.
 pub(super) fn fault(mode: FormatterMode, error: &str) -> String {
     if mode == FormatterMode::Native {
         format!(

@@ -1,13 +1,13 @@
-//! Rendering of an answer as text.
+//! Rendering of an answer as Markdown.
 
 use std::fmt::Write as _;
 
 use crate::AnswerItem;
 
-/// The title of an artifact without a title.
+/// Title of an artifact for which the model gave no title.
 pub(super) const UNTITLED: &str = "Untitled";
 
-/// Renders items as Markdown: texts unchanged, artifacts as code blocks with a title.
+/// Renders the items of an answer as Markdown: texts unchanged, artifacts as titled code blocks.
 ///
 /// ```
 /// use switchboard_orchestration::{AnswerItem, strategy::formatter::render};
@@ -26,15 +26,17 @@ pub(super) const UNTITLED: &str = "Untitled";
 pub fn render(items: &[AnswerItem]) -> String {
     let mut answer = String::new();
     for item in items {
-        // The content must not end the fence.
+        // The code fence must be longer than the longest run of backticks in the content.
         let fence = write_item(item, longest_run(content_of(item)) + 1, &mut answer);
         answer.push_str(&fence);
     }
     answer
 }
 
-/// Renders the start of an answer. The fence of the open item is not closed, and fences do not
-/// depend on content that may follow.
+/// Renders the start of an answer.
+///
+/// The code fence of the incomplete item `open` is not closed, and fences do not depend on content
+/// that may follow.
 pub(super) fn render_partial(items: &[AnswerItem], open: Option<&AnswerItem>) -> String {
     let mut answer = String::new();
     for item in items {
@@ -54,8 +56,10 @@ fn content_of(item: &AnswerItem) -> &str {
     }
 }
 
-/// Writes an item without its last line, the end of the fence, and returns that line. An item
-/// without content is omitted. `min_marks` is the minimum number of backticks.
+/// Writes an item without its closing fence, and returns the closing fence. An item without content
+/// is omitted.
+///
+/// `min_marks` is the minimum number of backticks in a fence.
 fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
     let content = content_of(item);
     if content.is_empty() {
@@ -73,7 +77,7 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
     } = item
     {
         let kind = kind(artifact_type);
-        // Markdown may contain code blocks.
+        // Markdown may contain code blocks with three backticks.
         let marks = if kind == "markdown" { 4 } else { 3 };
         let fence = "`".repeat(min_marks.max(marks));
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -101,8 +105,8 @@ fn info_string(kind: &str, language: Option<&str>) -> String {
         .collect()
 }
 
-/// Returns whether the info string of the code block is the language. Other artifacts have their
-/// kind or an empty info string.
+/// Returns whether the info string of the code block is the language of the artifact. For other
+/// artifacts it is their kind, or empty.
 pub(super) fn takes_language(kind: &str) -> bool {
     !matches!(
         kind,
@@ -125,7 +129,7 @@ fn longest_run(text: &str) -> usize {
         run = if byte == b'`' { run + 1 } else { 0 };
         longest = longest.max(run);
     }
-    // One or two backticks do not end a fence.
+    // One or two backticks cannot end a code fence.
     if longest < 3 { 0 } else { longest }
 }
 

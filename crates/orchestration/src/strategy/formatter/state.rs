@@ -1,4 +1,4 @@
-//! The state of the formatting phase, and the reading of its responses.
+//! State of the formatting phase, and reading of its responses.
 
 use std::sync::Arc;
 
@@ -20,47 +20,48 @@ use crate::{
     strategy::{GatherFormat, marker},
 };
 
-/// The state of the formatting phase. Part of the stored run.
+/// State of the formatting phase. It is part of the stored run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FormatState {
     mode: FormatterMode,
-    /// The remaining modes, the next one first.
+    /// Modes that were not tried yet, in order.
     left: Vec<FormatterMode>,
     /// Whether the model was called again with the fault of its response.
     asked_again: bool,
-    /// Text of a malformed response.
+    /// Text of a malformed response. It becomes the answer if the next response is malformed too.
     said: Option<String>,
-    /// The custom schema.
+    /// Custom JSON Schema of the answer.
     schema: Option<Value>,
 }
 
-/// The decision after a response.
+/// Decision after a model response in the formatting phase.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
     /// The response is the answer.
     Done(Formatted),
-    /// The response is malformed, and the model is called again. This happens once and may change
-    /// [`FormatState::mode`].
+    /// The response is malformed, and the model is called again.
+    ///
+    /// This happens once and may change [`FormatState::mode`].
     Reask {
-        /// Messages that follow the response, if the response has parts.
+        /// Messages to append after the response, if the response has parts.
         messages: Vec<Message>,
-        /// The fault of the response.
+        /// Description of the fault in the response.
         error: String,
     },
     /// The answer does not match the custom schema, and the model is not called again.
     Unfit {
         /// Text of the answer.
         text: String,
-        /// The first faults.
+        /// Description of the first faults in the answer.
         error: String,
     },
-    /// No response of the run has text.
+    /// No response of the run contains text.
     Silent,
 }
 
-/// The content of a response.
+/// Content of a response: calls of the formatter, other calls and text.
 struct ResponseParts<'a> {
-    /// Uses of the formatter, also under similar names.
+    /// Calls of the formatter, also under similar names.
     answers: Vec<&'a ToolUse>,
     others: Vec<&'a ToolUse>,
     text: String,
@@ -84,12 +85,12 @@ impl FormatState {
         self.mode
     }
 
-    /// Returns the system prompt of the phase, which starts with `instructions`.
+    /// Returns the system prompt of the formatting phase. It starts with `instructions`.
     pub fn system_prompt(&self, instructions: Option<&str>) -> String {
         prompts::system_prompt(self.mode, instructions, self.schema.as_ref())
     }
 
-    /// Returns the last message of the request. It is not part of the history.
+    /// Returns the last message of the request, which is not part of the history.
     pub fn ask(&self) -> Message {
         prompts::ask(self.mode)
     }
@@ -98,7 +99,7 @@ impl FormatState {
     ///
     /// | mode | tools | tool choice | response format |
     /// |---|---|---|---|
-    /// | `Native` | unchanged, because some wires require definitions of used tools | none | schema |
+    /// | `Native` | unchanged, because some APIs require used tools | none | schema |
     /// | `Named` | the formatter | by name | text |
     /// | `Required` | the formatter | required | text |
     /// | `Auto` | the formatter | auto | text |
@@ -125,8 +126,9 @@ impl FormatState {
         request
     }
 
-    /// Switches to the next mode if the provider refused the request. Returns `false` for other errors
-    /// and after the last mode.
+    /// Switches to the next mode if the provider rejected the request.
+    ///
+    /// Returns `false` for other errors and after the last mode.
     pub fn refused(&mut self, error: &ModelError) -> bool {
         let is_refusal = matches!(
             error.kind,
@@ -152,11 +154,13 @@ impl FormatState {
         }
     }
 
-    /// Reads a response of the phase. `gathered` is the last text of the gather phase, which becomes
-    /// the answer if the responses of this phase have no text.
+    /// Reads a response of the formatting phase.
     ///
-    /// After a refusal or at the output limit the model is not called again, because the result would
-    /// be equal.
+    /// `gathered` is the last text of the gather phase. It becomes the answer if the responses of
+    /// the formatting phase have no text.
+    ///
+    /// After a refusal or at the output limit the model is not called again, because the result
+    /// would be equal.
     pub fn read(
         &mut self,
         answer: &Message,
@@ -214,7 +218,8 @@ impl FormatState {
         })
     }
 
-    /// Returns the message with the fault: one result for each tool use, or a user message.
+    /// Returns the message about the fault: one error result for each tool use, or a user message
+    /// if there is no tool use.
     fn fault_message(&self, answer: &Message, error: &str) -> Message {
         let text = prompts::fault(self.mode, error);
         let results: Vec<ToolResult> = answer
@@ -233,7 +238,7 @@ impl<'a> ResponseParts<'a> {
     fn of(answer: &'a Message) -> Self {
         let (answers, others) = answer.tool_uses().partition(|tool_use| {
             let name = tool_use.name.to_ascii_lowercase();
-            // `functions.response_formatter` and the like.
+            // Some models write a prefix, as in `functions.response_formatter`.
             name.ends_with(TOOL)
                 || tool_use
                     .input
@@ -287,11 +292,12 @@ impl<'a> ResponseParts<'a> {
         })
     }
 
-    /// Adds text outside of the tool call: the answer as JSON, or text before the answer.
+    /// Adds the text outside of the formatter call. The text is the answer as JSON, or text before
+    /// the answer.
     fn add_text(&self, reading: &mut Reading, mode: FormatterMode, found: Option<Found>) {
         let found = found.filter(|found| items::looks_like_answer(&found.value));
         if let Some(found) = found {
-            // The text may repeat the answer of the call.
+            // JSON in the text may repeat the answer of the formatter call.
             if reading.items.is_empty() {
                 reading.answer(found.value);
             }
@@ -344,12 +350,13 @@ impl<'a> ResponseParts<'a> {
         };
         match json::find(raw, false) {
             Some(found) => custom(schema, found.value, found.repair),
-            // The schema may be of a number or a string.
+            // A custom schema may require a plain number or string.
             None => custom(schema, serde_json::from_str(raw).map_err(|_| fault)?, None),
         }
     }
 
-    /// Returns all text of the response, for a person. An answer with a custom schema is JSON.
+    /// Returns all text of the response, for a person. An answer with a custom schema is returned
+    /// as JSON.
     fn readable_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
             ToolInput::Object(input) if is_custom => items::pretty(input.as_value()),
