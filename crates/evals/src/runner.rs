@@ -31,16 +31,18 @@ use available_tools::AvailableTools;
 use declared_tools::DeclaredToolHost;
 use usage_meter::UsageMeter;
 
-/// Creates the agents of an evaluation.
+/// An engine that creates the agents of an evaluation and reports what their model calls cost.
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// Returns an agent for one conversation, or an error message for the user.
     async fn agent(&self, conversation: Conversation<'_>) -> Result<Agent, String>;
 
-    /// Returns the cost of a response in US dollars, if it is known.
+    /// Returns the cost of a model response in US dollars, or `None` if a price or token count is
+    /// unknown.
     fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
 
-    /// Returns the redactor of results. The default one removes likely secrets.
+    /// Returns the redactor for reports. The default redactor removes likely secrets from tool
+    /// results.
     fn redactor(&self) -> Redactor {
         Redactor::default()
     }
@@ -51,31 +53,32 @@ pub trait Engine: Send + Sync {
         false
     }
 
-    /// Observes an event of a run.
+    /// Receives each event of a run, for example to display progress. The default implementation
+    /// ignores it.
     async fn observe(&self, event: &RunEvent) {
         let _ = event;
     }
 }
 
-/// The settings of one conversation.
+/// A conversation to run: a scenario, one model and one repetition, with their settings.
 #[derive(Debug, Clone)]
 pub struct Conversation<'a> {
-    /// The scenario.
+    /// The scenario to run, with its user messages and expected calls.
     pub scenario: &'a Scenario,
-    /// Number of the repetition, from 1.
+    /// Number of this repetition of the scenario, starting at 1.
     pub repetition: u32,
-    /// The evaluated model.
+    /// The model to evaluate in this conversation.
     pub model: &'a ModelId,
-    /// The recipe.
+    /// Name of the recipe that configures the agent. `None` selects the agent without a recipe.
     pub recipe: Option<&'a str>,
-    /// The servers whose tools are offered. `None` for all.
+    /// Names of the servers whose tools the model may call. `None` allows all servers.
     pub servers: Option<&'a [String]>,
-    /// Parameters of the run.
+    /// Parameters of the run, such as `max_steps` and `temperature`.
     pub parameters: &'a Map<String, Value>,
 }
 
 impl Conversation<'_> {
-    /// Returns the declared tools of the scenario, which replace all servers.
+    /// Returns the tools that the scenario itself declares. They replace the tools of all servers.
     pub fn declared_tools(&self) -> Option<Arc<dyn ToolHost>> {
         let tools = &self.scenario.tools;
         (!tools.is_empty()).then(|| Arc::new(DeclaredToolHost::new(tools)) as Arc<dyn ToolHost>)
@@ -83,7 +86,7 @@ impl Conversation<'_> {
 }
 
 impl Suite {
-    /// Returns the number of runs with this number of models.
+    /// Returns the number of runs that the suite needs for `models` models.
     pub fn planned(&self, models: usize) -> usize {
         let repetitions = usize::try_from(self.repetitions).unwrap_or(usize::MAX);
         let of_one = self.scenarios.len().saturating_mul(repetitions);
@@ -111,7 +114,8 @@ impl Suite {
         }
         let total = planned.len();
         let redaction = &Redaction::new(engine.redactor());
-        // Boxed by index: the compiler cannot prove that a closure over borrowed parts is `Send`.
+        // Boxed futures by index, because the compiler cannot prove that a closure over borrowed
+        // data is `Send`.
         let run = |position: usize| {
             let (scenario, model, repetition) = planned[position];
             let run = PlannedRun {
@@ -294,7 +298,8 @@ impl PlannedRun<'_> {
         }
     }
 
-    /// Redacts the results before excerpts are made: a part of a secret is not recognized.
+    /// Redacts complete tool results before they are shortened, because a truncated secret is not
+    /// recognized.
     fn redact_results(&self, report: &mut RunReport) {
         for call in &mut report.tool_calls {
             let content = call.result.content.iter().map(|content| match content {
@@ -306,7 +311,8 @@ impl PlannedRun<'_> {
     }
 }
 
-/// Returns the message of an error that is not caused by the model's behavior.
+/// Returns the message of an error with another cause than the model's behavior, such as a network
+/// failure.
 fn external_error(error: &RunError) -> Option<&str> {
     let is_external = matches!(
         error.kind,
@@ -319,7 +325,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Redacts a result except for its transcript, which is redacted already.
+/// Redacts the result of a turn. Its transcript is already redacted.
 fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     let score = &mut turn.score;
     let texts = [&mut turn.message, &mut turn.answer];
@@ -336,7 +342,7 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     }
 }
 
-/// Returns the violated expectations of calls and outcome, one sentence each.
+/// Returns each violated expectation about the calls and the outcome of a turn, one sentence each.
 fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults = Vec::new();
     if report.outcome != Outcome::Completed {

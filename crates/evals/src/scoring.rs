@@ -22,7 +22,7 @@ use call_key::CallKey;
 use call_matcher::CallMatcher;
 pub(crate) use call_matcher::describe;
 
-/// The outcome of a call, independent of the expectations.
+/// The outcome of a tool call, independent of the calls that the scenario expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -43,12 +43,13 @@ impl CallOutcome {
     }
 }
 
-/// The rating of a call.
+/// The verdict on a tool call, compared with the calls that the scenario expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// The right tool with the right arguments at the right position, executed or not.
+    /// The right tool with the right arguments at the right position, even if the call was not
+    /// executed.
     Right,
     /// The right tool with the right arguments at the wrong position.
     WrongOrder,
@@ -58,34 +59,35 @@ pub enum Verdict {
     Hallucinated,
     /// The tool is forbidden.
     Forbidden,
-    /// The call was not expected, or its result was already known.
+    /// The scenario does not expect the call, or its result was already known from an earlier call.
     Unnecessary,
     /// The arguments were redacted in the recording, so the call is neither right nor wrong.
     Unknown,
-    /// There is no expectation.
+    /// The scenario has no expectation for this call.
     Unjudged,
 }
 
-/// A call with its verdict.
+/// A tool call with its outcome and its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoredCall {
-    /// The server. `None` for a built-in tool.
+    /// Name of the server that provides the tool. `None` for a built-in tool.
     pub server: Option<String>,
-    /// The tool's own name.
+    /// Name of the tool on its server, without the server name.
     pub tool: String,
-    /// The input of the tool, after repairs such as a number instead of a string. With
-    /// [`ScoringRules::Bfcl`](crate::suite::ScoringRules::Bfcl), the input that the model wrote.
+    /// Input of the tool after repairs, such as a number instead of a string. With
+    /// [`ScoringRules::Bfcl`](crate::suite::ScoringRules::Bfcl), the unrepaired input that the
+    /// model wrote.
     pub input: Value,
-    /// The outcome.
+    /// Outcome of the call, such as successful or failed.
     pub outcome: CallOutcome,
-    /// The verdict.
+    /// Verdict on the call, such as right or unnecessary.
     pub verdict: Verdict,
-    /// The reason of another verdict than right.
+    /// Explanation of the verdict. `None` for a right call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Duration in milliseconds.
+    /// Duration of the call in milliseconds.
     pub duration_ms: u64,
-    /// The beginning of the result.
+    /// First part of the call's result, at most 2,000 bytes.
     pub result: String,
 }
 
@@ -116,8 +118,8 @@ pub struct TurnScore {
     pub calls: Vec<ScoredCall>,
     /// Descriptions of the required calls that are missing.
     pub missing: Vec<String>,
-    /// Number of missing calls that were made with wrong arguments or at the wrong position. They
-    /// count only once.
+    /// Number of missing calls that the model made with wrong arguments or at the wrong position.
+    /// They count only once.
     #[serde(default)]
     pub attempted: usize,
     /// Descriptions of right calls that were not executed, with the reason.
@@ -125,7 +127,7 @@ pub struct TurnScore {
     pub not_executed: Vec<String>,
 }
 
-/// Maximum size of a result in a report, in bytes.
+/// Maximum size of a tool result in a report, in bytes.
 const MAX_RESULT_BYTES: usize = 2_000;
 
 /// Scores the calls of a turn, in the order of the model's requests.
@@ -166,7 +168,7 @@ pub fn score_turn(
         })
         .collect();
     let optional = missing.iter().filter(|one| expected[**one].optional);
-    // Required calls first.
+    // Required calls are matched before optional ones.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
     let unknown = possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
@@ -186,10 +188,10 @@ pub fn score_turn(
     for (position, info) in calls.iter().enumerate() {
         let call = info.record;
         let key = CallKey::new(call);
-        // Different secrets are equal after redaction.
+        // Redacted calls are never repetitions: different secrets are equal after redaction.
         let is_repeated = !info.is_redacted
             && (known.contains(&key) || call.failure == Some(ToolFailure::Repeated));
-        // A failed call may be repeated.
+        // A retry of a failed call is not an unnecessary repetition.
         let is_retry = failed.contains(&key);
         if call.is_error {
             failed.insert(key);
@@ -235,7 +237,7 @@ pub fn score_turn(
     }
 }
 
-/// A call with its outcome.
+/// A tool call with its outcome, as input for scoring.
 struct CallInfo<'a> {
     record: &'a ToolCallRecord,
     is_redacted: bool,
@@ -255,8 +257,8 @@ fn describe_missing(
     missing.map(|one| describe(&expected[*one])).collect()
 }
 
-/// Returns the outcome of a call. Redacted input may violate the schema that the original input
-/// matched.
+/// Returns the outcome of a call whose input may be redacted. Redacted input may violate the schema
+/// although the original input was valid.
 pub(crate) fn redacted_outcome(call: &ToolCallRecord, is_redacted: bool) -> CallOutcome {
     if is_redacted && has_invalid_input(call) {
         CallOutcome::NotExecuted
@@ -272,8 +274,8 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
     )
 }
 
-/// Returns the number of missing calls that were made with invalid input. Otherwise they would
-/// count twice.
+/// Returns the number of missing calls that were made with invalid input, so that they do not count
+/// as missing too.
 fn rejected_attempts(
     unmet: &[usize],
     calls: &[CallInfo<'_>],
@@ -289,7 +291,7 @@ fn rejected_attempts(
     found.iter().flatten().count()
 }
 
-/// Returns the expected call that each redacted call may be.
+/// Returns for each call with redacted input the expected call that it may match.
 fn possible_matches(
     candidates: &[usize],
     calls: &[usize],
@@ -325,7 +327,7 @@ fn not_executed(
         if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
             continue;
         }
-        // Only its redacted input was rejected.
+        // The call itself was right: validation rejected only its redacted input.
         if has_invalid_input(info.record) {
             continue;
         }
@@ -354,7 +356,7 @@ fn failure_text(failure: ToolFailure) -> String {
     failure.as_str().replace('_', " ")
 }
 
-/// Returns the outcome of a call.
+/// Returns the outcome of a tool call from its record.
 pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
     match call.failure {
         Some(failure) if failure.is_hallucination() => CallOutcome::Hallucinated,
@@ -374,8 +376,8 @@ pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
     }
 }
 
-/// Returns whether the tool is built in, such as tool search. A scenario has no expectation of
-/// such calls.
+/// Returns whether the tool is built in, such as tool search. Scenarios have no expectations about
+/// built-in tools.
 fn is_builtin(call: &ToolCallRecord) -> bool {
     call.server.is_none()
 }
@@ -390,7 +392,7 @@ fn result_excerpt(call: &ToolCallRecord) -> String {
     text
 }
 
-/// Names the redacted arguments of a call.
+/// Returns an explanation that lists the redacted arguments of a call with an unknown verdict.
 fn unknown_reason(call: &ToolCallRecord) -> Option<String> {
     let fields = call.input.as_object()?.iter();
     let names = fields.filter(|(_, value)| is_redacted(value));

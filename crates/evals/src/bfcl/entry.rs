@@ -11,14 +11,14 @@ use crate::suite::{
     Scenario, ScoringRules, Turn,
 };
 
-/// An entry of a question file. Other fields belong to other categories.
+/// An entry of a benchmark question file. Fields for unsupported categories are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct Question {
     pub(super) id: String,
-    /// Messages by turn.
+    /// The user and system messages of the question, grouped by turn.
     #[serde(rename = "question")]
     turns: Vec<Vec<Message>>,
-    /// `None` in unsupported categories.
+    /// The functions that the model may call. `None` in unsupported categories.
     #[serde(rename = "function")]
     functions: Option<Vec<Function>>,
 }
@@ -37,23 +37,23 @@ struct Function {
     parameters: Map<String, Value>,
 }
 
-/// An entry of an answer file: the right values of each argument by function.
+/// An entry of a benchmark answer file: the right values of each argument, by function.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answer {
     pub(super) id: String,
     ground_truth: Vec<Map<String, Value>>,
 }
 
-/// The expectation of a category.
+/// The benchmark category of a question, which determines how many calls are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Category {
-    /// One call of the first function.
+    /// The model must call the only function once.
     Simple,
-    /// One call of one of the functions.
+    /// The model must call one of several functions once.
     Multiple,
-    /// Several calls in any order.
+    /// The model must make several calls, in any order.
     Parallel,
-    /// No call.
+    /// The model must not call any function.
     Irrelevance,
 }
 
@@ -71,11 +71,11 @@ const CATEGORIES: [(&str, Category); 11] = [
     ("live_irrelevance", Category::Irrelevance),
 ];
 
-/// The supported categories for people. `simple` is an older name of `simple_python`.
+/// Supported categories, as text for error messages. `simple` is an older name of `simple_python`.
 const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, irrelevance, \
     live_simple, live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
 
-/// Parses the entries of a file, which is JSON Lines or an array.
+/// Parses the entries of a benchmark file, which is JSON Lines or a JSON array.
 pub(super) fn entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
@@ -114,7 +114,7 @@ impl Question {
     }
 
     pub(super) fn scenario(&self, answer: Option<&Answer>) -> Result<Scenario, BfclError> {
-        // The number of the entry follows the last `_`.
+        // An entry id ends with `_` and a number, such as `simple_python_0`.
         let kind = self.id.rsplit_once('_').map_or("", |(kind, _)| kind);
         let Some((_, category)) = CATEGORIES.iter().find(|(name, _)| *name == kind) else {
             return Err(BfclError(format!(
@@ -189,7 +189,8 @@ impl Question {
                 return Err(self.invalid("a call must have one function with its arguments"));
             };
             let function = match category {
-                // The name in the answer is ignored.
+                // The function name in the answer is ignored, because the question has only one
+                // function.
                 Category::Simple => self.functions().first(),
                 _ => self.functions().iter().find(|it| it.name == *name),
             };
@@ -243,7 +244,7 @@ impl Question {
             };
             expect(name, &parameter);
         }
-        // A required parameter without an answer: no call is right.
+        // A required parameter without a right value cannot be matched, so no call is right.
         for name in required.iter().filter(|it| !arguments.contains_key(**it)) {
             let parameter = BfclParameter {
                 declared: None,

@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::suite::{Suite, Thresholds};
 use entry::{Answer, Question};
 
-/// An error in the data: the entry and its problem.
+/// An error in the benchmark data: the id of the entry and its problem.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BfclError(String);

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-/// The remark of the benchmark on every function in these categories.
+/// Sentence that the benchmark adds to every function description in Python categories.
 const PYTHON: &str = " Note that the provided function is in Python 3 syntax.";
-/// The remark of the benchmark on every float.
+/// Sentence that the benchmark adds to the description of every float parameter.
 const FLOAT: &str = " This is a float type value.";
 
 pub(super) fn description(text: &str) -> String {
@@ -19,7 +19,7 @@ pub(super) fn input(parameters: &Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// Maps the types of properties and items.
+/// Converts the types in the `properties` and `items` of a schema.
 fn map_parts(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for (_, property) in properties {
@@ -49,7 +49,8 @@ fn map_type(schema: &mut Map<String, Value>) {
     map_parts(schema);
 }
 
-/// Returns the JSON Schema type of a Python, Java or benchmark type. Unknown types are strings.
+/// Returns the JSON Schema type for a Python, Java or benchmark type name. Unknown types become
+/// strings.
 fn json_type(name: &str) -> &'static str {
     match name {
         "integer" => "integer",

@@ -1,39 +1,39 @@
 use std::io;
 
-/// An error that prevents writing or reading a recording.
+/// An error while writing or reading a recording.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// The file could not be written.
+    /// The recording file could not be written.
     #[error("cannot write the recording: {0}")]
     Write(#[source] io::Error),
-    /// The file could not be read.
+    /// The recording file could not be read.
     #[error("cannot read the recording: {0}")]
     Read(#[source] io::Error),
-    /// A value has no JSON form.
+    /// A recorded value could not be converted to JSON.
     #[error("cannot write the recording: {0}")]
     Serialize(#[from] serde_json::Error),
-    /// A line has the wrong content.
+    /// A line of the recording is not valid.
     #[error("line {line} of the recording is damaged: {reason}")]
     Damaged {
-        /// Line number, from 1.
+        /// Number of the invalid line, starting at 1.
         line: usize,
-        /// The problem.
+        /// Description of the problem in the line.
         reason: String,
     },
-    /// The file has another format.
+    /// The file is not a recording.
     #[error("the file is not a recording: create one with `--record FILE`")]
     NotARecording,
-    /// The recording was written before version 1.
+    /// The recording has a format from before version 1, which is no longer supported.
     #[error(
         "the recording has an old format: commit f008d49 is the last one that reads it; record it \
          again with this version"
     )]
     OldFormat,
-    /// A newer program wrote the recording.
+    /// The recording has a newer format version than this program supports.
     #[error("the recording has version {found}, and this program reads version 1: update it")]
     UnknownVersion {
-        /// The version in the file.
+        /// The format version in the file.
         found: u32,
     },
 }

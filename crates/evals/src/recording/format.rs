@@ -19,16 +19,16 @@ use super::{
     matching::{CanonicalMessage, CanonicalRequest},
 };
 
-/// The version of the format that this program writes and reads.
+/// The version of the recording format that this program writes and reads.
 pub(super) const VERSION: u32 = 1;
 
-/// The `format` field of the first line.
+/// Value of the `format` field in the first line of a recording.
 const FORMAT: &str = "switchboard-recording";
 
-/// Maximum size of a line, which may contain media.
+/// Maximum size of one line of a recording, in bytes. A line may contain media.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// The first line.
+/// The first line of a recording, which identifies its format.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     format: String,
@@ -46,65 +46,66 @@ impl Header {
     }
 }
 
-/// Any line after the first one.
+/// A line of a recording after its header line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Line {
-    /// A message; requests refer to its number.
+    /// A message of a conversation. Requests refer to it by its number.
     Message { number: usize, message: Value },
-    /// A list of tools; requests refer to its number.
+    /// A list of tools. Requests refer to it by its number.
     Tools { number: usize, tools: Value },
     /// A request to a model with its response.
     ModelCall(Box<ModelCall>),
-    /// A changed tool catalog.
+    /// A changed tool catalog of the tool host.
     Catalog(Catalog),
     /// A call of a tool with its result.
     ToolCall(Box<RecordedToolCall>),
 }
 
-/// A request to a model with its response.
+/// A request to a model with its response, as one line of the recording.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ModelCall {
-    /// The conversation of the request, if it has a name.
+    /// Name of the conversation that sent the request, if the recorder got one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of catalogs before the request. The last of them was valid.
+    /// Number of tool catalogs recorded before this request. The last of them was valid.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
-    /// Numbers of the messages.
+    /// Numbers of the recorded messages that the request contained.
     pub(super) messages: Vec<usize>,
-    /// Number of the list of tools.
+    /// Number of the recorded list of tools that the request contained.
     pub(super) tools: usize,
     /// The request without messages and tools.
     pub(super) settings: Value,
     pub(super) events: Vec<ModelEvent>,
-    /// Ids of the tool uses in the response whose input had secrets.
+    /// Ids of the tool uses in the response whose input contained secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) redacted_inputs: Vec<String>,
-    /// `None` if the response ended with its last event.
+    /// The reason for an incomplete response. `None` for a complete response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) end: Option<EarlyEnd>,
 }
 
-/// The end of an incomplete response.
+/// The reason why a response is incomplete.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EarlyEnd {
     Error(Box<StoredModelError>),
-    /// The caller dropped the response.
+    /// The caller stopped reading the response.
     Dropped,
 }
 
-/// A [`ModelError`].
+/// A [`ModelError`] in the form of the recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredModelError {
     pub(super) provider: String,
     kind: String,
-    /// The field, the feature or the phase that the kind names.
+    /// The field, feature or phase that the error refers to, depending on its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) subject: Option<String>,
-    /// The time-out, or the time until a retry.
+    /// The expired time-out or the time until a retry, in milliseconds, depending on the error
+    /// kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
     pub(super) message: String,
@@ -114,7 +115,7 @@ pub(super) struct StoredModelError {
     pub(super) request_id: Option<String>,
 }
 
-/// The tools of a host.
+/// The tool catalog of a tool host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Catalog {
     tools: Vec<Arc<ToolDefinition>>,
@@ -125,10 +126,11 @@ pub(super) struct Catalog {
 /// A call of a tool with its result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecordedToolCall {
-    /// The conversation of the call, if it has a name.
+    /// Name of the conversation that made the call, if the recorder got one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Position among all calls by their start, from 1. The lines are in the order of the results.
+    /// Position of the call among all calls, by start time and starting at 1. Lines are ordered by
+    /// the end of the calls.
     pub(super) number: usize,
     pub(super) tool: String,
     pub(super) input: JsonObject,
@@ -140,7 +142,7 @@ pub(super) struct RecordedToolCall {
 pub(super) enum CallResult {
     Output(ToolOutput),
     Error(ToolCallError),
-    /// The caller dropped the call.
+    /// The caller stopped waiting for the call.
     Dropped,
 }
 
@@ -227,7 +229,7 @@ impl From<StoredModelError> for ModelError {
     }
 }
 
-/// The content of a recording.
+/// The parsed content of a recording file.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     pub(super) model_calls: Vec<(ModelCall, CanonicalRequest)>,
@@ -272,7 +274,7 @@ pub(super) fn read(mut input: impl BufRead) -> Result<Recording, RecordingError>
 }
 
 fn check_header(line: &[u8]) -> Result<(), RecordingError> {
-    /// The first line before version 1 of the format.
+    /// The first line of a recording with the format from before version 1.
     #[derive(Deserialize)]
     struct OldHeader {
         #[serde(rename = "type")]
@@ -289,7 +291,7 @@ fn check_header(line: &[u8]) -> Result<(), RecordingError> {
     }
 }
 
-/// Returns the message of a parse error without its position, which counts from the line.
+/// Returns the message of a parse error without its position, which would be relative to the line.
 fn without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();

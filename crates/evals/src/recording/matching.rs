@@ -7,25 +7,26 @@ use switchboard_domain::ChatRequest;
 
 use super::{Redaction, is_redacted, redacted::may_equal};
 
-/// The way to find the recorded response of a request.
+/// The strategy for finding the recorded response to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Matching {
-    /// By the request: the n-th equal request gets the n-th response. Suits concurrent runs.
+    /// Matches by content: the n-th request with equal content gets the n-th such response. Suits
+    /// concurrent runs.
     #[default]
     Exact,
-    /// By order: each request to a model gets its next response. For requests with changing data,
-    /// such as a date, and for one run at a time.
+    /// Matches by order: each request to a model gets the next recorded response of that model.
+    /// Suits requests with changing data, such as a date, and only one run at a time.
     Order,
 }
 
-/// The quality of a match, the best first.
+/// The quality of a match between a recorded and a new request, with the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Quality {
-    /// Equal except for redacted text.
+    /// The requests are equal except for redacted text.
     Equal,
-    /// Equal up to a tool use with redacted input. The later messages may differ, because the tool
-    /// may reject the redacted input.
+    /// The requests are equal up to a tool use with redacted input. Later messages may differ,
+    /// because the tool may reject the redacted input.
     AfterRedactedInput,
 }
 
@@ -45,11 +46,11 @@ fn ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     })
 }
 
-/// A message in JSON without the ids of its tool uses. Requests share it.
+/// A message as JSON without the ids of its tool uses. Requests with equal messages share it.
 #[derive(Debug)]
 pub(super) struct CanonicalMessage {
     message: Value,
-    /// The removed ids in their order.
+    /// The ids removed from the message, in their order of occurrence.
     ids: Vec<String>,
 }
 
@@ -60,11 +61,11 @@ impl CanonicalMessage {
     }
 }
 
-/// A request in JSON. Its tool uses have the ids `call-1`, `call-2` and so on in the order of their
-/// first appearance, because some providers generate new ids in every run.
+/// A request in a comparable JSON form. Its tool uses have the ids `call-1`, `call-2` and so on in
+/// the order of their first occurrence, because some providers generate new ids in every run.
 #[derive(Debug)]
 pub(super) struct CanonicalRequest {
-    /// The messages with the numbers of their ids.
+    /// The messages, each with the indexes of its tool use ids.
     messages: Vec<(Arc<CanonicalMessage>, Vec<usize>)>,
     tools: Arc<Value>,
     settings: Value,
@@ -105,7 +106,7 @@ impl CanonicalRequest {
         Ok(Self::new(messages, tools, redaction.settings(request)?))
     }
 
-    /// Compares this recorded request with a new one.
+    /// Compares this recorded request with a new one. Returns `None` if they do not match.
     pub(super) fn matches(&self, new: &Self) -> Option<Quality> {
         if self.messages.len() != new.messages.len() {
             return None;
@@ -123,7 +124,7 @@ impl CanonicalRequest {
         is_equal.then_some(quality)
     }
 
-    /// Returns the number of equal messages at the beginning.
+    /// Returns the number of equal messages at the beginning of both requests.
     fn common_messages(&self, new: &Self) -> usize {
         let pairs = self.messages.iter().zip(&new.messages);
         let equal = pairs.take_while(|((a, a_ids), (b, b_ids))| {
@@ -132,13 +133,14 @@ impl CanonicalRequest {
         equal.count()
     }
 
-    /// Returns a value that is larger for a recorded request that is more similar to a new one.
+    /// Returns a similarity rank of this recorded request and a new one. A larger rank means more
+    /// similar.
     pub(super) fn similarity(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
         let common = self.common_messages(new);
         (common, std::cmp::Reverse(self.messages.len()))
     }
 
-    /// Returns the position and the values of the first difference.
+    /// Returns the path of the first difference between two requests and both values.
     pub(super) fn difference(&self, new: &Self) -> Option<String> {
         let messages = |request: &Self| {
             let messages = request.messages.iter().map(|(message, numbers)| {
@@ -155,7 +157,7 @@ impl CanonicalRequest {
             .or_else(|| difference("settings", &self.settings, &new.settings))
     }
 
-    /// Returns an excerpt of the last text or result.
+    /// Returns an excerpt of the last text or tool result in the request.
     pub(super) fn last_text(&self) -> String {
         let part = self
             .messages
@@ -186,7 +188,7 @@ fn difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {
     Some(format!("{path}: recorded {recorded}, now {new}"))
 }
 
-/// Finds the first different values and extends the path to them.
+/// Finds the first different values in two JSON values and appends their location to the path.
 fn first_difference<'v>(
     recorded: &'v Value,
     new: &'v Value,

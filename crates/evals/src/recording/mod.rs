@@ -37,7 +37,7 @@ pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_equal};
 pub(crate) use redaction::Redaction;
 
-/// Returns the input of a call without the arguments that the host added.
+/// Returns the input of a tool call without the arguments that the host adds.
 fn visible_input<'a>(
     hidden: &ContextInjection,
     catalogs: impl Iterator<Item = &'a ToolCatalog>,

@@ -23,10 +23,12 @@ use super::{
     visible_input,
 };
 
-/// Maximum number of stored misses, because a server may run for days.
+/// Maximum number of stored error messages for unmatched requests, because a server may run for
+/// days.
 const MAX_MISSED: usize = 1_000;
 
-/// A replay of a recording. Clones share the used responses: each response is replayed once.
+/// A replay of recorded model and tool traffic. Clones share the used responses: each response is
+/// replayed only once.
 ///
 /// ```
 /// use switchboard_evals::recording::Player;
@@ -41,7 +43,7 @@ pub struct Player {
     shared: Arc<Shared>,
     matching: Matching,
     selection: Selection,
-    /// Arguments that the host adds to tool calls.
+    /// Arguments that the host adds to tool calls and that the recording therefore omits.
     hidden: ContextInjection,
 }
 
@@ -56,12 +58,12 @@ struct Shared {
 struct State {
     model_calls: Vec<Response<(ModelCall, CanonicalRequest)>>,
     tool_calls: Vec<Response<RecordedToolCall>>,
-    /// Conversations with used responses.
+    /// Conversations from which a response was already replayed.
     used_conversations: HashSet<Arc<str>>,
     missed: Vec<String>,
 }
 
-/// A recorded response that is replayed once.
+/// A recorded response, which is replayed only once.
 #[derive(Debug)]
 struct Response<T> {
     conversation: Option<Arc<str>>,
@@ -79,13 +81,13 @@ impl<T> Response<T> {
     }
 }
 
-/// The recorded conversations whose responses a player replays.
+/// The recorded conversations from which a player takes its responses.
 #[derive(Debug, Clone)]
 enum Selection {
     All,
-    /// This conversation, and traffic without a conversation.
+    /// Only the conversation with this name, and traffic recorded without a conversation.
     Named(Arc<str>),
-    /// The conversation of the last response, once there is one.
+    /// The conversation of the last replayed response. `None` before the first response.
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
@@ -107,8 +109,8 @@ impl Player {
         Self::with_redactor(input, Redactor::default())
     }
 
-    /// Reads a recording whose recorder had a redactor with known secrets. Requests are redacted
-    /// before they are compared.
+    /// Reads a recording whose recorder redacted known secrets. New requests are redacted too
+    /// before the comparison.
     pub fn with_redactor(input: impl BufRead, redactor: Redactor) -> Result<Self, RecordingError> {
         let Recording {
             model_calls,
@@ -158,7 +160,7 @@ impl Player {
     }
 
     /// Returns a player for one of several concurrent conversations without known names. It
-    /// continues with the recorded conversation of its first response, as long as that fits.
+    /// continues with the recorded conversation of its first response while the requests match.
     #[must_use]
     pub fn any_conversation(&self) -> Self {
         Self {
@@ -167,7 +169,7 @@ impl Player {
         }
     }
 
-    /// Returns a player with another matching.
+    /// Returns a player that finds recorded responses with another strategy.
     #[must_use]
     pub fn with_matching(mut self, matching: Matching) -> Self {
         self.matching = matching;
@@ -185,7 +187,8 @@ impl Player {
         models
     }
 
-    /// Returns a model with the recorded responses of this one, or `None` without a response.
+    /// Returns a replayed model with the recorded responses of model `id`, or `None` if there are
+    /// no such responses.
     pub fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let state = self.state();
         let mut calls = state.model_calls.iter();
@@ -197,14 +200,14 @@ impl Player {
         }))
     }
 
-    /// Returns the recorded tools with their results, or `None` without a recorded tool host. The
-    /// tools are those of the next request to a model.
+    /// Returns a tool host with the recorded tools and results, or `None` if no tool host was
+    /// recorded. Its catalog is the one before the next request to a model.
     pub fn tools(&self) -> Option<Arc<dyn ToolHost>> {
         let has_tools = !self.shared.catalogs.is_empty();
         has_tools.then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
     }
 
-    /// Returns whether secrets were removed from the input of a tool use.
+    /// Returns whether secrets were removed from the input of the tool use with this id.
     pub fn is_input_redacted(&self, tool_use: &str) -> bool {
         let state = self.state();
         let mut calls = state.model_calls.iter();
@@ -214,13 +217,12 @@ impl Player {
         })
     }
 
-    /// Returns the requests without a recorded response, as the error messages of the runs. There
-    /// are at most 1,000.
+    /// Returns an error message for each request without a recorded response, at most 1,000.
     pub fn missed(&self) -> Vec<String> {
         self.state().missed.clone()
     }
 
-    /// Returns the number of responses and results that were not replayed.
+    /// Returns the number of recorded responses and tool results that were not replayed.
     pub fn unused(&self) -> usize {
         let state = self.state();
         let models = state.model_calls.iter().filter(|call| !call.is_used);
@@ -232,7 +234,7 @@ impl Player {
         lock(&self.shared.state)
     }
 
-    /// Returns the conversation that has preference.
+    /// Returns the recorded conversation whose responses are preferred.
     fn own_conversation(&self) -> Option<Arc<str>> {
         match &self.selection {
             Selection::All => None,
@@ -251,14 +253,15 @@ impl Player {
             (Selection::All, _) => Some(0),
             (_, Some(own)) if own == *conversation => Some(0),
             (Selection::Found(_), _) if self.matching == Matching::Exact => Some(1),
-            // In recorded order, each conversation starts with a recorded one without a follower.
+            // When responses are replayed in order, a new conversation starts with an unused
+            // recorded conversation.
             (Selection::Found(_), None) => (!used.contains(conversation)).then_some(0),
             (Selection::Named(_) | Selection::Found(_), _) => None,
         }
     }
 
-    /// Returns the best unused response and marks it as used. `compare` returns `None` for another
-    /// request.
+    /// Returns the best unused response and marks it as used. `compare` returns `None` for a
+    /// response to another request.
     fn take<T>(
         &self,
         responses: &mut [Response<T>],
@@ -277,14 +280,14 @@ impl Player {
         Some(Arc::clone(&response.recorded))
     }
 
-    /// Continues with the conversation of a response.
+    /// Makes the conversation of a replayed response the preferred one.
     fn follow(&self, conversation: Option<&Arc<str>>) {
         if let (Selection::Found(name), Some(conversation)) = (&self.selection, conversation) {
             *lock(name) = Some(Arc::clone(conversation));
         }
     }
 
-    /// Returns the response to a request and marks it as used.
+    /// Returns the recorded response to a model request and marks it as used.
     fn respond(
         &self,
         model: &ModelId,
@@ -353,7 +356,7 @@ impl Player {
         )
     }
 
-    /// Returns the result of a call and marks it as used.
+    /// Returns the recorded result of a tool call and marks it as used.
     fn result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
         let tool = self.shared.redaction.name(tool);
         let compare = |recorded: &RecordedToolCall| {
@@ -426,7 +429,7 @@ impl ToolHost for Player {
         let catalogs = &self.shared.catalogs;
         let state = self.state();
         let unused = state.model_calls.iter().filter(|call| !call.is_used);
-        // The first one of the best rank.
+        // Selects the first unused response with the best rank.
         let next = unused
             .filter_map(|call| Some((self.rank(call, &state.used_conversations)?, call)))
             .min_by_key(|(rank, _)| *rank);

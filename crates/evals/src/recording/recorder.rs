@@ -26,11 +26,11 @@ use super::{
     visible_input,
 };
 
-/// Maximum number of messages and lists of tools that the recorder recognizes. Then it forgets all
-/// and writes them again, so that a server can record for days.
+/// Maximum number of messages and lists of tools that the recorder remembers. At the limit it
+/// clears its memory and writes them again, so that a server can record for days.
 const MAX_KNOWN_ITEMS: usize = 1 << 16;
 
-/// Records the traffic of models and tool hosts. Clones write to the same recording.
+/// A recorder of model and tool traffic. Clones write to the same recording.
 ///
 /// Each response is written when it is complete, so a killed program leaves the earlier ones. A
 /// write error does not fail a run; [`Recorder::finish`] returns it.
@@ -38,7 +38,7 @@ const MAX_KNOWN_ITEMS: usize = 1 << 16;
 pub struct Recorder {
     shared: Arc<Shared>,
     conversation: Option<Arc<str>>,
-    /// Arguments that the host adds to tool calls.
+    /// Arguments that the host adds to tool calls and that the recorder omits.
     hidden: ContextInjection,
 }
 
@@ -49,11 +49,11 @@ struct Shared {
 
 struct Writer {
     output: Box<dyn Write + Send>,
-    /// Numbers of the written messages and lists of tools, by a keyed hash of their JSON.
+    /// Numbers of the messages and tool lists already written, by a keyed hash of their JSON.
     numbers: HashMap<[u64; 2], usize>,
     hash_keys: [RandomState; 2],
     last_number: usize,
-    /// The last catalog, without redaction.
+    /// The last recorded tool catalog, before redaction.
     catalog: Option<ToolCatalog>,
     catalogs: usize,
     tool_calls: usize,
@@ -61,7 +61,7 @@ struct Writer {
 }
 
 impl Recorder {
-    /// Starts a recording. `program` is the name and version of the program, such as
+    /// Starts a recording. `program` is the name and version of the recording program, such as
     /// `switchboard 0.1.0`.
     pub fn new(
         output: impl Write + Send + 'static,
@@ -89,8 +89,8 @@ impl Recorder {
         })
     }
 
-    /// Returns a recorder that omits the arguments that the host adds to tool calls, in inputs and
-    /// results.
+    /// Returns a recorder that omits the arguments that the host adds to tool calls, both in inputs
+    /// and in results.
     #[must_use]
     pub fn hiding(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
@@ -107,7 +107,7 @@ impl Recorder {
         }
     }
 
-    /// Returns a model whose traffic is recorded.
+    /// Returns a model that forwards to `model` and records its traffic.
     ///
     /// Requests that servers send during a tool call must use the original model: their responses
     /// are a part of the tool's result.
@@ -118,7 +118,7 @@ impl Recorder {
         })
     }
 
-    /// Returns a tool host whose traffic is recorded.
+    /// Returns a tool host that forwards to `host` and records its traffic.
     pub fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         Arc::new(RecordedTools {
             recorder: self.clone(),
@@ -126,7 +126,8 @@ impl Recorder {
         })
     }
 
-    /// Flushes the recording. Returns the first write error, after which nothing was written.
+    /// Flushes the recording. Returns the first write error. Nothing is written after a write
+    /// error.
     pub fn finish(&self) -> Result<(), RecordingError> {
         let mut writer = self.writer();
         match writer.error.take() {
@@ -160,7 +161,8 @@ impl Writer {
             .map_err(RecordingError::Write)
     }
 
-    /// Returns the number of a message or a list of tools, and writes it if it is new.
+    /// Returns the number of a message or a list of tools. Writes a new item to the recording
+    /// first.
     fn numbered(
         &mut self,
         item: Value,
@@ -198,7 +200,7 @@ impl ChatModel for RecordedModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        // Created before the request, so that a dropped request is recorded as well.
+        // This guard is created before the request, so that a dropped request is recorded as well.
         let mut recorded = RecordedResponse {
             recorder: self.recorder.clone(),
             response: Some(PartialResponse {
@@ -229,7 +231,7 @@ impl ChatModel for RecordedModel {
     }
 }
 
-/// A request with the events of its response until now.
+/// A request to a model with the response events received so far.
 struct PartialResponse {
     catalogs: usize,
     model: ModelId,
@@ -238,18 +240,18 @@ struct PartialResponse {
     events: Vec<ModelEvent>,
 }
 
-/// A response that is written when it ends.
+/// A guard that records a model response when the response ends or is dropped.
 struct RecordedResponse {
     recorder: Recorder,
-    /// `None` after the end.
+    /// The response so far. `None` after it was recorded.
     response: Option<PartialResponse>,
 }
 
 impl RecordedResponse {
-    /// Adds the next item of the stream. `None` is its end.
+    /// Adds the next item of the response stream. `None` is the end of the stream.
     fn add(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
         match (next, &mut self.response) {
-            // A replay does not repeat the failed attempt.
+            // Events of a failed attempt are discarded, because a replay does not repeat the retry.
             (Some(Ok(ModelEvent::Retrying { .. })), Some(response)) => response.events.clear(),
             (Some(Ok(event)), Some(response)) => response.events.push(event.clone()),
             (Some(Err(error)), _) => self.end(Some(EarlyEnd::Error(Box::new(error.into())))),
@@ -289,7 +291,7 @@ impl RecordedResponse {
     }
 }
 
-/// Redacts an error: a gateway may repeat parts of the request in it.
+/// Redacts the error of a response, because a gateway may repeat parts of the request in it.
 fn redacted_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
     if let EarlyEnd::Error(error) = &mut end {
         let StoredModelError {
@@ -310,7 +312,7 @@ fn redacted_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
 
 impl Drop for RecordedResponse {
     fn drop(&mut self) {
-        // A caller may drop a complete response before the end of the stream.
+        // A caller may stop reading after the last event, so a dropped response can be complete.
         let events = self.response.iter().flat_map(|response| &response.events);
         let is_complete = events
             .rev()
@@ -329,7 +331,8 @@ impl ToolHost for RecordedTools {
     async fn tools(&self) -> ToolCatalog {
         let catalog = self.host.tools().await;
         self.recorder.write(|writer, redaction| {
-            // The run requests the catalog before each request to the model.
+            // The run requests the catalog before each request to the model, so only a changed one
+            // is recorded.
             if writer.catalog.as_ref() != Some(&catalog) {
                 writer.write(&Line::Catalog(
                     redaction.item(&Catalog::from(catalog.clone()))?,
@@ -382,7 +385,7 @@ impl ToolHost for RecordedTools {
     }
 }
 
-/// Returns the text of an error that a server may have written.
+/// Returns the text of a tool error that may come from a server and contain secrets.
 fn error_text(error: &mut ToolCallError) -> Option<&mut String> {
     match error {
         ToolCallError::Refused { message, .. } => Some(message),
@@ -393,12 +396,12 @@ fn error_text(error: &mut ToolCallError) -> Option<&mut String> {
     }
 }
 
-/// A tool call that is written when it ends.
+/// A guard that records a tool call when the call ends or is dropped.
 struct PendingCall {
     recorder: Recorder,
     number: usize,
     tool: String,
-    /// `None` after the end.
+    /// The input of the call. `None` after the call was recorded.
     input: Option<JsonObject>,
 }
 

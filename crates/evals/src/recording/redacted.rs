@@ -13,11 +13,11 @@ pub(crate) fn is_redacted(value: &Value) -> bool {
     }
 }
 
-/// Returns whether `value` may be the recorded one before redaction. Redacted text matches any
-/// text, and a completely redacted value matches any value except null.
+/// Returns whether redaction of `value` may produce `recorded`. Redacted text matches any text, and
+/// a completely redacted value matches any value except null.
 pub(crate) fn may_equal(recorded: &Value, value: &Value) -> bool {
     match (recorded, value) {
-        // Numbers and lists are redacted as well.
+        // Redaction also replaces numbers and lists by a string.
         (Value::String(recorded), value) if recorded == REDACTED => !value.is_null(),
         (Value::String(recorded), Value::String(value)) => text_may_equal(recorded, value),
         (Value::Array(recorded), Value::Array(value)) => {
@@ -33,7 +33,7 @@ pub(crate) fn may_equal(recorded: &Value, value: &Value) -> bool {
     }
 }
 
-/// Returns whether a text may be the recorded one before redaction.
+/// Returns whether redaction of `text` may produce `recorded`.
 fn text_may_equal(recorded: &str, text: &str) -> bool {
     let Some((start, after)) = recorded.split_once(REDACTED) else {
         return recorded == text;
@@ -43,7 +43,7 @@ fn text_may_equal(recorded: &str, text: &str) -> bool {
     let Some(mut rest) = inside.and_then(|rest| rest.strip_suffix(end)) else {
         return false;
     };
-    // The first position of each piece leaves the most text for the later pieces.
+    // The earliest position of each piece leaves the most text for the later pieces.
     between.split(REDACTED).all(|piece| match rest.find(piece) {
         Some(at) => {
             rest = &rest[at + piece.len()..];

@@ -9,11 +9,11 @@ use switchboard_domain::{
     redact::{Redactor, SizeLimits},
 };
 
-/// Removes known and likely secrets, without a size limit. Clones are cheap.
+/// A redactor of known and likely secrets, without a size limit. Clones are cheap.
 #[derive(Debug, Clone)]
 pub(crate) struct Redaction {
     redactor: Redactor,
-    /// Knows no secrets, and removes only likely ones.
+    /// Redactor without known secrets, which removes only likely ones.
     likely: Redactor,
 }
 
@@ -25,7 +25,8 @@ impl Redaction {
         }
     }
 
-    /// Redacts a text. Text that is JSON, as from many tools, is redacted as a value.
+    /// Redacts a text. A text that contains JSON, as many tools return, is redacted as a JSON
+    /// value.
     pub(crate) fn text(&self, text: &str) -> String {
         if text.trim_start().starts_with(['{', '['])
             && let Ok(value) = serde_json::from_str::<Value>(text)
@@ -38,12 +39,12 @@ impl Redaction {
         self.redactor.redact_text(text)
     }
 
-    /// Redacts data, also all values under names such as `password`.
+    /// Redacts a JSON value, including all values under names such as `password`.
     pub(crate) fn value(&self, value: &Value) -> Value {
         self.redactor.redact_value(value)
     }
 
-    /// Redacts an identifier that replays compare, such as the name of a tool.
+    /// Redacts an identifier that a replay compares, such as the name of a tool.
     pub(super) fn name(&self, name: &str) -> String {
         self.redactor.redact_known_in_name(name).into_owned()
     }
@@ -57,14 +58,14 @@ impl Redaction {
         ModelId::new(self.label(&id.provider), self.label(&id.name))
     }
 
-    /// Redacts the JSON form of a message, a tool, an output or settings.
+    /// Converts a message, tool, tool output or request settings to JSON and redacts them.
     pub(super) fn json(&self, item: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut value = serde_json::to_value(item)?;
         self.redact_fields(&mut value);
         Ok(value)
     }
 
-    /// Redacts a message, a tool or an output.
+    /// Redacts a message, a tool or a tool output and keeps its type.
     pub(super) fn item<T>(&self, item: &T) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -87,7 +88,7 @@ impl Redaction {
 
     fn redact_field(&self, name: &str, value: &mut Value) {
         match (name, value) {
-            // A provider needs the other data unchanged.
+            // Only known secrets are removed, because a provider needs its state unchanged.
             ("provider_state", value) => {
                 self.redactor.redact_known_in_value(value);
             }
@@ -101,8 +102,8 @@ impl Redaction {
         }
     }
 
-    /// Redacts the texts of a schema. Property names, types and enum values stay: a replay checks
-    /// arguments with them.
+    /// Redacts the texts of a JSON Schema. Keeps property names, types and enum values, because a
+    /// replay validates arguments with them.
     fn schema(&self, schema: &Value) -> Value {
         match schema {
             Value::String(text) if text.contains(' ') => Value::String(self.text(text)),
@@ -117,7 +118,7 @@ impl Redaction {
         }
     }
 
-    /// Returns a request without messages, tools and secrets.
+    /// Returns a request as redacted JSON without its messages and tools.
     pub(super) fn settings(&self, request: &ChatRequest) -> Result<Value, serde_json::Error> {
         self.json(&ChatRequest {
             messages: Vec::new(),
@@ -205,7 +206,7 @@ enum DeltaKind {
     ToolInput,
 }
 
-/// Returns the part and the text of a delta.
+/// Returns the key and the text of a delta event. The key consists of the part index and the kind.
 fn delta(event: &mut ModelEvent) -> Option<((u32, DeltaKind), &mut String)> {
     match event {
         ModelEvent::TextDelta { index, text } => Some(((*index, DeltaKind::Text), text)),

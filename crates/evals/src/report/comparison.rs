@@ -16,86 +16,87 @@ use super::{
 /// are better than 1 of 3. With few repetitions, a difference may be random.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Models of both reports, in the order of the later one.
+    /// The models that occur in both reports, in the order of the later report.
     pub models: Vec<ModelComparison>,
-    /// Models that are only in the earlier report.
+    /// The models that occur only in the earlier report.
     pub only_earlier: Vec<ModelId>,
-    /// Models that are only in the later report.
+    /// The models that occur only in the later report.
     pub only_later: Vec<ModelId>,
 }
 
-/// A model in two reports.
+/// The results of one model in two reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelComparison {
-    /// The model.
+    /// The compared model.
     pub model: ModelId,
-    /// Whether one report has additional scenarios. The metrics then cover the common ones.
+    /// Whether one report has additional scenarios for the model. The metrics then cover only the
+    /// common scenarios.
     pub partial: bool,
-    /// The metrics of both reports.
+    /// Each metric of the model with its values in both reports.
     pub metrics: Vec<MetricChange>,
-    /// The scenarios of the later report, then the removed ones.
+    /// The scenarios of the later report, then the scenarios that only the earlier report has.
     pub scenarios: Vec<ScenarioChange>,
 }
 
-/// A metric in two reports.
+/// The values of one metric in two reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct MetricChange {
-    /// The metric.
+    /// The compared metric.
     pub metric: Metric,
-    /// The value in the earlier report.
+    /// Value of the metric in the earlier report. `None` if it is unknown.
     pub earlier: Option<f64>,
-    /// The value in the later report.
+    /// Value of the metric in the later report. `None` if it is unknown.
     pub later: Option<f64>,
-    /// The rating. Time, tokens and cost are never better or worse, because they depend on more
-    /// than the model.
+    /// Whether the metric improved. Time, tokens and cost are never better or worse, because they
+    /// depend on more than the model.
     pub change: Change,
 }
 
-/// A scenario in two reports.
+/// The runs of one scenario in two reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioChange {
-    /// The name.
+    /// Name of the scenario.
     pub scenario: String,
-    /// The kind.
+    /// Kind of the scenario, such as `entity missing`.
     pub kind: String,
-    /// The runs of the earlier report. `None` for a new scenario.
+    /// Runs of the scenario in the earlier report. `None` for a new scenario.
     pub earlier: Option<PassCount>,
-    /// The runs of the later report. `None` for a removed scenario.
+    /// Runs of the scenario in the later report. `None` for a removed scenario.
     pub later: Option<PassCount>,
-    /// The rating.
+    /// Whether the scenario passes more or less often.
     pub change: Change,
 }
 
 /// Numbers of runs and of passed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PassCount {
-    /// All runs.
+    /// Number of all runs of the scenario.
     pub runs: u64,
-    /// Passed runs.
+    /// Number of runs that met all expectations.
     pub passed: u64,
 }
 
-/// The rating of a difference.
+/// The kind of a difference between two reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
-    /// Better.
+    /// The later report is better.
     Better,
-    /// Worse.
+    /// The later report is worse.
     Worse,
-    /// Equal.
+    /// Both reports have the same value.
     Same,
-    /// Different without a rating, or one value is unknown.
+    /// The values differ but neither is better, or one value is unknown.
     Changed,
-    /// Only in the later report.
+    /// The item is only in the later report.
     New,
-    /// Only in the earlier report.
+    /// The item is only in the earlier report.
     Gone,
 }
 
 impl Change {
-    /// Returns the name, as in JSON.
+    /// Returns the name of the change, as in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -131,9 +132,9 @@ impl Comparison {
         !self.models.iter().any(ModelComparison::has_both)
     }
 
-    /// Returns whether a model passes a scenario less often, or a metric of passed runs, accuracy,
-    /// or failed, hallucinated, unnecessary or forbidden calls is worse. Ignores time, tokens and
-    /// cost, and scenarios of only one report.
+    /// Returns whether the later report is worse: a scenario passes less often, or a share of
+    /// passed runs, of right calls, or of failed, hallucinated, unnecessary or forbidden calls is
+    /// worse. Ignores time, tokens, cost, and scenarios of only one report.
     pub fn is_worse(&self) -> bool {
         self.models.iter().any(|model| {
             let metrics = model.metrics.iter().map(|it| it.change);
@@ -142,7 +143,7 @@ impl Comparison {
         })
     }
 
-    /// Returns everything that is worse, one sentence each.
+    /// Returns one sentence for each metric or scenario that is worse in the later report.
     pub fn worse(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for ModelComparison {
@@ -266,14 +267,14 @@ impl MetricChange {
     }
 }
 
-/// The text of an unknown value.
+/// The text for a value that is unknown.
 pub(crate) const UNKNOWN: &str = "–";
 
 impl ScenarioChange {
     fn of(name: &str, kind: &str, earlier: Option<PassCount>, later: Option<PassCount>) -> Self {
         let change = match (earlier, later) {
             (Some(was), Some(is)) => {
-                // Compares the shares without a division.
+                // Cross-multiplication compares the two shares exactly, without a division.
                 match (is.passed * was.runs).cmp(&(was.passed * is.runs)) {
                     std::cmp::Ordering::Greater => Change::Better,
                     std::cmp::Ordering::Less => Change::Worse,
@@ -292,17 +293,19 @@ impl ScenarioChange {
         }
     }
 
-    /// Returns whether the scenario has a difference.
+    /// Returns whether the runs of the scenario differ between the reports.
     pub fn is_changed(&self) -> bool {
         self.change != Change::Same
     }
 
-    /// Returns the earlier runs as text, such as `2 of 3`, or `–`.
+    /// Returns the passed runs of the earlier report as text, such as `2 of 3`, or `–` if there are
+    /// none.
     pub fn earlier_text(&self) -> String {
         pass_text(self.earlier)
     }
 
-    /// Returns the later runs as text, such as `2 of 3`, or `–`.
+    /// Returns the passed runs of the later report as text, such as `2 of 3`, or `–` if there are
+    /// none.
     pub fn later_text(&self) -> String {
         pass_text(self.later)
     }

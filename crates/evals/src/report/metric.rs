@@ -4,18 +4,18 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::{ModelSummary, share};
 
-/// A metric of a model.
+/// A metric that summarizes the runs of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Metric {
     /// Share of runs that met all expectations.
     Passed,
-    /// Share of right calls, of all expected and unexpected ones.
+    /// Share of right calls among all expected and unexpected calls.
     Accuracy,
-    /// Calls per run.
+    /// Average number of tool calls per run.
     Calls,
-    /// Share of calls with a result.
+    /// Share of calls that returned a result.
     Successful,
     /// Share of calls where the tool or its server failed.
     Failed,
@@ -29,11 +29,11 @@ pub enum Metric {
     MedianTurn,
     /// 95th percentile of the duration of a turn in milliseconds.
     SlowTurn,
-    /// Prompt tokens per run, if all were reported.
+    /// Prompt tokens per run. Known only if the provider reported the tokens of every response.
     InputTokens,
-    /// Response tokens per run, if all were reported.
+    /// Response tokens per run. Known only if the provider reported the tokens of every response.
     OutputTokens,
-    /// US dollars per run, if all prices and tokens are known.
+    /// US dollars per run. Known only if all prices and token counts are known.
     Cost,
 }
 
@@ -42,12 +42,12 @@ pub enum Metric {
 pub(crate) enum Direction {
     HigherIsBetter,
     LowerIsBetter,
-    /// Depends on more than the model, such as the machine and the prices.
+    /// The metric is never better or worse: it also depends on the machine and on prices.
     Neutral,
 }
 
 impl Metric {
-    /// All metrics in display order.
+    /// All metrics, in the order in which reports show them.
     pub const ALL: [Self; 13] = [
         Self::Passed,
         Self::Accuracy,
@@ -64,7 +64,7 @@ impl Metric {
         Self::Cost,
     ];
 
-    /// Returns the name for people.
+    /// Returns the display name of the metric.
     pub fn title(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
@@ -83,7 +83,7 @@ impl Metric {
         }
     }
 
-    /// Returns an explanation for people.
+    /// Returns an explanation of the metric for readers of a report.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Passed => "The share of runs that met all expectations.",
@@ -109,7 +109,7 @@ impl Metric {
         }
     }
 
-    /// Returns the value, or `None` if it is undefined or not known.
+    /// Returns the value of this metric in a summary, or `None` if it is undefined or unknown.
     pub fn of(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;
         let of_calls = |count: u64| share(count, counts.calls);
@@ -150,7 +150,7 @@ impl Metric {
         }
     }
 
-    /// Formats a value: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
+    /// Formats a value of this metric: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Passed
@@ -167,7 +167,7 @@ impl Metric {
         }
     }
 
-    /// Formats a difference with its sign: `+3.1 points`, `−0.20 s`.
+    /// Formats a difference of this metric with its sign: `+3.1 points`, `−0.20 s`.
     pub(crate) fn difference(self, by: f64) -> String {
         let text = self.text(by.abs());
         let size = match text.strip_suffix(" %") {
@@ -214,7 +214,7 @@ pub(crate) fn dollars(sum: f64) -> String {
     }
 }
 
-/// Separates the thousands of a whole number.
+/// Inserts thousands separators into the digits of a whole number.
 pub(crate) fn grouped(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {

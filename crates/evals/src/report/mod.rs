@@ -31,37 +31,37 @@ use transcript::Transcript;
 pub use summary::{CallCounts, ModelSummary, ToolSummary, share};
 pub(crate) use transcript_builder::TranscriptBuilder;
 
-/// The version of the report format. Additional fields do not change it.
+/// The version of the report format. Additional fields do not change the version.
 pub const VERSION: u32 = 1;
 
-/// The `format` field of a report.
+/// The value of the `format` field of a report.
 const FORMAT: &str = "switchboard-evaluation";
 
-/// The runs of a suite.
+/// The results of running a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuiteRuns {
-    /// The results in the order of the suite.
+    /// The result of each run, in the order of the suite.
     pub runs: Vec<RunResult>,
-    /// Number of planned runs that were not made, because the evaluation was stopped.
+    /// Number of planned runs that are missing because the evaluation was stopped.
     pub not_run: u64,
 }
 
 /// The results of a suite, as stored in a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Identifies the file.
+    /// Identifier of the file format, `switchboard-evaluation`.
     pub format: String,
-    /// [`VERSION`].
+    /// Version of the file format, [`VERSION`].
     pub version: u32,
-    /// The title of the suite.
+    /// Title of the evaluated suite.
     pub title: String,
     /// The program that created the report, such as `switchboard 0.1.0`.
     pub program: String,
     /// Creation time (RFC 3339, UTC).
     pub created_at: String,
-    /// The thresholds of the results.
+    /// Thresholds that the results must meet.
     pub thresholds: Thresholds,
-    /// Number of planned runs that were not made, because the evaluation was stopped.
+    /// Number of planned runs that are missing because the evaluation was stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub not_run: u64,
     /// All runs in the order of the suite.
@@ -71,86 +71,86 @@ pub struct Report {
 /// The result of one conversation with one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
-    /// The name of the scenario.
+    /// Name of the scenario that was run.
     pub scenario: String,
-    /// The kind of the scenario.
+    /// Kind of the scenario, which reports use to group results.
     pub kind: String,
     /// The evaluated model.
     pub model: ModelId,
-    /// The recipe.
+    /// Name of the recipe that configured the agent, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<String>,
     /// Number of the repetition, from 1.
     pub repetition: u32,
     /// Whether the run met all expectations.
     pub passed: bool,
-    /// The error that prevented or stopped the run.
+    /// The error that prevented or stopped the run. `None` for a completed run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The finished turns.
+    /// The turns that finished, in order.
     pub turns: Vec<TurnResult>,
-    /// The turn that has no end, if the run stopped in it.
+    /// The turn during which the run stopped, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_turn: Option<UnfinishedTurn>,
-    /// Descriptions of the expected calls of turns that did not run or end.
+    /// Descriptions of the expected calls in turns that did not run or did not finish.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }
 
-/// The result of one user message.
+/// The result of one turn: a user message and the answer of the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
-    /// The user message.
+    /// Text of the user message.
     pub message: String,
-    /// The text of the answer.
+    /// Text of the model's final answer.
     pub answer: String,
-    /// The outcome of the run.
+    /// Outcome of the agent run, such as completed or failed.
     pub outcome: Outcome,
     /// The error of a run that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Violated expectations, one sentence each.
     pub faults: Vec<String>,
-    /// The scored calls.
+    /// The tool calls of the turn with their verdicts.
     #[serde(flatten)]
     pub score: TurnScore,
-    /// Number of model calls.
+    /// Number of calls to the model in this turn.
     pub steps: u32,
-    /// Tokens that the provider reported.
+    /// Number of tokens that the provider reported for this turn.
     pub usage: Usage,
     /// Number of model calls whose tokens were not reported completely.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unmetered: u32,
-    /// Cost in US dollars, if all prices and tokens are known.
+    /// Cost of the turn in US dollars. `None` if a price or token count is unknown.
     pub cost_usd: Option<f64>,
     /// Duration from the user message to the end of the answer, in milliseconds.
     pub duration_ms: u64,
-    /// The events of the turn.
+    /// The events of the turn in order.
     #[serde(default, skip_serializing_if = "Transcript::is_empty")]
     pub transcript: Transcript,
 }
 
-/// A turn that waits for an approval, which an evaluation cannot give.
+/// A turn that waits for an approval, which nobody can give during an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnfinishedTurn {
-    /// The user message.
+    /// Text of the user message.
     pub message: String,
-    /// The events until the end of the run.
+    /// The events of the turn before the run stopped.
     #[serde(default)]
     pub transcript: Transcript,
 }
 
-/// An error that prevents reading a report.
+/// An error while reading a report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// A newer program wrote the report.
+    /// The report has a newer format version than this program supports.
     #[error("the report has version {found}, and this program reads version {VERSION}: update it")]
     UnknownVersion {
-        /// The version in the file.
+        /// The format version in the file.
         found: u64,
     },
-    /// The report was written before version 1.
+    /// The report has a format from before version 1, which is no longer supported.
     #[error(
         "the report has an old format: commit f008d49 is the last one that reads it; run the \
          evaluation again"
@@ -159,13 +159,13 @@ pub enum ReportError {
     /// The file is not a report.
     #[error("the file is not an evaluation report: {reason}")]
     Invalid {
-        /// The problem with its position.
+        /// Description of the problem with its position in the file.
         reason: String,
     },
 }
 
 impl Report {
-    /// Creates a report. `created_at` is a time (RFC 3339, UTC).
+    /// Creates a report. `created_at` is the creation time (RFC 3339, UTC).
     pub fn new(
         suite: &Suite,
         program: impl Into<String>,
@@ -238,7 +238,7 @@ impl Report {
         self.models().into_iter().map(of).collect()
     }
 
-    /// Returns the missed requirements, one sentence each: failed or missing runs, and the missed
+    /// Returns the unmet requirements, one sentence each: failed or missing runs, and the missed
     /// thresholds of each model.
     ///
     /// An unknown value misses its threshold:
@@ -265,7 +265,7 @@ impl Report {
 
     /// Returns the runs with an error, grouped by model and error.
     fn failed_runs(&self) -> Vec<String> {
-        // The first scenario and the number of runs.
+        // For each model and error: the first failed scenario and the number of failed runs.
         let mut failed: IndexMap<(String, &str), (&str, usize)> = IndexMap::new();
         for run in &self.runs {
             if let Some(error) = &run.error {
@@ -339,7 +339,7 @@ impl Report {
     }
 }
 
-/// Returns whether a number is omitted from JSON.
+/// Returns whether a number is zero and therefore omitted from JSON.
 pub(crate) fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
     *number == N::default()
 }

@@ -8,35 +8,37 @@ use switchboard_domain::{ModelId, Usage};
 use super::{RunResult, is_zero};
 use crate::scoring::{CallOutcome, ScoredCall, Verdict};
 
-/// Numbers of calls by outcome and by verdict.
+/// The numbers of tool calls by outcome and by verdict.
 ///
 /// Each call has one outcome and one verdict: a successful call may be unnecessary. `successful`,
 /// `failed`, `not_executed` and [`invalid`](Self::invalid) are outcomes and their sum is `calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CallCounts {
-    /// All calls.
+    /// Number of all calls.
     pub calls: u64,
-    /// The tool returned a result.
+    /// Number of calls whose tool returned a result without an error.
     pub successful: u64,
-    /// The tool or its server failed.
+    /// Number of calls whose tool or server failed.
     pub failed: u64,
-    /// Unknown tools, invalid arguments, and arguments that differ from those of an expected call.
-    /// The latter calls are also in `successful` or `failed`.
+    /// Number of calls with an unknown tool, with invalid arguments, or with other arguments than
+    /// expected. The calls with other arguments than expected also count as `successful` or
+    /// `failed`.
     pub hallucinated: u64,
-    /// Denied, skipped or over a limit.
+    /// Number of calls that were denied, skipped or over a limit.
     pub not_executed: u64,
-    /// Not expected, or the result was already known.
+    /// Number of calls that were not expected or whose result was already known.
     pub unnecessary: u64,
-    /// Calls of forbidden tools.
+    /// Number of calls to forbidden tools.
     pub forbidden: u64,
-    /// The right tool with the right arguments at the right position, executed or not.
+    /// Number of calls with the right tool and arguments at the right position, even if not
+    /// executed.
     pub right: u64,
-    /// In a replay: expected calls with redacted arguments. They are neither in `right` nor in
-    /// `judged`.
+    /// Number of replayed calls whose arguments were redacted, so that they are neither in `right`
+    /// nor in `judged`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
-    /// Calls with an expectation, and missing calls. `right` is a part of them. Missing calls do
-    /// not count for a tool.
+    /// Number of calls for which the scenario has an expectation, plus the missing calls. Includes
+    /// `right`. Missing calls are not counted per tool.
     pub judged: u64,
 }
 
@@ -63,13 +65,13 @@ impl CallCounts {
     /// Returns the number of calls that were rejected because the tool does not exist or the
     /// arguments are invalid.
     pub fn invalid(&self) -> u64 {
-        // The counts may come from a file with any numbers.
+        // Saturating arithmetic, because the counts may come from a file with arbitrary numbers.
         let ended = self.successful.saturating_add(self.failed);
         let ended = ended.saturating_add(self.not_executed);
         self.calls.saturating_sub(ended)
     }
 
-    /// Returns the share of right calls, or `None` without expected and made calls.
+    /// Returns the share of right calls, or `None` if no call was expected or made.
     ///
     /// A missing call is not right, also in a turn that did not run. A call with wrong arguments
     /// or at the wrong position counts once, not also as missing. A second attempt counts again.
@@ -77,12 +79,12 @@ impl CallCounts {
         share(self.right, self.judged)
     }
 
-    /// Returns the share of hallucinated calls.
+    /// Returns the share of hallucinated calls among all calls.
     pub fn hallucinated_share(&self) -> Option<f64> {
         share(self.hallucinated, self.calls)
     }
 
-    /// Returns the share of unnecessary calls.
+    /// Returns the share of unnecessary calls among all calls.
     pub fn unnecessary_share(&self) -> Option<f64> {
         share(self.unnecessary, self.calls)
     }
@@ -94,50 +96,49 @@ pub fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// The summary of all runs of a model.
+/// The summary of all runs of one model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ModelSummary {
-    /// The model.
+    /// The summarized model.
     pub model: ModelId,
-    /// Number of runs.
+    /// Number of all runs of the model.
     pub runs: u64,
     /// Number of runs that met all expectations.
     pub passed: u64,
-    /// In a replay: passed runs with calls whose verdict is unknown. They may have failed when they
-    /// were recorded.
+    /// Number of passed runs in a replay with calls whose verdict is unknown. They may have failed
+    /// when they were recorded.
     #[serde(skip_serializing_if = "is_zero")]
     pub passed_unknown: u64,
-    /// All calls.
+    /// Numbers of all tool calls by outcome and verdict.
     pub counts: CallCounts,
     /// Number of finished turns.
     pub turns: u64,
-    /// Median and 95th percentile of the duration of a turn in milliseconds (nearest rank). Includes
-    /// the effect of concurrent runs. `None` without a turn.
+    /// Median and 95th percentile of the turn duration in milliseconds (nearest rank), affected by
+    /// concurrent runs. `None` if there are no turns.
     pub turn_ms: Option<(u64, u64)>,
-    /// Reported tokens of all turns.
+    /// Sum of the tokens that the provider reported for all turns.
     pub usage: Usage,
     /// Number of turns whose tokens were not reported completely.
     pub unmetered_turns: u64,
-    /// Cost in US dollars, if the cost of every turn is known.
+    /// Total cost in US dollars. `None` if the cost of a turn is unknown.
     pub cost_usd: Option<f64>,
-    /// Number of runs and of passed runs by kind of scenario.
+    /// Number of runs and number of passed runs, by kind of scenario.
     pub kinds: BTreeMap<String, (u64, u64)>,
-    /// Calls by `server/tool`.
+    /// Summary of the calls of each tool, by `server/tool`.
     pub tools: BTreeMap<String, ToolSummary>,
 }
 
-/// The summary of all calls of a tool.
+/// The summary of all calls of one tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct ToolSummary {
-    /// The calls.
+    /// Numbers of calls by outcome and verdict.
     pub counts: CallCounts,
-    /// Median and 95th percentile of the duration of executed calls, as
-    /// [`ModelSummary::turn_ms`].
+    /// Median and 95th percentile of the duration of executed calls in milliseconds (nearest rank).
     pub call_ms: Option<(u64, u64)>,
 }
 
 impl ModelSummary {
-    /// Summarizes runs of one model.
+    /// Summarizes the runs of one model.
     pub(crate) fn of<'a>(model: &ModelId, runs: impl Iterator<Item = &'a RunResult>) -> Self {
         let mut summary = Self {
             model: model.clone(),
@@ -205,7 +206,7 @@ impl ModelSummary {
     }
 }
 
-/// Returns the median and the 95th percentile by the nearest rank.
+/// Returns the median and the 95th percentile of the values by the nearest-rank method.
 fn percentiles(mut values: Vec<u64>) -> Option<(u64, u64)> {
     values.sort_unstable();
     let percentile = |percent: usize| {

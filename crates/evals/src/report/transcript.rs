@@ -9,29 +9,29 @@ use switchboard_domain::{ModelId, Usage};
 
 use super::is_zero;
 
-/// The events of a turn.
+/// The recorded events of one turn, for display in a report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Transcript {
-    /// The events in order. A tool call is at the position of the model's request.
+    /// The events in order. A tool call is listed where the model requested it.
     pub entries: Vec<Entry>,
-    /// Number of omitted entries.
+    /// Number of events that were omitted because the transcript became too large.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
 
 impl Transcript {
-    /// Returns whether there is no event.
+    /// Returns whether the transcript has no events.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.omitted == 0
     }
 }
 
-/// An event with its time.
+/// An event of a turn with its time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Start of the event in milliseconds since the user message.
+    /// Start time of the event in milliseconds since the user message.
     pub at_ms: u64,
-    /// The event.
+    /// The kind and the data of the event.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -41,67 +41,67 @@ pub struct Entry {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
-    /// A request to a model.
+    /// A request was sent to a model.
     ModelRequest {
-        /// Number of the model call, from 1.
+        /// Number of the model call in the turn, starting at 1.
         step: u32,
-        /// The model.
+        /// The model that received the request.
         model: ModelId,
-        /// Number of offered tools.
+        /// Number of tools offered to the model.
         tools: usize,
     },
-    /// Reasoning of the model.
+    /// Reasoning text that the model emitted.
     Reasoning(Excerpt),
-    /// Text of the model.
+    /// Answer text that the model emitted.
     Text(Excerpt),
-    /// An action of the provider, such as a web search.
+    /// An action that the provider ran itself, such as a web search.
     Provider {
-        /// The provider's type, such as `web_search_tool_result`.
+        /// The provider's name for the kind of action, such as `web_search_tool_result`.
         kind: String,
-        /// The readable content.
+        /// The readable part of the action's content.
         #[serde(flatten)]
         text: Excerpt,
     },
-    /// The end of a response.
+    /// A model response ended.
     ModelResponse {
-        /// Number of the model call.
+        /// Number of the model call in the turn, starting at 1.
         step: u32,
-        /// The model's name in the response.
+        /// The model name that the provider reported in the response.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The finish reason.
+        /// The finish reason of the response, such as `stop`.
         reason: String,
-        /// The reported tokens.
+        /// Number of tokens that the provider reported for the response.
         #[serde(default, skip_serializing_if = "is_zero")]
         usage: Usage,
     },
-    /// A tool call.
+    /// A tool call with its input and result.
     Call(Box<Call>),
     /// Any other event, such as a warning, a retry or an elicitation.
     Note {
-        /// The name of the run event, such as `warning`.
+        /// The kind of the run event, such as `warning`.
         kind: String,
-        /// The fields of the run event.
+        /// The fields of the run event as JSON.
         #[serde(flatten)]
         text: Excerpt,
     },
-    /// An event of a newer program.
+    /// An unknown event that a newer program wrote.
     #[serde(other)]
     Unknown,
 }
 
-/// The beginning of a text.
+/// An excerpt: the beginning of a longer text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "StoredExcerpt")]
 pub struct Excerpt {
-    /// The text.
+    /// The beginning of the text.
     pub text: String,
-    /// Number of omitted bytes after it.
+    /// Number of bytes omitted after the excerpt.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
 }
 
-/// An excerpt as reports store it. Earlier reports have media without text.
+/// An excerpt in the form in which reports store it. Older reports contain media without text.
 #[derive(Deserialize)]
 struct StoredExcerpt {
     text: Option<String>,
@@ -128,58 +128,58 @@ impl From<StoredExcerpt> for Excerpt {
     }
 }
 
-/// A tool call.
+/// A tool call with its input, its notes and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The id of the tool use.
+    /// Id of the tool use in the model's response.
     pub id: String,
-    /// The server. `None` for built-in and unknown tools.
+    /// Name of the server that provides the tool. `None` for built-in and unknown tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// The tool's own name.
+    /// Name of the tool on its server.
     pub tool: String,
-    /// Index of the scored call of the turn.
+    /// Index of this call among the scored calls of the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scored_call: Option<usize>,
-    /// The input as JSON.
+    /// Excerpt of the call's input as JSON.
     pub input: Excerpt,
-    /// Repairs, approvals and retries before the result.
+    /// Events before the result, such as repairs, approvals and retries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<CallNote>,
-    /// The result. `None` if the call did not end.
+    /// The result of the call. `None` if the call did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<CallResult>,
 }
 
-/// An event of a call.
+/// An event during a tool call, such as an approval or a retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallNote {
-    /// Milliseconds since the user message.
+    /// Time of the event in milliseconds since the user message.
     pub at_ms: u64,
-    /// The name of the run event, such as `tool_approved`.
+    /// The kind of the run event, such as `tool_approved`.
     pub kind: String,
-    /// The fields of the run event.
+    /// The fields of the run event as JSON.
     #[serde(flatten)]
     pub text: Excerpt,
 }
 
-/// The result of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    /// Milliseconds since the user message.
+    /// Time of the result in milliseconds since the user message.
     pub at_ms: u64,
-    /// The call was not executed, or the tool reported a failure.
+    /// Whether the call was not executed or the tool reported an error.
     pub is_error: bool,
-    /// The reason of a missing result.
+    /// The reason why the call has no result, if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Whether the result is from the cache.
+    /// Whether the result came from the cache.
     pub cached: bool,
-    /// Number of attempts. 0 if the call was not executed.
+    /// Number of attempts to execute the call. 0 if it was not executed.
     pub attempts: u32,
     /// Duration of all attempts in milliseconds.
     pub duration_ms: u64,
-    /// The content for the model as text. Media are described.
+    /// The content that the model received, as text. Media are described in words.
     pub content: Vec<Excerpt>,
 }
 

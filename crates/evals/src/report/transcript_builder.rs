@@ -7,28 +7,29 @@ use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 use super::transcript::{Call, CallNote, CallResult, Entry, Event, Excerpt, Transcript};
 use crate::recording::Redaction;
 
-/// Maximum size of a text of the model in bytes.
+/// Maximum size of one text that the model emitted, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Maximum size of an input, a result or a note in bytes.
+/// Maximum size of a tool input, tool result or event note, in bytes.
 const MAX_DETAIL_BYTES: usize = 16 << 10;
 
-/// Maximum size of all texts of a turn in bytes.
+/// Maximum size of all texts in the transcript of a turn, in bytes.
 const MAX_TURN_BYTES: usize = 256 << 10;
 
-/// Maximum number of entries of a turn, and of notes of a call.
+/// Maximum number of events in the transcript of a turn, and of notes of a tool call.
 const MAX_ENTRIES: usize = 2_000;
 
-/// Maximum size of a name in bytes.
+/// Maximum size of a model, tool or server name in bytes.
 const MAX_NAME_BYTES: usize = 512;
 
-/// Builds a transcript without secrets.
+/// A builder of redacted transcripts from run events.
 pub(crate) struct TranscriptBuilder<'a> {
     redaction: &'a Redaction,
     transcript: Transcript,
-    /// The current text. It is added when it is complete, because a secret may be split.
+    /// The text that the model is emitting. It is redacted when complete, because deltas may split
+    /// a secret.
     text: Option<PendingText>,
-    /// Number of bytes left of [`MAX_TURN_BYTES`].
+    /// Number of bytes that the transcript of this turn may still use.
     bytes_left: usize,
 }
 
@@ -48,12 +49,13 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Adds an event with its time in milliseconds since the user message.
+    /// Adds a run event with its time in milliseconds since the user message.
     pub(crate) fn add(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
             RunEventKind::TextDelta { text } => self.add_delta(text, false, at_ms),
             RunEventKind::ReasoningDelta { text } => self.add_delta(text, true, at_ms),
-            // Other events have the same content, or it is not relevant later.
+            // These events repeat the content of other events, or a reader of the transcript does
+            // not need them.
             RunEventKind::ToolInputStarted { .. }
             | RunEventKind::ToolInputDelta { .. }
             | RunEventKind::ToolStarted { .. }
@@ -66,7 +68,8 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Returns the transcript. `calls` are all calls of the run in the order of the scored calls.
+    /// Returns the finished transcript. `calls` are all calls of the run, in the same order as the
+    /// scored calls.
     pub(crate) fn finish(mut self, calls: &[ToolCallRecord]) -> Transcript {
         self.finish_text();
         for entry in &mut self.transcript.entries {
@@ -182,7 +185,7 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    /// Adds the name and the fields of another event, to its call if it has one.
+    /// Adds an event as a note. A note about a tool call is added to that call.
     fn add_note(&mut self, event: &RunEventKind, at_ms: u64) {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else {
             return;
@@ -238,7 +241,7 @@ impl<'a> TranscriptBuilder<'a> {
         self.cut(&clean, MAX_DETAIL_BYTES)
     }
 
-    /// Returns the beginning of a text without secrets.
+    /// Returns the beginning of a text after redaction.
     fn excerpt(&mut self, text: &str, max_bytes: usize) -> Excerpt {
         let clean = self.redaction.text(text);
         self.cut(&clean, max_bytes)

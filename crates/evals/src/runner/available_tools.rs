@@ -9,15 +9,15 @@ use crate::{
     suite::{ExpectedCall, ToolPattern, Turn, is_builtin_tool},
 };
 
-/// All tools that existed in a conversation, whether the recipe offered them or not.
+/// All tools that existed during a conversation, even if the recipe did not offer them.
 #[derive(Default)]
 pub(super) struct AvailableTools {
-    /// Server and name of each tool.
+    /// Name of the server, if any, and name of each tool.
     tools: BTreeSet<(Option<String>, String)>,
 }
 
 impl AvailableTools {
-    /// Adds the current tools and the called ones.
+    /// Adds the tools that the agent has now and the tools that the run called.
     pub(super) async fn update(&mut self, agent: &Agent, report: &RunReport) {
         if let Some(host) = agent.tools() {
             let tools = host.tools().await.tools;
@@ -27,14 +27,15 @@ impl AvailableTools {
                     None => (None, tool.name.clone()),
                 }));
         }
-        // A called tool may be removed by now.
+        // A tool that the model called may no longer exist.
         let calls = report.tool_calls.iter();
         let calls = calls.filter(|call| call_outcome(call) != CallOutcome::Hallucinated);
         let called = calls.map(|call| (call.server.clone(), call.tool.clone()));
         self.tools.extend(called);
     }
 
-    /// Returns the required calls and patterns of a turn that match no tool, one sentence each.
+    /// Returns one sentence for each required call or forbidden pattern of a turn that matches no
+    /// existing tool.
     pub(super) fn missing_for(&self, turn: &Turn) -> Vec<String> {
         let mut missing = Vec::new();
         let required = turn.calls.iter().flatten().filter(|call| !call.optional);
@@ -45,7 +46,7 @@ impl AvailableTools {
                 missing.push(format!("unknown tool `{}`", names.join("` or `")));
             }
         }
-        // Without tools, a pattern need not match.
+        // If no tools exist, forbidden patterns need not match any.
         let patterns = turn.forbidden.iter().filter(|_| !self.tools.is_empty());
         for text in patterns {
             let pattern = ToolPattern::new(text);

@@ -12,7 +12,7 @@ use switchboard_domain::{
 
 use crate::suite::{DECLARED_SERVER, DeclaredTool};
 
-/// Returns the declared result for every call.
+/// A tool host for the tools that a scenario declares. Every call returns the declared result.
 pub(super) struct DeclaredToolHost {
     pub(super) tools: Vec<Arc<ToolDefinition>>,
     results: Vec<Value>,

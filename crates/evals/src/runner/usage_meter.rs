@@ -3,11 +3,11 @@
 use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::RunEventKind;
 
-/// Sums the costs of all responses of a run, by the prices of their models.
+/// A meter that sums the costs of all model responses of a run, by the prices of their models.
 pub(crate) struct UsageMeter {
-    /// The model of the current response.
+    /// The model that sends the current response.
     model: ModelId,
-    /// The current response has content.
+    /// Whether the current response has emitted content.
     has_content: bool,
     unmetered: u32,
     cost_usd: Option<f64>,
@@ -23,7 +23,7 @@ impl UsageMeter {
         }
     }
 
-    /// Adds an event. `price` returns the cost of a response with these tokens.
+    /// Adds a run event to the sums. `price` returns the cost of a response with the given tokens.
     pub(crate) fn add(
         &mut self,
         event: &RunEventKind,
@@ -42,7 +42,8 @@ impl UsageMeter {
                 let cost = cost(&self.model, usage, price);
                 self.add_response(usage, cost);
             }
-            // A failed request without content is free. The tokens of a partial response are unknown.
+            // A failed request without content costs nothing. The token count of a partial response
+            // is unknown.
             RunEventKind::ModelCallFailed { .. } | RunEventKind::ModelCallRetried { .. }
                 if std::mem::take(&mut self.has_content) =>
             {
@@ -79,7 +80,7 @@ impl UsageMeter {
     }
 }
 
-/// Returns the cost of a response. A free model costs nothing also if the tokens are unknown.
+/// Returns the cost of a response. A free model costs nothing even if the tokens are unknown.
 fn cost(
     model: &ModelId,
     usage: &Usage,
@@ -96,7 +97,7 @@ fn cost(
     price(model, &some).filter(|it| *it <= 0.0)
 }
 
-/// Returns whether the provider reported the tokens that cost money.
+/// Returns whether the provider reported the token counts that determine the cost.
 fn is_reported(usage: &Usage) -> bool {
     usage.input_tokens.is_some() && usage.output_tokens.is_some()
 }

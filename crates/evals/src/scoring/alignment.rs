@@ -5,17 +5,17 @@ use std::collections::{HashMap, HashSet};
 use super::{CallInfo, CallMatcher, CallOutcome};
 use crate::suite::{ExpectedCall, MatchResult, Turn, maximum_matching};
 
-/// The assignment of calls to expected calls.
+/// The assignment of the model's calls to the expected calls.
 pub(super) struct Assignment {
-    /// The expected call of each call at the right position.
+    /// The expected call that each call at the right position matches, by call index.
     pub(super) assigned: HashMap<usize, usize>,
-    /// Calls at the wrong position.
+    /// Indexes of the calls that match an expected call but are at the wrong position.
     pub(super) misplaced: HashSet<usize>,
-    /// Expected calls without a call at their position.
+    /// Indexes of the expected calls that no call matches at the right position.
     pub(super) missing: Vec<usize>,
-    /// The required ones of `missing` without a misplaced call.
+    /// Indexes of the required calls in `missing` that no misplaced call matches either.
     pub(super) unmet: Vec<usize>,
-    /// Number of required calls with a misplaced call.
+    /// Number of required calls that only a misplaced call matches.
     pub(super) attempted: usize,
 }
 
@@ -60,8 +60,8 @@ pub(super) fn assign(
     }
 }
 
-/// Matches as many expected calls as possible in any order, the required ones first. Returns the
-/// call of each one.
+/// Matches as many expected calls as possible in any order, required calls first. Returns the
+/// matched call of each expected call.
 fn paired(
     ones: &[usize],
     expected: &[ExpectedCall],
@@ -78,15 +78,16 @@ fn paired(
     paired
 }
 
-/// Matches as many expected calls as possible in order, and prefers the required ones. Returns the
-/// call of each one.
+/// Matches as many expected calls as possible in order, and prefers required calls. Returns the
+/// matched call of each expected call.
 pub(super) fn aligned(
     ones: usize,
     calls: usize,
     is_optional: impl Fn(usize) -> bool,
     matches: impl Fn(usize, usize) -> bool,
 ) -> Vec<Option<usize>> {
-    // Numbers of required and of all matches of the best alignment of the rest.
+    // Numbers of required matches and of all matches in the best alignment of the remaining calls
+    // (dynamic programming).
     let mut best = vec![vec![(0_usize, 0_usize); calls + 1]; ones + 1];
     let with =
         |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);

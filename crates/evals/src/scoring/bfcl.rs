@@ -9,7 +9,8 @@ use super::{
 };
 use crate::suite::{MatchResult, Turn};
 
-/// Scores the calls of a first response. `is_redacted` is as in [`super::score_turn`].
+/// Scores the calls of the first model response. `is_redacted` has the same meaning as in
+/// [`super::score_turn`].
 pub(crate) fn score_turn(
     turn: &Turn,
     calls: &[ToolCallRecord],
@@ -43,7 +44,7 @@ pub(crate) fn score_turn(
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
         let outcome = redacted_outcome(call, is_redacted(call));
-        // The rules accept some arguments that violate the schema.
+        // The benchmark rules accept some arguments that violate the schema.
         let accepted = match outcome {
             CallOutcome::Hallucinated => CallOutcome::NotExecuted,
             outcome => outcome,
@@ -71,22 +72,24 @@ pub(crate) fn score_turn(
         calls: scored.collect(),
         missing,
         attempted,
-        // The benchmark executes nothing.
+        // The list is empty because the benchmark executes no calls.
         not_executed: Vec::new(),
     }
 }
 
-/// Returns whether a call cannot be right. Input that violates the schema may be right.
+/// Returns whether a failed call is certainly wrong. Input that violates the schema may still be
+/// right.
 fn is_invented(failure: ToolFailure) -> bool {
     failure.is_hallucination() && failure != ToolFailure::InvalidInput
 }
 
-/// Returns the violated expectations, one sentence each.
+/// Returns each violated expectation of a turn, one sentence each.
 pub(crate) fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults: Vec<String> = failure(report).into_iter().collect();
     let missing = score.missing.iter();
     faults.extend(missing.map(|call| format!("missing call: {call}")));
-    // If no call is expected, a response with unreadable input counts as one without calls.
+    // If no call is expected, a response with malformed tool input counts as a response without
+    // calls.
     let expects_none = turn.calls.as_ref().is_none_or(Vec::is_empty);
     if expects_none && score.calls.iter().any(|call| !call.input.is_object()) {
         return faults;
@@ -100,8 +103,8 @@ pub(crate) fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<
     faults
 }
 
-/// Returns the fault of a run without a response. A run that stops at its limit of one step has a
-/// response, and an empty response is one without calls.
+/// Returns an explanation for a run without a model response. A run that reaches its limit of one
+/// step has a response, and an empty response counts as a response without calls.
 fn failure(report: &RunReport) -> Option<String> {
     let error = report.error.as_ref();
     let has_response = match report.outcome {

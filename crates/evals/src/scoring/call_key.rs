@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use switchboard_orchestration::ToolCallRecord;
 
-/// Whole numbers above this are not exact as fractions.
+/// The limit (2^53) above which a floating-point number does not represent every whole number.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The identity of a call: equal calls have the same result.
+/// A comparable key of a tool call. Calls with equal keys have the same result.
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct CallKey<'a> {
     server: Option<&'a str>,
@@ -31,7 +31,8 @@ impl<'a> CallKey<'a> {
     }
 }
 
-/// Writes equal values as equal texts, with sorted names and `1` for `1.0`.
+/// Writes a JSON value in canonical form: equal values get equal texts, with sorted names and `1`
+/// for `1.0`.
 fn write_canonical(value: &Value, text: &mut String) {
     // Writing to a string does not fail.
     let _ = match value {
@@ -55,7 +56,7 @@ fn write_canonical(value: &Value, text: &mut String) {
             text.write_char(']')
         }
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            // Adding 0 removes the sign of a negative zero.
+            // Adding 0 to a number removes the sign of a negative zero.
             Some(it) if it.fract() == 0.0 && it.abs() < MAX_EXACT => {
                 write!(text, "{:.0}", it + 0.0)
             }

@@ -5,18 +5,19 @@ use switchboard_orchestration::ToolCallRecord;
 
 use crate::suite::{ExpectedCall, MatchResult, Matcher};
 
-/// An expected call with parsed matchers.
+/// An expected call with its parsed argument matchers.
 pub(crate) struct CallMatcher<'a> {
     call: &'a ExpectedCall,
     arguments: Vec<(&'a str, Matcher)>,
-    /// Whether a null argument is present.
+    /// Whether an argument with the value null counts as present.
     counts_null: bool,
     alternatives: Vec<Self>,
 }
 
 impl<'a> CallMatcher<'a> {
     pub(super) fn new(call: &'a ExpectedCall) -> Self {
-        // The suite was checked. An invalid matcher matches nothing.
+        // The suite was validated before, so parsing cannot fail. An invalid matcher would match
+        // nothing.
         let parse = |value: &Value| Matcher::read(value).unwrap_or(Matcher::OneOf(Vec::new()));
         let arguments = call.input.iter();
         Self {
@@ -37,7 +38,7 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    /// Returns whether a call has the expected tool or that of an alternative.
+    /// Returns whether a call uses the expected tool or the tool of an alternative.
     pub(super) fn is_tool_of(&self, call: &ToolCallRecord) -> bool {
         self.all().any(|it| it.has_tool_of(call))
     }
@@ -63,7 +64,8 @@ impl<'a> CallMatcher<'a> {
         results.max().unwrap_or(MatchResult::No)
     }
 
-    /// Describes the first wrong argument. Certain differences come before possible ones.
+    /// Describes the first wrong argument of a call. Certain differences take precedence over
+    /// possible ones.
     pub(super) fn difference(&self, call: &ToolCallRecord, is_redacted: bool) -> Option<String> {
         let matcher = self.all().find(|it| it.has_tool_of(call)).unwrap_or(self);
         matcher
@@ -71,7 +73,7 @@ impl<'a> CallMatcher<'a> {
             .or_else(|| matcher.first_difference(call, is_redacted, MatchResult::Yes))
     }
 
-    /// Describes the first argument whose match result is less than `least`.
+    /// Describes the first argument whose match result is worse than `least`.
     fn first_difference(
         &self,
         call: &ToolCallRecord,
@@ -105,7 +107,8 @@ impl<'a> CallMatcher<'a> {
 }
 
 fn argument_result(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
-    // A placeholder is normal text of the model in a call that is not redacted.
+    // Redaction placeholders have a special meaning only in redacted calls. Elsewhere the model may
+    // have written them.
     if is_redacted {
         matcher.match_redacted(argument)
     } else if matcher.matches(argument) {
@@ -129,7 +132,7 @@ pub(crate) fn describe(call: &ExpectedCall) -> String {
     text
 }
 
-/// Returns an expected argument in the form that people write.
+/// Returns an expected argument in a readable form for messages.
 fn readable(expected: &Value) -> Value {
     match expected.pointer("/$bfcl/allowed") {
         Some(Value::Array(allowed)) => match allowed.as_slice() {

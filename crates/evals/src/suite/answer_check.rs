@@ -3,7 +3,8 @@
 use regex::Regex;
 use serde::Deserialize;
 
-/// Checks of an answer. All are optional, and all but the regular expression ignore case.
+/// Checks of the model's answer. Every check is optional. All checks except the regular expression
+/// ignore case.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerCheck {
@@ -20,7 +21,7 @@ pub struct AnswerCheck {
 }
 
 impl AnswerCheck {
-    /// Checks the fields. Returns an invalid one with its problem.
+    /// Validates the checks. Returns the name of an invalid field and its problem.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         for (field, texts) in [
             ("contains", &self.contains),
@@ -37,7 +38,7 @@ impl AnswerCheck {
         }
     }
 
-    /// Returns the failed checks, one sentence each.
+    /// Returns the failed checks of an answer, one sentence each.
     pub fn faults(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
         let lower = answer.to_lowercase();
         let has = |text: &String| lower.contains(&text.to_lowercase());

@@ -10,48 +10,48 @@ use super::python_value::{
     PythonType, equal, is_among, is_empty_text, normalized, normalized_text,
 };
 
-/// The accepted values of one argument, as in `$bfcl`.
+/// The accepted values of one argument, in the benchmark's `$bfcl` form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BfclParameter {
-    /// The declared type. An undeclared argument must be absent.
+    /// The declared type of the argument. `None` means that the argument must be absent.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<BfclType>,
     /// The type of the items of an array or a tuple.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<BfclType>,
-    /// The right values. An empty text allows a missing argument.
+    /// The accepted values. An empty string means that the argument may be missing.
     pub allowed: Vec<Value>,
     /// Whether the function requires the argument.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
 }
 
-/// A type of the benchmark.
+/// A parameter type of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum BfclType {
-    /// Text.
+    /// A string.
     String,
-    /// Whole number.
+    /// A whole number.
     Integer,
-    /// Number, also a whole one.
+    /// A number, which may be a whole number.
     Float,
-    /// `true` or `false`.
+    /// A boolean, `true` or `false`.
     Boolean,
-    /// List.
+    /// A list of values.
     Array,
-    /// List in JSON.
+    /// A Python tuple, which is a list in JSON.
     Tuple,
-    /// Object.
+    /// An object, a Python dictionary.
     Dict,
-    /// Text.
+    /// A string, because the benchmark treats the type `any` as text.
     Any,
 }
 
 impl BfclType {
-    /// Returns the Python type that the checker requires.
+    /// Returns the Python type that the benchmark's checker requires for this type.
     fn python_type(self) -> PythonType {
         match self {
             Self::String | Self::Any => PythonType::Text,
@@ -64,15 +64,16 @@ impl BfclType {
     }
 }
 
-/// The accepted type of a value.
+/// The way in which the type of a value was accepted.
 enum TypeMatch {
     Declared,
-    /// The type of the answers, which is not the declared one. Values must be equal.
+    /// The value has the type of the accepted values instead of the declared type. It must equal
+    /// one of them.
     Answered,
 }
 
 impl BfclParameter {
-    /// Returns whether an argument is right. `None` is a missing argument, and null is a value.
+    /// Returns whether an argument is accepted. `None` is a missing argument, and null is a value.
     pub fn matches(&self, argument: Option<&Value>) -> bool {
         match (argument, self.declared) {
             (None, _) => !self.required && self.allowed.iter().any(is_empty_text),
@@ -82,7 +83,8 @@ impl BfclParameter {
     }
 
     fn is_right(&self, value: &Value, declared: BfclType) -> bool {
-        // A whole number is accepted as a float, but not the reverse.
+        // A float parameter accepts a whole number, but an integer parameter does not accept a
+        // float.
         let float = match (declared, PythonType::of(value)) {
             (BfclType::Float, PythonType::Int) => value.as_f64().map(Value::from),
             _ => None,
@@ -107,7 +109,7 @@ impl BfclParameter {
     }
 }
 
-/// Returns whether a value has the declared type, or else that of the answers.
+/// Returns whether a value has the declared type, or else the type of the accepted values.
 fn match_type(
     value: &Value,
     allowed: &[Value],
@@ -127,8 +129,8 @@ fn match_type(
         let (Some(items), Value::Array(list)) = (items, value) else {
             return declared();
         };
-        // The items must have the right type for one of the answers. Another answer than a list has
-        // no requirement.
+        // The items must have the right type for one of the accepted lists. An accepted value that
+        // is not a list sets no requirement.
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()
@@ -140,7 +142,7 @@ fn match_type(
     (answered == Some(PythonType::of(value))).then_some(TypeMatch::Answered)
 }
 
-/// Returns the type of the first answer that is not an empty text.
+/// Returns the Python type of the first accepted value that is not an empty string.
 fn answered(allowed: &[Value]) -> Option<PythonType> {
     allowed
         .iter()
@@ -168,7 +170,7 @@ fn is_list(list: &[Value], allowed: &[Value]) -> bool {
     })
 }
 
-/// Returns the items of a Python sequence. The items of a text are its characters.
+/// Returns the items of a Python sequence. The items of a string are its characters.
 fn sequence(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
@@ -207,7 +209,7 @@ fn is_field(value: &Value, allowed: &Value) -> bool {
 fn is_optional(allowed: &Value) -> bool {
     match allowed {
         Value::Array(items) => items.iter().any(is_empty_text),
-        // Every Python text contains the empty text.
+        // In Python, every string contains the empty string.
         Value::String(_) => true,
         Value::Object(fields) => fields.contains_key(""),
         _ => false,
@@ -218,7 +220,7 @@ fn is_dicts(list: &[Value], allowed: &[Value]) -> bool {
     for answer in allowed {
         let answers = match answer {
             Value::Array(answers) => answers.as_slice(),
-            // It has the length of an empty list.
+            // An empty string is treated as an empty list.
             Value::String(text) if text.is_empty() => &[],
             _ => return false,
         };

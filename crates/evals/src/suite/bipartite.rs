@@ -1,7 +1,7 @@
 //! Maximum matching in a bipartite graph.
 
 /// Pairs as many left items as possible with different right items. Returns the partner of each
-/// left item. Earlier items are preferred.
+/// left item. Earlier left items are preferred.
 pub(crate) fn maximum_matching(
     left: usize,
     right: usize,
@@ -20,7 +20,8 @@ pub(crate) fn maximum_matching(
     paired
 }
 
-/// Gives an item a partner, and other partners to the items in its way (augmenting path).
+/// Assigns a partner to an item and moves other items to other partners if necessary (augmenting
+/// path).
 fn place(
     item: usize,
     matches: &impl Fn(usize, usize) -> bool,

@@ -9,13 +9,13 @@ use super::{
     tool_pattern::{ToolPattern, is_builtin_tool},
 };
 
-/// The server name of declared tools.
+/// The server name under which declared tools appear.
 pub const DECLARED_SERVER: &str = "scenario";
 
-/// Maximum length of a name in the Model Context Protocol.
+/// Maximum length of a tool name in the Model Context Protocol, in characters.
 const MAX_NAME_CHARS: usize = 128;
 
-/// Checks the declared tools, and that the turns use only them.
+/// Validates the tools that a scenario declares, and that its turns expect no other tools.
 pub(super) fn check(scenario: &Scenario, place: &str) -> Result<(), SuiteError> {
     let mut names = BTreeSet::new();
     for (at, tool) in scenario.tools.iter().enumerate() {
@@ -29,7 +29,8 @@ pub(super) fn check(scenario: &Scenario, place: &str) -> Result<(), SuiteError> 
         return Ok(());
     }
     let turns = scenario.turns.iter().enumerate();
-    // Questions of the benchmark may expect undeclared functions.
+    // Turns with benchmark rules are skipped, because the benchmark may expect undeclared
+    // functions.
     for (at, turn) in turns.filter(|(_, turn)| turn.scoring == ScoringRules::Switchboard) {
         check_turn(turn, &names, &format!("{place}.turns[{at}]"))?;
     }

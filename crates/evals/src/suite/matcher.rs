@@ -27,38 +27,38 @@ use super::{bfcl_parameter::BfclParameter, bipartite::maximum_matching};
 /// | `{$bfcl: {type: integer, allowed: [5]}}` | is right by the rules of [`BfclParameter`] |
 #[derive(Debug, Clone)]
 pub enum Matcher {
-    /// `$any`.
+    /// Matches any present argument (`$any`).
     Any,
-    /// `$absent`.
+    /// Matches a missing argument (`$absent`).
     Absent,
-    /// `$one_of`.
+    /// Matches if one of the matchers matches (`$one_of`).
     OneOf(Vec<Matcher>),
-    /// `$matches`.
+    /// Matches a string by a regular expression (`$matches`).
     Matches(Regex),
-    /// `$contains`.
+    /// Matches a string or list that contains the value (`$contains`).
     Contains(Value),
-    /// `$ignoring_case`.
+    /// Matches a string without regard to case (`$ignoring_case`).
     IgnoringCase(String),
-    /// `$between`.
+    /// Matches a number within an inclusive range (`$between`).
     Between(f64, f64),
-    /// `$optional`.
+    /// Matches a missing argument or an argument that the matcher accepts (`$optional`).
     Optional(Box<Matcher>),
-    /// `$exactly`.
+    /// Matches an equal value without additional fields (`$exactly`).
     Exactly(Value),
-    /// `$unordered`.
+    /// Matches a list in any order (`$unordered`).
     Unordered(Vec<Matcher>),
-    /// `$bfcl`.
+    /// Matches by the rules of the benchmark (`$bfcl`).
     Bfcl(BfclParameter),
-    /// A plain value.
+    /// Matches an equal value.
     Value(Value),
-    /// A list, item by item.
+    /// Matches a list item by item.
     List(Vec<Matcher>),
-    /// An object, by the fields that are named.
+    /// Matches an object by the listed fields. Other fields are ignored.
     Fields(Vec<(String, Matcher)>),
 }
 
 impl Matcher {
-    /// Parses a matcher. The error describes the problem.
+    /// Parses a matcher from JSON. The error describes the problem.
     pub fn read(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|name| name.starts_with('$')) {
@@ -182,7 +182,7 @@ impl Matcher {
     }
 }
 
-/// Returns whether each matcher has a different item.
+/// Returns whether each matcher can be assigned a different matching item.
 fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
     maximum_matching(expected.len(), items.len(), matches)
@@ -200,10 +200,11 @@ fn contains(argument: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Returns whether two values are equal, with the tolerance of plain values.
+/// Returns whether two JSON values are equal, with the tolerance of plain values.
 fn equal(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
-        // Large whole numbers are not exact as fractions.
+        // Whole numbers are compared exactly, because large ones lose precision as floating-point
+        // numbers.
         (Value::Number(a), Value::Number(b)) => {
             a == b || ((a.is_f64() || b.is_f64()) && a.as_f64() == b.as_f64())
         }

@@ -3,13 +3,13 @@
 use serde::Deserialize;
 use switchboard_domain::Message;
 
-/// A message before the first turn of a scenario.
+/// A message that precedes the first turn of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EarlierMessage {
-    /// The author.
+    /// The author of the message.
     pub role: MessageRole,
-    /// The text.
+    /// The text of the message.
     pub text: String,
 }
 
@@ -18,16 +18,16 @@ pub struct EarlierMessage {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MessageRole {
-    /// Instructions.
+    /// System instructions.
     System,
-    /// The user.
+    /// A message of the user.
     User,
-    /// The model.
+    /// A message of the model.
     Assistant,
 }
 
 impl EarlierMessage {
-    /// Returns the message for a request.
+    /// Converts the message to a message of a model request.
     pub fn to_message(&self) -> Message {
         match self.role {
             MessageRole::System => Message::system(&self.text),

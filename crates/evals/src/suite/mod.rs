@@ -50,37 +50,37 @@ pub(crate) use redacted_match::MatchResult;
 pub use scoring_rules::ScoringRules;
 pub(crate) use tool_pattern::{ToolPattern, is_builtin_tool};
 
-/// Scenarios that are run and scored together.
+/// A suite of scenarios that are run and scored together.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// The title in reports.
+    /// The title of the suite in reports.
     #[serde(default)]
     pub title: String,
-    /// The evaluated models, unless the caller names others.
+    /// The models to evaluate, unless the caller selects others.
     #[serde(default)]
     pub models: Vec<ModelId>,
-    /// The recipe of scenarios without one.
+    /// Name of the recipe for scenarios that do not select one.
     pub recipe: Option<String>,
-    /// The servers whose tools are offered. The default is all servers.
+    /// Names of the servers whose tools the model may call. The default is all servers.
     pub servers: Option<Vec<String>>,
-    /// Servers that replace the configured ones, in the format of `mcp_servers` of a configuration.
-    /// This crate does not read them.
+    /// Servers that replace the configured servers, in the format of `mcp_servers` in the
+    /// configuration. The caller of this crate starts them.
     pub mcp_servers: Option<Map<String, Value>>,
-    /// Text files for these servers, by their paths in a temporary folder.
+    /// Text files for the suite's own servers, by path in a temporary folder.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Number of runs of each scenario with each model. The default is 1.
     #[serde(default = "one")]
     pub repetitions: u32,
-    /// The thresholds of the results.
+    /// Thresholds that the results must meet.
     #[serde(default)]
     pub thresholds: Thresholds,
-    /// The scenarios.
+    /// The scenarios of the suite.
     pub scenarios: Vec<Scenario>,
 }
 
-/// Thresholds as shares from 0 to 1, all optional.
+/// Thresholds for the results of a model, as shares from 0 to 1. Every threshold is optional.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
@@ -98,95 +98,96 @@ pub struct Thresholds {
     pub unnecessary: Option<f64>,
 }
 
-/// One conversation with its expectations.
+/// A scenario: one conversation with the expected calls and answers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// The unique name.
+    /// Name of the scenario, unique in the suite.
     pub name: String,
-    /// The kind of situation, such as `entity missing`. Reports group results by it.
+    /// Kind of situation that the scenario tests, such as `entity missing`. Reports group results
+    /// by kind.
     #[serde(default)]
     pub kind: String,
-    /// Overrides the recipe of the suite.
+    /// Name of the recipe for this scenario, instead of the recipe of the suite.
     pub recipe: Option<String>,
-    /// Overrides the servers of the suite.
+    /// Names of the servers for this scenario, instead of the servers of the suite.
     pub servers: Option<Vec<String>>,
-    /// Whether separate servers and files are created for each conversation, for scenarios that
+    /// Whether each conversation gets its own servers and files. Necessary for scenarios that
     /// change data.
     #[serde(default)]
     pub fresh_servers: bool,
-    /// Tools without a server. Calls return the declared results.
+    /// Tools that exist only in this scenario. Every call returns the declared result.
     #[serde(default)]
     pub tools: Vec<DeclaredTool>,
     /// Parameters of the run, such as `max_steps`, `tool_choice` and `temperature`.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// Messages before the first turn, such as system instructions.
+    /// Messages that precede the first turn, such as system instructions.
     #[serde(default)]
     pub before: Vec<EarlierMessage>,
     /// The user messages in order.
     pub turns: Vec<Turn>,
 }
 
-/// A tool without a server.
+/// A tool that exists only in a scenario, without a server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeclaredTool {
-    /// The unique name: letters, digits, `_`, `-` and `.`.
+    /// Unique name of the tool: letters, digits, `_`, `-` and `.`.
     pub name: String,
-    /// The description for the model.
+    /// Description of the tool for the model.
     #[serde(default)]
     pub description: String,
-    /// The JSON Schema of the input.
+    /// JSON Schema of the tool's input.
     #[serde(default = "any_object")]
     pub input_schema: Value,
-    /// The result of every call.
+    /// Result that every call of the tool returns.
     #[serde(default = "done")]
     pub result: Value,
 }
 
-/// A user message with the expected calls and answer.
+/// A turn: a user message with the expected calls and the checks of the answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// The user message.
+    /// Text of the user message.
     pub say: String,
-    /// The expected calls. With an empty list, no call is right. Without a list, only forbidden and
-    /// impossible calls are wrong.
+    /// The expected tool calls. An empty list makes every call wrong. Without a list, only calls to
+    /// forbidden or unknown tools are wrong.
     pub calls: Option<Vec<ExpectedCall>>,
-    /// Whether the order of the calls is ignored.
+    /// Whether the calls may occur in any order.
     #[serde(default)]
     pub any_order: bool,
-    /// Forbidden tools as `tool` or `server/tool`, case-sensitive. `*` matches any text and `?` one
-    /// character. A pattern that matches no tool of the run is a fault.
+    /// Patterns of forbidden tools, as `tool` or `server/tool`, case-sensitive. `*` matches any
+    /// text and `?` one character. A pattern that matches no existing tool is an error.
     #[serde(default)]
     pub forbidden: Vec<String>,
-    /// The checks of the answer.
+    /// Checks of the model's answer.
     #[serde(default)]
     pub answer: AnswerCheck,
-    /// The rules of scoring.
+    /// Rules by which the calls are scored.
     #[serde(default)]
     pub scoring: ScoringRules,
 }
 
-/// An expected call.
+/// A tool call that the scenario expects.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCall {
-    /// The tool's own name.
+    /// Name of the expected tool on its server.
     pub tool: String,
-    /// The server. The default is any server.
+    /// Name of the tool's server. By default, any server is accepted.
     pub server: Option<String>,
-    /// The expected arguments, see [`Matcher`].
+    /// Matchers of the arguments by argument name, see [`Matcher`].
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Whether additional arguments are wrong.
+    /// Whether arguments that are not listed are wrong.
     #[serde(default)]
     pub exactly: bool,
-    /// Whether the call may be missing.
+    /// Whether the call is optional.
     #[serde(default)]
     pub optional: bool,
-    /// Alternative calls. They cannot be optional and have no alternatives themselves.
+    /// Calls that are accepted instead of this one. They cannot be optional or have alternatives.
     #[serde(default)]
     pub or: Vec<ExpectedCall>,
 }
@@ -203,24 +204,24 @@ fn done() -> Value {
     Value::String("done".to_owned())
 }
 
-/// An error in a suite.
+/// An error in the definition of a suite.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
     /// A field is missing, unknown or has the wrong type.
     #[error("{0}")]
     Shape(String),
-    /// A value has no meaning.
+    /// The value of a field is not acceptable.
     #[error("{place}: {reason}")]
     Meaning {
-        /// The path, such as `scenarios[2].turns[0]`.
+        /// Path of the invalid field, such as `scenarios[2].turns[0]`.
         place: String,
-        /// The problem and its remedy.
+        /// Description of the problem and how to solve it.
         reason: String,
     },
 }
 
-/// Maximum number of repetitions.
+/// Maximum number of repetitions of a scenario.
 const MAX_REPETITIONS: u32 = 1_000;
 
 impl SuiteError {
@@ -231,7 +232,7 @@ impl SuiteError {
 }
 
 impl Suite {
-    /// Reads and checks a suite.
+    /// Parses and validates a suite.
     ///
     /// ```
     /// use serde_json::json;
@@ -248,7 +249,7 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Checks a suite. [`read`](Self::read) does this too.
+    /// Validates a suite. [`read`](Self::read) already does this.
     pub fn check(&self) -> Result<(), SuiteError> {
         let wrong = |place: String, reason: &str| Err(SuiteError::meaning(place, reason));
         if self.scenarios.is_empty() {
@@ -343,7 +344,7 @@ impl Turn {
 }
 
 impl ExpectedCall {
-    /// Returns the name for people, with the server if it is given.
+    /// Returns the display name of the expected tool, with its server if there is one.
     pub(crate) fn name(&self) -> String {
         match &self.server {
             Some(server) => format!("{server}/{}", self.tool),

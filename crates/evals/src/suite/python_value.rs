@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The Python type of a JSON value.
+/// The Python type that corresponds to a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PythonType {
     None,
@@ -52,7 +52,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns the whole number of a number or boolean, exactly also for large ones.
+/// Returns a number or boolean as a whole number, without loss of precision.
 fn whole(value: &Value) -> Option<i128> {
     match value {
         Value::Bool(it) => Some(i128::from(*it)),
@@ -65,7 +65,8 @@ fn whole(value: &Value) -> Option<i128> {
     }
 }
 
-/// Returns the whole number of a float up to 2^64. Larger JSON numbers are parsed as floats.
+/// Returns a float as a whole number, up to 2^64. JSON numbers above that limit are parsed as
+/// floats.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the number is whole and below 2^127"
@@ -75,17 +76,18 @@ fn whole_of(number: f64) -> Option<i128> {
     (number.fract() == 0.0 && number.abs() <= BEYOND).then_some(number as i128)
 }
 
-/// Implements `in` of Python for a list.
+/// Implements the Python operator `in` for a list.
 pub(super) fn is_among(value: &Value, list: &[Value]) -> bool {
     list.iter().any(|one| equal(one, value))
 }
 
-/// Returns whether an answer is the empty text, which allows a missing argument.
+/// Returns whether an accepted value is the empty string, which means that the argument may be
+/// missing.
 pub(super) fn is_empty_text(value: &Value) -> bool {
     value.as_str() == Some("")
 }
 
-/// Returns the normal form of a text, or another value unchanged.
+/// Returns the normalized form of a string. Returns other values unchanged.
 pub(super) fn normalized(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(normalized_text(text)),
@@ -93,7 +95,8 @@ pub(super) fn normalized(value: &Value) -> Value {
     }
 }
 
-/// Returns a text in lower case, without spaces and `,./-_*^`, and with double quotation marks.
+/// Normalizes a string as the benchmark does: lower case, without spaces and `,./-_*^`, with double
+/// quotation marks.
 pub(super) fn normalized_text(text: &str) -> String {
     let text: String = text
         .chars()

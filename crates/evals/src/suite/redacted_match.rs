@@ -5,21 +5,21 @@ use serde_json::Value;
 use super::matcher::Matcher;
 use crate::recording::{is_redacted, may_equal};
 
-/// The result of matching an argument that may be redacted. The minimum of several results is that
-/// of all together, and the maximum that of any of them.
+/// The result of matching an argument that may be redacted. To combine results, take the minimum if
+/// all must match and the maximum if one must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MatchResult {
     /// The argument does not match.
     No,
-    /// The result may depend on the secret.
+    /// The match is unknown, because it may depend on the redacted secret.
     Unknown,
     /// The argument matches.
     Yes,
 }
 
 impl Matcher {
-    /// Matches an argument of a recording, which may be redacted. Plain values are compared except
-    /// for redacted text. The result of another matcher of a redacted value is unknown.
+    /// Matches an argument of a recorded call, which may be redacted. Plain values are compared
+    /// except for their redacted text. All other matchers return `Unknown` for a redacted value.
     pub(crate) fn match_redacted(&self, argument: Option<&Value>) -> MatchResult {
         let Some(found) = argument.filter(|it| is_redacted(it)) else {
             return if self.matches(argument) {

@@ -7,12 +7,12 @@ use serde::Deserialize;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ScoringRules {
-    /// All calls of the turn count, with the input that the tools received. An additional call is a
-    /// fault only if it is forbidden or no call is expected.
+    /// Scores all calls of the turn, with the input that the tools received. An additional call is
+    /// a violation only if it is forbidden or if no call is expected.
     #[default]
     Switchboard,
-    /// The rules of the [Berkeley Function Calling Leaderboard](crate::bfcl): the calls of the first
-    /// response count, as the model wrote them. They must be exactly the expected ones, in any
-    /// order.
+    /// Scores by the rules of the [Berkeley Function Calling Leaderboard](crate::bfcl): the calls
+    /// of the first response count, as the model wrote them. They must be exactly the expected
+    /// calls, in any order.
     Bfcl,
 }

@@ -4,9 +4,9 @@ use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, sea
 
 /// A parsed pattern of [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
-    /// The pattern as a tool name, which may contain `/`.
+    /// The pattern for the tool name alone, which may contain `/`.
     tool: Pattern,
-    /// The pattern as server and tool.
+    /// The patterns for the server and the tool, if the text contains `/`.
     both: Option<(Pattern, Pattern)>,
 }
 
@@ -28,7 +28,7 @@ impl ToolPattern {
             })
     }
 
-    /// Returns the reason why a pattern can never match.
+    /// Returns the reason why a pattern can never match any tool.
     pub(super) fn problem(text: &str) -> Option<&'static str> {
         if text.trim().is_empty() {
             return Some("must not be empty; `*` matches any tool");
@@ -43,7 +43,8 @@ impl ToolPattern {
     }
 }
 
-/// Returns whether a pattern matches a built-in tool. These are in no list of a server.
+/// Returns whether a pattern matches a built-in tool. Built-in tools are not in the tool list of
+/// any server.
 pub(crate) fn is_builtin_tool(pattern: &ToolPattern) -> bool {
     [SEARCH_TOOL, READ_TOOL]
         .iter()

@@ -9,7 +9,7 @@ use super::{
     table::kind_name,
 };
 
-/// Maximum number of rows of a chart; the tables have all.
+/// Maximum number of rows of a chart. The tables of the page contain all rows.
 const MAX_ROWS: usize = 120;
 
 /// A chart with horizontal bars.
@@ -17,7 +17,7 @@ const MAX_ROWS: usize = 120;
 pub(super) struct Chart {
     title: &'static str,
     rows: Vec<Row>,
-    /// Class and text of each color.
+    /// CSS class and label of each color.
     legend: &'static [(&'static str, &'static str)],
     hidden_rows: usize,
 }
@@ -29,7 +29,7 @@ struct Row {
     pieces: Vec<Piece>,
 }
 
-/// A piece of a bar, in percent of the width of the chart.
+/// A colored segment of a bar. Its size is a percentage of the chart width.
 #[derive(Serialize)]
 struct Piece {
     class: &'static str,
@@ -55,8 +55,8 @@ impl Chart {
 }
 
 impl Row {
-    /// Creates a row from the shares of its pieces. A bar never exceeds its width, also if the
-    /// report has impossible numbers.
+    /// Creates a chart row from the shares of its segments. A bar never exceeds the chart width,
+    /// even if the report contains impossible numbers.
     fn new(label: String, value: String, shares: &[(&'static str, Option<f64>)]) -> Self {
         let mut pieces = Vec::new();
         let mut x = 0.0_f64;
@@ -79,12 +79,12 @@ impl Row {
     }
 }
 
-/// Returns the charts of a report.
+/// Creates the charts of a report from the summaries of its models.
 pub(super) fn charts(summary: &[ModelSummary]) -> [Chart; 3] {
     [passed(summary), calls(summary), durations(summary)]
 }
 
-/// Passed runs by kind and model.
+/// Creates the chart of passed runs, by kind of scenario and model.
 fn passed(summary: &[ModelSummary]) -> Chart {
     let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
     let mut rows = Vec::new();
@@ -104,7 +104,7 @@ fn passed(summary: &[ModelSummary]) -> Chart {
     Chart::new("Runs that passed, by kind", rows, &[])
 }
 
-/// Outcomes of calls by model.
+/// Creates the chart of tool call outcomes, by model.
 fn calls(summary: &[ModelSummary]) -> Chart {
     let row = |model: &ModelSummary| {
         let counts = &model.counts;
@@ -142,7 +142,7 @@ fn calls(summary: &[ModelSummary]) -> Chart {
     )
 }
 
-/// Durations of turns by model.
+/// Creates the chart of turn durations, by model.
 fn durations(summary: &[ModelSummary]) -> Chart {
     let durations = summary.iter().filter_map(|model| model.turn_ms);
     let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use minijinja::{Error, Output, State, Value};
 
-/// Writes a value of the template. Everything but the output of macros is escaped.
+/// Writes a template value and escapes it. Only the output of macros is not escaped.
 pub(super) fn format(out: &mut Output<'_>, _: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     if value.is_undefined() || value.is_none() {
         return Ok(());
@@ -33,7 +33,7 @@ pub(super) fn escape(text: &str, out: &mut impl Write) -> fmt::Result {
             '\r' if characters.peek() == Some(&'\n') => {}
             '\n' | '\t' => out.write_char(c)?,
             c if is_hidden(c) => match char::from_u32(0x2400 + u32::from(c)) {
-                // The visible pictures of control characters.
+                // Control characters are replaced by their visible Unicode symbols.
                 Some(picture) if c < ' ' => out.write_char(picture)?,
                 _ => write!(out, "[U+{:04X}]", u32::from(c))?,
             },
@@ -43,12 +43,12 @@ pub(super) fn escape(text: &str, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// Returns whether a character is invisible or changes the order of others.
+/// Returns whether a character is invisible or changes the order of other characters.
 fn is_hidden(c: char) -> bool {
     match c {
-        // Joiners are part of scripts and emoji.
+        // Zero-width joiners are legitimate parts of some scripts and of emoji.
         '\u{200c}' | '\u{200d}' => false,
-        // Direction marks, spaces without width, and tag characters, which models read.
+        // Direction marks, zero-width spaces, and tag characters, which models can read.
         '\u{61c}'
         | '\u{180e}'
         | '\u{200b}'..='\u{200f}'

@@ -24,30 +24,31 @@ use super::{
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// Allows only this style and this script, by their SHA-256. A test compares the hashes.
+/// Content security policy that allows only the embedded style and script, by their SHA-256. A test
+/// compares the hashes.
 const POLICY: &str = "default-src 'none'; \
     style-src 'sha256-z/RsGm2Qhxhs8n1ZI0CoufHRSPRV/ZSZA9UGN1jq7AA='; \
     script-src 'sha256-aPGNVALmKMzDfcZ8XaPDW9AGFai94BSWkbTh8SCqAUc='; \
     base-uri 'none'; form-action 'none'";
 
-/// Maximum size of the runs in bytes. The turns of later runs are omitted.
+/// Maximum size of all rendered runs in bytes. The turns of further runs are omitted.
 const MAX_RUNS_BYTES: usize = 64 << 20;
 
-/// Maximum size of a text in bytes.
+/// Maximum size of one text on the page, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Maximum length of a name in characters.
+/// Maximum length of a name on the page, in characters.
 const MAX_NAME_CHARS: usize = 200;
 
-/// Maximum number of listed regressions.
+/// Maximum number of regressions that the page lists.
 const MAX_ITEMS: usize = 500;
 
-/// A page could not be rendered.
+/// An error while rendering a report page.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot render the report as a page: {0}")]
 pub struct PageError(#[from] minijinja::Error);
 
-/// Returns a report as a page, compared with an earlier report if there is one.
+/// Renders a report as an HTML page. Compares it with `earlier` if there is an earlier report.
 ///
 /// A run and its transcript need some kilobytes. Texts are cut at 64 KiB, and transcripts are
 /// omitted after 64 MiB.
@@ -115,7 +116,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     Ok(environment)
 }
 
-/// Returns the beginning of a text, and the number of bytes that are not shown.
+/// Returns the beginning of a text, followed by the number of omitted bytes.
 fn excerpt(text: &str, omitted: Option<u64>) -> String {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     let omitted = omitted
@@ -127,13 +128,13 @@ fn excerpt(text: &str, omitted: Option<u64>) -> String {
     }
 }
 
-/// Numbers the different names in alphabetical order.
+/// Assigns a number to each distinct name, in alphabetical order.
 fn numbered(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     let names: BTreeSet<String> = names.collect();
     names.into_iter().zip(0..).collect()
 }
 
-/// A box with a result.
+/// A status box at the top of the page, such as the result of the thresholds.
 #[derive(Serialize)]
 struct StatusBox {
     class: &'static str,
@@ -164,7 +165,7 @@ impl StatusBox {
     }
 }
 
-/// Returns whether the report is complete and meets its thresholds.
+/// Creates the status boxes: whether the report is complete and meets its thresholds.
 fn status(report: &Report) -> Vec<StatusBox> {
     let mut boxes = Vec::new();
     if report.is_unfinished() {
@@ -272,7 +273,7 @@ fn comparison<'a>(earlier: &'a Report, later: &Report) -> ComparisonView<'a> {
 struct TurnView<'a> {
     #[serde(flatten)]
     turn: &'a TurnResult,
-    /// The answer is not in the transcript.
+    /// Whether the answer must be shown separately because the transcript does not contain it.
     has_unlisted_answer: bool,
 }
 
@@ -289,7 +290,7 @@ impl<'a> TurnView<'a> {
     }
 }
 
-/// Renders all runs with their transcripts.
+/// Renders all runs of the report with their transcripts.
 fn runs(
     environment: &Environment<'_>,
     report: &Report,

@@ -25,9 +25,9 @@ pub(super) struct Table {
 #[derive(Serialize)]
 struct Cell {
     text: String,
-    /// Class of the style sheet.
+    /// CSS class of the table cell.
     class: &'static str,
-    /// Number of a run that the cell links to.
+    /// Number of the run that the cell links to, if it links to one.
     run: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ fn header(first: &str, summary: &[ModelSummary]) -> Vec<Cell> {
     std::iter::once(cell(first, "name")).chain(models).collect()
 }
 
-/// The metrics of each model.
+/// Creates the table of the metrics of each model.
 pub(super) fn models(summary: &[ModelSummary]) -> Table {
     let row = |name: &str, value: &dyn Fn(&ModelSummary) -> String| {
         let values = summary.iter().map(|model| cell(value(model), ""));
@@ -78,7 +78,7 @@ pub(super) fn models(summary: &[ModelSummary]) -> Table {
     Table::new("Metrics of each model", header("Metric", summary), rows)
 }
 
-/// Passed runs by kind and model.
+/// Creates the table of passed runs, by kind of scenario and model.
 pub(super) fn kinds(summary: &[ModelSummary]) -> Table {
     let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
     let row = |kind: &String| {
@@ -95,7 +95,7 @@ pub(super) fn kinds(summary: &[ModelSummary]) -> Table {
     Table::new(caption, header("Kind", summary), rows)
 }
 
-/// Calls of each tool.
+/// Creates the table of the calls of each tool.
 pub(super) fn tools(summary: &[ModelSummary]) -> Table {
     let names: BTreeSet<&String> = summary.iter().flat_map(|it| it.tools.keys()).collect();
     let mut rows = Vec::new();
@@ -143,7 +143,7 @@ fn counts(counts: &CallCounts) -> [String; 7] {
     ]
 }
 
-/// The metrics of a model in two reports, and its changed scenarios.
+/// Creates the tables of a model's metrics in two reports and of its changed scenarios.
 pub(super) fn changes(model: &ModelComparison, later: &Report) -> Vec<Table> {
     let metric_header = ["Metric", "Before", "Now", "Difference", "Change"];
     let metrics = model.metrics.iter().map(|it| {
@@ -205,7 +205,7 @@ fn change(change: Change) -> Cell {
     }
 }
 
-/// Returns the name of a kind for people.
+/// Returns the display name of a kind of scenario.
 pub(super) fn kind_name(kind: &str) -> &str {
     match kind.trim() {
         "" => "(none)",
