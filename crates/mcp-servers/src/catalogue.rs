@@ -17,12 +17,12 @@ const CATALOGUE: &[BundledServer] = &[
     workspace::IDENTITY,
 ];
 
-/// Returns the bundled servers in display order.
+/// Returns the bundled servers, in the order in which lists show them.
 pub fn catalogue() -> &'static [BundledServer] {
     CATALOGUE
 }
 
-/// Opens a server and its data.
+/// Opens the bundled server with this name, together with its data.
 pub(crate) async fn open(name: &str, options: &ServerOptions) -> Result<ToolServer, ServerError> {
     if name == customer_service::IDENTITY.name {
         return customer_service::open(options).await;

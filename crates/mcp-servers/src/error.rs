@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use switchboard_domain::nearest::did_you_mean;
 
-/// An error that prevents the start of a bundled server or ends it.
+/// An error that prevents a bundled server from starting or that ends it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
@@ -15,68 +15,68 @@ pub enum ServerError {
         known.join(", ")
     )]
     UnknownServer {
-        /// The given name.
+        /// The server name that the caller gave.
         name: String,
-        /// The most similar known name.
+        /// The known server name that is most similar to the given one.
         nearest: Option<&'static str>,
-        /// All known names.
+        /// The names of all bundled servers.
         known: Vec<&'static str>,
     },
-    /// A setting of this server is missing or wrong.
+    /// A setting of a server is missing or invalid.
     #[error("the server `{server}` cannot start: {problem}")]
     Setting {
-        /// The server.
+        /// Name of the server.
         server: &'static str,
-        /// The problem and its solution.
+        /// Description of the problem and how to solve it.
         problem: String,
     },
-    /// The data file cannot be used.
+    /// The data file of a server cannot be opened or has the wrong content.
     #[error("the data file `{}` cannot be used: {problem}", path.display())]
     Data {
-        /// The path of the file.
+        /// Path of the data file.
         path: PathBuf,
-        /// The problem.
+        /// The reason why the data file cannot be used.
         problem: DataProblem,
     },
-    /// The database in memory could not be created.
+    /// The in-memory database could not be created.
     #[error("failed to create the database in memory: {reason}")]
     Memory {
-        /// The message of the database.
+        /// Error message of the database.
         reason: String,
     },
-    /// The server cannot listen on the address.
+    /// The server cannot listen on the given address.
     #[error("cannot listen on {address}: {source}{}", listen_advice(source))]
     Listen {
-        /// The given address.
+        /// Address on which the server should listen.
         address: SocketAddr,
-        /// The error of the system.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Other machines can reach the address, and no token is set.
+    /// Other machines can reach the address, but no access token is set.
     #[error(
         "{address} can be reached from other machines, and no access token is configured: bind to \
          127.0.0.1, or set the variable `SWITCHBOARD_TOKEN`"
     )]
     Unguarded {
-        /// The address.
+        /// Address on which the server should listen.
         address: SocketAddr,
     },
     /// The client violated the protocol before the session began.
     #[error("the client did not start a Model Context Protocol session: {reason}")]
     Handshake {
-        /// The violation.
+        /// Description of the protocol violation.
         reason: String,
     },
     /// The server ended without a shutdown request.
     #[error("the server ended unexpectedly: {reason}")]
     Ended {
-        /// The cause.
+        /// Description of what ended the server.
         reason: String,
     },
 }
 
 impl ServerError {
-    /// Returns whether the caller gave a wrong name, setting, file or address.
+    /// Returns whether the caller caused the error with a wrong name, setting, file or address.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::UnknownServer { .. }
@@ -89,7 +89,7 @@ impl ServerError {
     }
 }
 
-/// A problem of a data file, with its solution.
+/// A reason why a data file cannot be used, with its solution.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct DataProblem(pub(crate) String);

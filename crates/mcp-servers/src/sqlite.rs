@@ -12,18 +12,19 @@ use crate::{
     tool::ToolError,
 };
 
-/// Maximum wait of a statement for a lock of another process.
+/// Maximum time that a statement waits for a lock of another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Format of a database file.
+/// The format of a database file: its identification and its tables.
 pub(crate) struct Layout {
-    /// `PRAGMA application_id` of its files, which `schema` sets.
+    /// `PRAGMA application_id` that identifies files of this format. The statements in `schema` set
+    /// it.
     pub(crate) application_id: i64,
-    /// `PRAGMA user_version` of this layout, which `schema` sets.
+    /// `PRAGMA user_version` of this format version. The statements in `schema` set it.
     pub(crate) version: i64,
-    /// Statements that create the tables.
+    /// SQL statements that create the tables.
     pub(crate) schema: &'static str,
-    /// Statements that insert the first rows.
+    /// SQL statements that insert the initial rows.
     pub(crate) seed: &'static str,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database. Creates and fills it if it is new.
+    /// Opens the database. Creates the tables and initial rows of a new database.
     pub(crate) async fn open(
         layout: &'static Layout,
         file: Option<&Path>,
@@ -66,7 +67,7 @@ impl Database {
         }
     }
 
-    /// Runs `work` in a transaction that reads.
+    /// Runs `work` in a read transaction.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
@@ -74,12 +75,13 @@ impl Database {
         self.run(TransactionBehavior::Deferred, work).await
     }
 
-    /// Runs `work` in a transaction that writes, and commits it if `work` succeeds.
+    /// Runs `work` in a write transaction. Commits the transaction if `work` succeeds.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        // A transaction that requests the lock at its first write may be refused in the middle.
+        // An immediate transaction acquires the lock now. Otherwise SQLite could refuse the lock at
+        // the first write, after some of the work.
         self.run(TransactionBehavior::Immediate, work).await
     }
 
@@ -107,7 +109,8 @@ fn refuse(problem: impl Into<String>) -> Result<Connection, DataProblem> {
 }
 
 fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
-    // SQLite has one message, "unable to open database file", for both cases.
+    // SQLite reports a missing folder and a folder in place of the file with the same message,
+    // "unable to open database file".
     if path.is_dir() {
         return refuse("it is a folder; name a file in it");
     }
@@ -128,10 +131,11 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
     prepare(layout, connection)
 }
 
-/// Checks the layout of a database, and creates and fills the tables of a new one.
+/// Checks the format of a database. Creates the tables and initial rows of a new one.
 fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, DataProblem> {
     connection.pragma_update(None, "foreign_keys", true)?;
-    // Locks before it reads: two servers that start on one new file must not both fill it.
+    // The lock is acquired before reading, so that only one of two starting servers creates the
+    // tables of a new file.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (application_id, version): (i64, i64) = transaction.query_row(
         "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version",
@@ -146,7 +150,7 @@ fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, Da
                 layout.version
             ));
         }
-        // SQLite opens a write-protected file without an error, so only a write detects it.
+        // SQLite opens a write-protected file without an error, so this write detects it early.
         transaction.pragma_update(None, "user_version", version)?;
     } else {
         let tables: i64 =
@@ -164,7 +168,7 @@ fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, Da
     Ok(connection)
 }
 
-/// Returns the primary result code. Extended codes have it in their lowest byte
+/// Returns the primary SQLite result code. It is the lowest byte of an extended code
 /// (<https://sqlite.org/rescode.html>).
 pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
     match error {
@@ -175,7 +179,7 @@ pub(crate) fn primary_code(error: &rusqlite::Error) -> Option<i32> {
     }
 }
 
-/// Returns whether another process holds the lock of the file.
+/// Returns whether the error means that another process holds the lock of the file.
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         primary_code(error),

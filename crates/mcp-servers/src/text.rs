@@ -2,7 +2,7 @@
 
 use switchboard_domain::nearest::nearest;
 
-/// Returns a number with its noun: `1 node`, `2 nodes`, `3 entries`.
+/// Formats a number with its noun: `1 node`, `2 nodes`, `3 entries`.
 pub(crate) fn quantity(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
@@ -11,7 +11,7 @@ pub(crate) fn quantity(count: usize, noun: &str) -> String {
     }
 }
 
-/// Joins at most `max` items: `a, b and 3 more`.
+/// Joins at most `max` items in one text: `a, b and 3 more`.
 pub(crate) fn listed<T: AsRef<str>>(items: &[T], max: usize) -> String {
     let shown: Vec<&str> = items.iter().take(max).map(AsRef::as_ref).collect();
     let shown = shown.join(", ");
@@ -21,18 +21,19 @@ pub(crate) fn listed<T: AsRef<str>>(items: &[T], max: usize) -> String {
     }
 }
 
-/// Returns ` Did you mean X?` for the most similar known name, or an empty text.
+/// Returns ` Did you mean X?` for the most similar known name, or an empty text if no name is
+/// similar.
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
 }
 
-/// Replaces control characters, so that a text of another service stays on one line.
+/// Replaces control characters, so that text from another service stays on one line.
 pub(crate) fn one_line(text: &str) -> String {
     let text = text.replace(|it: char| it.is_control(), " ");
     text.trim().to_owned()
 }
 
-/// Shortens a text to a number of characters, with `…` at the end.
+/// Shortens a text to a maximum number of characters and marks the end with `…`.
 pub(crate) fn truncate(text: &str, max_chars: usize) -> String {
     if text.chars().nth(max_chars).is_none() {
         return text.to_owned();

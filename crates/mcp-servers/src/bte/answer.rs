@@ -21,15 +21,15 @@ use crate::{
     tool::{ToolError, ToolOutput},
 };
 
-/// Maximum number of nodes in the structured content, as in `add_nodes`.
+/// Maximum number of nodes in the structured content. `add_nodes` has the same limit.
 pub(super) const MAX_NODES: usize = 1000;
-/// Maximum number of edges in the structured content, as in `add_edges`.
+/// Maximum number of edges in the structured content. `add_edges` has the same limit.
 pub(super) const MAX_EDGES: usize = 2000;
-/// Maximum number of edge ids of a result.
+/// Maximum number of edge ids that one result lists.
 const MAX_EDGE_IDS: usize = 100;
-/// Maximum number of publications in a line of the summary.
+/// Maximum number of publications that one line of the summary lists.
 const MAX_PUBLICATIONS: usize = 3;
-/// Maximum number of sources in a line of the summary.
+/// Maximum number of knowledge sources that one line of the summary lists.
 const MAX_SOURCES: usize = 4;
 
 /// The structured content.
@@ -91,7 +91,7 @@ struct Ranked {
     publication_count: usize,
 }
 
-/// Options of the output.
+/// Options for creating the output of a query.
 pub(super) struct OutputOptions<'a> {
     /// Description of the query for the summary: `things related to NCBIGene:4353`.
     pub(super) description: String,
@@ -103,7 +103,7 @@ pub(super) struct OutputOptions<'a> {
     pub(super) context: Option<&'a DatabaseContext>,
 }
 
-/// Creates the output, and adds the findings to the graph if the options request it.
+/// Creates the output of a query. Adds the findings to the graph if the options request it.
 pub(super) async fn output(
     bte: &Bte,
     mut findings: Findings,
@@ -113,7 +113,7 @@ pub(super) async fn output(
     if options.add_to_graph && !findings.graph.edges.is_empty() {
         match add(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
-            // The results are returned without the graph, too.
+            // If the graph refuses the findings, the results are returned with a warning.
             Err(ToolError::Refused(why)) => findings
                 .warnings
                 .push(format!("Nothing was added to the graph. {why}")),
@@ -151,7 +151,6 @@ pub(super) async fn output(
     let mut text = summary(&findings, &data, &options);
     data.warnings = findings.warnings;
     for warning in &data.warnings {
-        // Writing to a string cannot fail.
         let _ = write!(text, "\nNote: {warning}");
     }
     Ok(ToolOutput { text, data })
@@ -211,7 +210,6 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
         describe_counts(&data.by_predicate, 15),
     );
     if data.results.len() < data.result_count {
-        // Writing to a string cannot fail.
         let _ = write!(text, "\nThe best {}:", data.results.len());
     } else {
         text.push_str("\nThe results, the best first:");
@@ -245,15 +243,15 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
     text
 }
 
-/// Returns a line such as
-/// `MPO (NCBIGene:4353) –affects→ CAT (NCBIGene:847) [Gene]; infores:biogrid; score 0.900`.
+/// Formats a result as a line, such as `MPO (NCBIGene:4353) –affects→ CAT (NCBIGene:847) [Gene];
+/// infores:biogrid; score 0.900`.
 fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
     let mut labels: IndexMap<(&str, &str), IndexSet<&str>> = IndexMap::new();
     for edge in findings.edges_of(result) {
         let ends = (edge.source.as_str(), edge.target.as_str());
         labels.entry(ends).or_default().insert(&edge.label);
     }
-    // The type of the known node is omitted.
+    // The summary omits the type of the node that the caller named in the query.
     let known = ranked.nodes.first().map(|node| node.id.as_str());
     let end = |id: &str| {
         let node = findings.graph.node_ref(id);

@@ -2,8 +2,8 @@
 
 use crate::graph::model::{is_node_id, without_prefix};
 
-/// The predicates of `query_bte_getall` and `query_bte_by_categories`. They describe mechanisms,
-/// other than the general `associated_with`.
+/// The predicates that `query_bte_getall` and `query_bte_by_categories` search for. They describe
+/// mechanisms, except for the general `associated_with`.
 pub(super) const PREDICATES: [&str; 6] = [
     "biolink:affected_by",
     "biolink:affects",
@@ -13,11 +13,11 @@ pub(super) const PREDICATES: [&str; 6] = [
     "biolink:derives_into",
 ];
 
-/// The predicate of names that occur in one text. Its edges are ignored, because they would
-/// outnumber all others.
+/// The predicate for names that occur together in one text. Edges with it are ignored, because they
+/// would outnumber all others.
 pub(super) const CO_OCCURRENCE: &str = "biolink:occurs_together_in_literature_with";
 
-/// The categories of `query_bte_getall`, in the order of the queries.
+/// The categories that `query_bte_getall` searches, in the order of the queries.
 pub(super) const CATEGORIES: [&str; 11] = [
     "biolink:BiologicalProcessOrActivity",
     "biolink:Gene",
@@ -32,8 +32,8 @@ pub(super) const CATEGORIES: [&str; 11] = [
     "biolink:ProteinFamily",
 ];
 
-/// Returns a category for TRAPI: `biolink:Gene` for `Gene` and `biolink:Gene`. Returns `None` for
-/// another form.
+/// Converts a category to its form in TRAPI: `biolink:Gene` for both `Gene` and `biolink:Gene`.
+/// Returns `None` for invalid names.
 pub(super) fn category(text: &str) -> Option<String> {
     let name = without_prefix(text);
     let mut characters = name.chars();
@@ -42,8 +42,8 @@ pub(super) fn category(text: &str) -> Option<String> {
     is_valid.then(|| format!("biolink:{name}"))
 }
 
-/// Returns a predicate for TRAPI: `biolink:affects` for `affects` and `biolink:affects`. Returns
-/// `None` for another form.
+/// Converts a predicate to its form in TRAPI: `biolink:affects` for both `affects` and
+/// `biolink:affects`. Returns `None` for invalid names.
 pub(super) fn predicate(text: &str) -> Option<String> {
     let name = without_prefix(text);
     let mut characters = name.chars();
@@ -52,7 +52,7 @@ pub(super) fn predicate(text: &str) -> Option<String> {
     is_valid.then(|| format!("biolink:{name}"))
 }
 
-/// Returns whether this is a CURIE: a prefix, a colon and a local id.
+/// Returns whether a text is a CURIE: a prefix, a colon and a local id.
 pub(super) fn is_curie(text: &str) -> bool {
     let Some((prefix, reference)) = text.split_once(':') else {
         return false;

@@ -16,19 +16,19 @@ use crate::{
     text::{one_line, quantity, truncate},
 };
 
-/// Time-out of a connection attempt.
+/// Time-out for connecting to the service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of attempts of a request.
+/// Maximum number of attempts for one request.
 const MAX_ATTEMPTS: u32 = 3;
-/// Interval before the second attempt, and half of the interval before the third one, unless the
-/// service sends `Retry-After`.
+/// Delay before the second attempt. It doubles for the third attempt. A `Retry-After` header of the
+/// service overrides it.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum size of an error response in bytes. The text of a larger one is ignored.
+/// Maximum size of an error response in bytes. The text of a larger error response is ignored.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
-/// Maximum length of an error text of the service for the model, in characters.
+/// Maximum length of a service's error text in messages to the model, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// A client of one service. Clones share its connections.
+/// An HTTP client for one service. Clones share its connections.
 #[derive(Debug, Clone)]
 pub(super) struct ServiceClient {
     http: Client,
@@ -37,12 +37,13 @@ pub(super) struct ServiceClient {
     max_answer_bytes: usize,
 }
 
-/// A failed request. The message is for the model.
+/// An error of a request to a service, with a message for the model.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Failure {
     message: String,
-    /// Another attempt may succeed. Queries have no side effects.
+    /// Whether another attempt may succeed. Repeating is safe, because queries have no side
+    /// effects.
     is_retryable: bool,
     retry_after: Option<Duration>,
 }
@@ -58,16 +59,17 @@ impl Failure {
 }
 
 impl ServiceClient {
-    /// Creates a client without connecting. The error describes the problem of the address.
+    /// Creates a client without connecting. The error describes why the URL is invalid.
     pub(super) fn new(url: &str, options: &BteOptions) -> Result<Self, String> {
         let base = base(url)?;
         let mut builder = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // A redirect could change the method, or the host that the user has chosen.
+            // Redirects are refused, because they could change the method or the host that the user
+            // chose.
             .redirect(redirect::Policy::none())
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&base) {
-            // A proxy cannot reach this machine.
+            // A proxy cannot reach a service on this machine.
             builder = builder.no_proxy();
         }
         Ok(Self {
@@ -85,7 +87,7 @@ impl ServiceClient {
         self.send(request.body(body.to_string())).await
     }
 
-    /// Sends a GET request.
+    /// Sends a GET request and parses the JSON response.
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -97,7 +99,7 @@ impl ServiceClient {
 
     fn address(&self, path: &str, parameters: &[(&str, &str)]) -> Url {
         let mut url = self.base.clone();
-        // The base ends with `/`.
+        // The path of the base URL ends with `/`, so the two paths are concatenated.
         url.set_path(&format!("{}{path}", self.base.path()));
         if !parameters.is_empty() {
             url.query_pairs_mut().extend_pairs(parameters);
@@ -125,7 +127,7 @@ impl ServiceClient {
         let started = Instant::now();
         let mut number = 1;
         loop {
-            // Only requests with a streamed body cannot be cloned.
+            // Only requests with a streaming body cannot be cloned, and this client sends none.
             let Some(attempt) = request.try_clone() else {
                 return Err(self.unreachable("the request cannot be repeated"));
             };
@@ -183,7 +185,7 @@ impl ServiceClient {
     }
 }
 
-/// Reads a body. Returns `None` for a body with more than `limit` bytes.
+/// Reads a response body. Returns `None` for a body larger than `limit` bytes.
 async fn read(
     mut answer: reqwest::Response,
     limit: usize,
@@ -232,8 +234,8 @@ fn describe_status(
     }
 }
 
-/// Extracts the error text: TRAPI services send a string or a `description`, web frameworks a
-/// `detail`.
+/// Extracts the error text of an error response. TRAPI services send a string or a field
+/// `description`, web frameworks send a field `detail`.
 fn error_text(bytes: &[u8]) -> String {
     let text = match serde_json::from_slice(bytes) {
         Ok(Value::String(text)) => text,
@@ -254,7 +256,7 @@ fn reason(text: &str) -> String {
     truncate(&one_line(text), MAX_REASON_CHARS)
 }
 
-/// Parses the base URL and appends `/`.
+/// Parses the base URL of a service and appends `/`.
 fn base(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
         format!("it is not a URL ({error}); an example is https://bte.transltr.io/v1")
@@ -269,7 +271,7 @@ fn base(text: &str) -> Result<Url, String> {
         return Err("it must not contain ? or #".to_owned());
     }
     let path = url.path().trim_end_matches('/');
-    // Users often copy the address of a query.
+    // Users often configure the URL of the query operation instead of the base URL.
     let path = path.strip_suffix("/query").unwrap_or(path);
     let path = format!("{path}/");
     url.set_path(&path);
@@ -282,7 +284,7 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Parses `Retry-After`: seconds or a date (RFC 9110, 10.2.3).
+/// Parses a `Retry-After` header: a number of seconds or a date (RFC 9110, 10.2.3).
 fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
@@ -292,7 +294,8 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
-/// Returns the innermost cause of an error. The text of the error itself contains the address.
+/// Returns the message of an error's innermost cause. The message of the error itself contains the
+/// URL.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(deeper) = cause.and_then(std::error::Error::source) {

@@ -19,15 +19,15 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput, remove_argument},
 };
 
-/// Maximum number of categories in one query. One query for all categories would be slow and its
-/// response large, and it could only fail as a whole.
+/// Maximum number of categories in one query. A single query for all categories would be slow,
+/// return a large response, and fail as a whole.
 const MAX_CATEGORIES: usize = 4;
 
 const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: NCBIGene, \
     diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports any \
     predicate in both directions.";
 
-/// `query_bte_by_categories` or `query_bte_getall`.
+/// The tool `query_bte_by_categories` (`BY_CATEGORIES`) or `query_bte_getall`.
 pub(super) struct EntityQuery<const BY_CATEGORIES: bool>(pub(super) Bte);
 
 #[derive(Deserialize, JsonSchema)]

@@ -19,42 +19,42 @@ use crate::{
     text::{one_line, truncate},
 };
 
-/// Value of `source` in the data of nodes and edges.
+/// Value of the field `source` in the data of all nodes and edges.
 const SOURCE: &str = "bte";
-/// Maximum number of other ids or names of a node. Some nodes have hundreds.
+/// Maximum number of alternative ids or names of a node. Some nodes have hundreds.
 const MAX_NAMES: usize = 20;
-/// Maximum number of publications of an edge.
+/// Maximum number of publications that one edge keeps.
 const MAX_PUBLICATIONS: usize = 100;
-/// Maximum number of sources, qualifiers or categories.
+/// Maximum number of sources, qualifiers or categories that a node or an edge keeps.
 const MAX_DETAILS: usize = 10;
-/// Maximum length of a value, in characters.
+/// Maximum length of an id, name or other value, in characters.
 const MAX_VALUE_CHARS: usize = 200;
-/// Maximum number of warnings of the service.
+/// Maximum number of warnings of the service that are passed to the model.
 const MAX_WARNINGS: usize = 5;
 
-/// Nodes, edges and results of all responses.
+/// The nodes, edges and results of all responses to a query.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    /// Valid nodes and edges. It contains the ends of each edge.
+    /// The valid nodes and edges. Both ends of every edge are among the nodes.
     pub(super) graph: KnowledgeGraph,
-    /// By their sorted node ids. Sorted by [`rank`](Findings::rank).
+    /// The results by their sorted node ids. [`rank`](Findings::rank) sorts them.
     pub(super) results: IndexMap<Vec<String>, QueryResult>,
-    /// Number of ignored edges, which state only that names occur in one text.
+    /// Number of ignored edges, which state only that two names occur in one text.
     pub(super) co_occurrence: usize,
-    /// Number of nodes, edges and results with an invalid form.
+    /// Number of nodes, edges and results that were ignored because of an invalid form.
     pub(super) unreadable: usize,
     /// Warnings of the service.
     pub(super) warnings: Vec<String>,
 }
 
-/// One result of the query.
+/// One result of a query, with its supporting edges.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct QueryResult {
-    /// Ids of the bound nodes, the known one first.
+    /// Ids of the nodes that are bound to the query, starting with the known node.
     pub(super) nodes: Vec<String>,
-    /// Ids of the supporting edges.
+    /// Ids of the edges that support the result.
     pub(super) edges: IndexSet<String>,
-    /// Score of the service. Higher is better.
+    /// Score that the service assigned. Higher is better.
     pub(super) score: Option<f64>,
 }
 
@@ -70,7 +70,8 @@ impl Findings {
                 None => self.unreadable += 1,
             }
         }
-        // Bindings refer to edges by their key in this response. Ignored edges have no id.
+        // Ids of the edges by their keys in this response, which bindings refer to. Ignored edges
+        // have no id.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
             let raw: Option<KnowledgeEdge> = part(value);
@@ -89,7 +90,7 @@ impl Findings {
         }
         let results = response.message.results.unwrap_or_default();
         if results.is_empty() {
-            // Some services send no results. Then each edge is one.
+            // If a service sends edges but no results, each edge becomes a result.
             for id in edge_ids.values().flatten() {
                 let edge = &self.graph.edges[id];
                 let nodes = vec![edge.source.clone(), edge.target.clone()];
@@ -108,8 +109,8 @@ impl Findings {
         nodes.contains_key(&edge.source) && nodes.contains_key(&edge.target)
     }
 
-    /// Adds a result. Returns `false` if it refers to unknown nodes or to no known edge. A result
-    /// whose edges are all ignored is valid and not added.
+    /// Adds a result to the findings. Returns `false` if it refers to unknown nodes or to no known
+    /// edge. A valid result whose edges are all ignored is not added.
     fn add_bound(
         &mut self,
         mut result: ResultEntry,
@@ -171,7 +172,7 @@ impl Findings {
         self.results = results;
     }
 
-    /// Returns the edges of a result.
+    /// Returns the edges that support a result.
     pub(super) fn edges_of<'a>(
         &'a self,
         result: &'a QueryResult,
@@ -180,13 +181,13 @@ impl Findings {
         ids.filter_map(|id| self.graph.edges.get(id))
     }
 
-    /// Returns the unique publications of a result.
+    /// Returns the publications of a result without duplicates.
     pub(super) fn publications<'a>(&'a self, result: &'a QueryResult) -> IndexSet<&'a str> {
         let publications = self.edges_of(result).flat_map(|it| &it.data.publications);
         publications.map(String::as_str).collect()
     }
 
-    /// Returns edges of the best results with their nodes, up to the given numbers.
+    /// Returns the nodes and edges of the best results, up to the given numbers.
     pub(super) fn select(&self, max_nodes: usize, max_edges: usize) -> (Vec<Node>, Vec<Edge>) {
         let mut nodes: IndexSet<&str> = IndexSet::new();
         let mut edges: IndexMap<&str, &Edge> = IndexMap::new();
@@ -207,7 +208,7 @@ impl Findings {
         )
     }
 
-    /// Returns the nodes with edges. Other nodes belong to ignored edges.
+    /// Returns the nodes that have edges. The other nodes belong only to ignored edges.
     pub(super) fn related_nodes(&self) -> Vec<&Node> {
         let edges = self.graph.edges.values();
         let ends: HashSet<&String> = edges.flat_map(|it| [&it.source, &it.target]).collect();
@@ -279,7 +280,7 @@ fn edge(raw: KnowledgeEdge) -> Option<Edge> {
     edge.check().ok()
 }
 
-/// Returns the string values of the attributes of one type.
+/// Returns the string values of all attributes of one type.
 fn attribute(attributes: &[Attribute], id: &str, max: usize) -> Vec<String> {
     let values = attributes.iter().filter(|it| it.attribute_type_id == id);
     let values = values.flat_map(|it| match &it.value {
@@ -289,7 +290,7 @@ fn attribute(attributes: &[Attribute], id: &str, max: usize) -> Vec<String> {
     valid_values(values.filter_map(Value::as_str), max)
 }
 
-/// Returns unique values that are not empty, not too long and on one line.
+/// Returns distinct values that are not empty, not too long, and without line breaks.
 fn valid_values<'a>(values: impl Iterator<Item = &'a str>, max: usize) -> Vec<String> {
     let is_valid = |it: &&str| {
         !it.is_empty() && it.chars().count() <= MAX_VALUE_CHARS && !it.chars().any(char::is_control)

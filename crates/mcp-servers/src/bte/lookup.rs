@@ -20,7 +20,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Maximum number of other names of a match.
+/// Maximum number of alternative names of a match.
 const MAX_SYNONYMS: usize = 5;
 
 pub(super) struct LookupName(pub(super) ServiceClient);
@@ -67,7 +67,7 @@ struct Match {
     synonyms: Vec<String>,
 }
 
-/// A match in the response of the service.
+/// A match as the name resolver returns it.
 #[derive(Deserialize)]
 struct Found {
     curie: String,
@@ -165,7 +165,6 @@ fn describe(name: &str, matches: &[Match]) -> String {
     }
     let mut text = format!("Matches for {name}, the best first:");
     for it in matches {
-        // Writing to a string cannot fail.
         let _ = write!(text, "\n- {}", it.curie);
         if let Some(label) = &it.label {
             let _ = write!(text, ": {label}");

@@ -21,7 +21,8 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Time for which a response is cached. It has megabytes and changes with updates of the service.
+/// Time for which the response is cached. It has a size of megabytes and changes only with updates
+/// of the service.
 const CACHE_TIME: Duration = Duration::from_hours(1);
 
 pub(super) struct GetMetaKnowledgeGraph {
@@ -38,7 +39,7 @@ impl GetMetaKnowledgeGraph {
     }
 
     async fn read(&self) -> Result<Arc<MetaKnowledgeGraph>, ToolError> {
-        // The lock is held during the request, so that simultaneous calls send one request.
+        // The lock is held during the request, so that concurrent calls send only one request.
         let mut cache = self.cache.lock().await;
         if let Some((since, graph)) = cache.as_ref()
             && since.elapsed() < CACHE_TIME
@@ -157,7 +158,6 @@ fn describe(data: &Output) -> String {
         describe_counts(&data.predicates, 40)
     );
     if data.relations.len() < data.matching {
-        // Writing to a string cannot fail.
         let _ = write!(text, "The first {}:", data.relations.len());
     } else {
         text.push_str("Relations:");

@@ -94,28 +94,28 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// Service client and graph of all queries.
+/// The service client and the graph store that all query tools share.
 #[derive(Clone)]
 struct Bte {
     client: Arc<ServiceClient>,
-    /// The graph for results, if the server has a graph database.
+    /// Graph store for query results, if the server has a graph database.
     graph: Option<GraphStore>,
 }
 
 impl Bte {
-    /// Returns the annotations of queries, which write only to the graph.
+    /// Returns the annotations of query tools, which write only to the graph.
     fn annotations(&self) -> ToolAnnotations {
         annotations(self.graph.is_none())
     }
 
-    /// Removes the argument `addToGraph` from a server without a graph.
+    /// Removes the argument `addToGraph` from the input schema if the server has no graph store.
     fn adjust_input(&self, schema: &mut JsonObject) {
         if self.graph.is_none() {
             remove_argument(schema, "addToGraph");
         }
     }
 
-    /// Sends all queries simultaneously and merges the responses. Fails only if all queries fail.
+    /// Sends all queries concurrently and merges the responses. Fails only if all queries fail.
     async fn query(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
         let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
@@ -152,7 +152,7 @@ impl Bte {
     }
 }
 
-/// Returns the annotations of a request to a service.
+/// Returns the annotations of a tool that sends requests to an external service.
 fn annotations(read_only: bool) -> ToolAnnotations {
     ToolAnnotations::new()
         .read_only(read_only)
@@ -161,7 +161,7 @@ fn annotations(read_only: bool) -> ToolAnnotations {
         .open_world(true)
 }
 
-/// Returns the problem that a service reports in a successful response.
+/// Returns the error that a service reports in a response with a success status.
 fn reported_problem(response: &trapi::Response) -> Option<String> {
     let status = response.status.as_str()?;
     if matches!(status, "Success" | "OK" | "Complete" | "Completed") {

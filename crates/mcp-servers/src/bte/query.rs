@@ -17,9 +17,9 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Maximum number of nodes of a query. With more nodes, a service needs minutes.
+/// Maximum number of nodes in a query graph. With more nodes, services need minutes.
 const MAX_NODES: usize = 5;
-/// Maximum number of edges of a query.
+/// Maximum number of edges in a query graph.
 const MAX_EDGES: usize = 4;
 
 const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such as \
@@ -91,7 +91,7 @@ impl BundledTool for QueryBte {
     }
 }
 
-/// Returns a description such as `NCBIGene:4353 –affects→ SmallMolecule`.
+/// Describes a query graph, such as `NCBIGene:4353 –affects→ SmallMolecule`.
 fn describe(query_graph: &QueryGraph) -> String {
     let names = |names: &[String]| {
         let names: Vec<&str> = names.iter().map(|it| without_prefix(it)).collect();
@@ -114,7 +114,7 @@ fn describe(query_graph: &QueryGraph) -> String {
     edges.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the names of a query graph and returns one sentence for each problem.
+/// Normalizes the names in a query graph. Returns one sentence for each problem.
 fn validate(graph: &mut QueryGraph) -> Vec<String> {
     let mut problems: Vec<String> = Vec::new();
     let (nodes, edges) = (graph.nodes.len(), graph.edges.len());

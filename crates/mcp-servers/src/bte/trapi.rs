@@ -47,7 +47,7 @@ pub(super) struct QueryEdge {
     pub(super) predicates: Vec<String>,
 }
 
-/// The response to a query.
+/// The response of a TRAPI service to a query.
 #[derive(Debug, Deserialize)]
 pub(super) struct Response {
     pub(super) message: Message,
@@ -62,16 +62,16 @@ pub(super) struct Response {
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     pub(super) knowledge_graph: Option<ResponseGraph>,
-    /// Each has the form of [`ResultEntry`].
+    /// The results, each in the form of [`ResultEntry`].
     pub(super) results: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ResponseGraph {
-    /// Each has the form of [`KnowledgeNode`].
+    /// The nodes by key, each in the form of [`KnowledgeNode`].
     #[serde(default)]
     pub(super) nodes: Map<String, Value>,
-    /// Each has the form of [`KnowledgeEdge`].
+    /// The edges by key, each in the form of [`KnowledgeEdge`].
     #[serde(default)]
     pub(super) edges: Map<String, Value>,
 }
@@ -121,7 +121,7 @@ pub(super) struct RetrievalSource {
     pub(super) source_record_urls: Option<Vec<String>>,
 }
 
-/// One result: the nodes bound to the query nodes, and the supporting edges.
+/// A query result: the nodes bound to the query nodes, and the supporting edges.
 #[derive(Debug, Deserialize)]
 pub(super) struct ResultEntry {
     pub(super) node_bindings: BTreeMap<String, Vec<Binding>>,
@@ -132,12 +132,12 @@ pub(super) struct ResultEntry {
 #[derive(Debug, Deserialize)]
 pub(super) struct Analysis {
     pub(super) edge_bindings: BTreeMap<String, Vec<Binding>>,
-    /// Higher is better.
+    /// Score that the service assigned. Higher is better.
     #[serde(default)]
     pub(super) score: Option<f64>,
 }
 
-/// The key of a node or edge of the knowledge graph.
+/// A reference to a node or an edge by its key in the knowledge graph.
 #[derive(Debug, Deserialize)]
 pub(super) struct Binding {
     pub(super) id: String,
@@ -150,7 +150,7 @@ pub(super) struct LogEntry {
     pub(super) message: String,
 }
 
-/// The response to `GET /meta_knowledge_graph`: the supported relations.
+/// The response to `GET /meta_knowledge_graph`, which lists the supported relations.
 #[derive(Debug, Deserialize)]
 pub(super) struct MetaKnowledgeGraph {
     pub(super) nodes: IndexMap<String, MetaNode>,
@@ -175,12 +175,12 @@ pub(super) struct Relation {
     pub(super) object: String,
 }
 
-/// Parses a part of a response. Returns `None` for another form.
+/// Parses a part of a response. Returns `None` if the value has another form.
 pub(super) fn part<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
-/// Reads the valid items of a list. `null` is an empty list.
+/// Deserializes the valid items of a list and skips invalid ones. `null` is an empty list.
 pub(super) fn valid_items<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -70,7 +70,8 @@ impl BundledTool for CalculateAccountValue {
     }
 }
 
-/// Returns cents as units with two decimals. Amounts are never negative (`schema.sql`).
+/// Formats cents in the main currency unit with two decimals. `schema.sql` excludes negative
+/// amounts.
 fn amount(cents: i64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }

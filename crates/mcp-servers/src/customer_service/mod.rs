@@ -21,7 +21,7 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "Customers of an invented shop, the value of their accounts, and support tickets",
 };
 
-/// The one currency of the shop (ISO 4217).
+/// Currency of all amounts in the shop (ISO 4217).
 const CURRENCY: &str = "EUR";
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
@@ -44,7 +44,7 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// Returns the error for an unknown customer id.
+/// Returns the error for an unknown customer id, with the valid range of ids.
 async fn unknown_customer(store: &Store, customer_id: i64) -> ToolError {
     match store.customer_ids().await {
         Ok((first, last)) => ToolError::Refused(format!(

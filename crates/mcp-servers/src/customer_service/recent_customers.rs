@@ -62,7 +62,6 @@ impl BundledTool for GetRecentCustomers {
                 country,
                 joined,
             } = customer;
-            // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "\n- {customer_id}: {name}, {email}, {city}, {country}, joined {joined}"

@@ -14,14 +14,14 @@ use crate::{
 };
 
 static LAYOUT: Layout = Layout {
-    // "sbcs" in ASCII.
+    // The application id spells "sbcs" in ASCII.
     application_id: 0x7362_6373,
     version: 1,
     schema: include_str!("schema.sql"),
     seed: include_str!("seed.sql"),
 };
 
-/// The customers, purchases and tickets. Clones share one connection.
+/// A store of customers, purchases and support tickets. Clones share one connection.
 #[derive(Clone)]
 pub(super) struct Store {
     database: Database,
@@ -44,15 +44,15 @@ pub(super) struct Customer {
     pub(super) joined: String,
 }
 
-/// The purchases of one customer.
+/// The sum and the number of one customer's purchases.
 pub(super) struct Account {
     pub(super) customer_name: String,
     pub(super) purchases: i64,
-    /// The sum of the purchases in cents of [`super::CURRENCY`].
+    /// Sum of the purchases in cents of [`super::CURRENCY`].
     pub(super) cents: i64,
 }
 
-/// A new ticket.
+/// A created support ticket.
 pub(super) struct NewTicket {
     pub(super) ticket_id: i64,
     pub(super) customer_name: String,
@@ -60,14 +60,14 @@ pub(super) struct NewTicket {
 }
 
 impl Store {
-    /// Opens the store in memory or in a file.
+    /// Opens the store in memory, or in `file` if there is one.
     pub(super) async fn open(file: Option<&Path>) -> Result<Self, ServerError> {
         let database = Database::open(&LAYOUT, file).await?;
         Ok(Self { database })
     }
 
-    /// Returns at most `limit` customers, the latest first, and the number of matching customers.
-    /// With `since` (YYYY-MM-DD), customers who joined earlier do not match.
+    /// Returns at most `limit` customers, the latest first, and the number of all matching
+    /// customers. With `since` (YYYY-MM-DD), only customers who joined on or after this day match.
     pub(super) async fn recent_customers(
         &self,
         limit: i64,
@@ -98,7 +98,7 @@ impl Store {
         read.await
     }
 
-    /// Returns the day on which the latest customer joined.
+    /// Returns the day on which the most recent customer joined.
     pub(super) async fn latest_join(&self) -> Result<String, ToolError> {
         let sql = "SELECT MAX(joined_on) FROM customers";
         let read = self
@@ -116,7 +116,7 @@ impl Store {
         read.await
     }
 
-    /// Returns the account of a customer, or `None` for an unknown id.
+    /// Returns the purchase totals of a customer, or `None` for an unknown id.
     pub(super) async fn account(&self, customer_id: i64) -> Result<Option<Account>, ToolError> {
         let read = self.database.read(move |transaction| {
             let account = transaction.query_row(
@@ -137,7 +137,7 @@ impl Store {
         read.await
     }
 
-    /// Writes a ticket to disk. Returns `None` for an unknown customer id.
+    /// Stores a new support ticket durably. Returns `None` for an unknown customer id.
     pub(super) async fn create_ticket(
         &self,
         customer_id: i64,

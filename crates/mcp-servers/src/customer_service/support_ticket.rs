@@ -36,7 +36,7 @@ pub(super) enum Priority {
 }
 
 impl Priority {
-    /// Returns the value in JSON and in the database.
+    /// Returns the name of the priority in JSON and in the database.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",

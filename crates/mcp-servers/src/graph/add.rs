@@ -15,7 +15,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Maximum number of problems in a message.
+/// Maximum number of invalid items that an error message describes.
 const MAX_PROBLEMS: usize = 5;
 
 pub(super) struct AddNodes(pub(super) GraphStore);

@@ -140,7 +140,7 @@ fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
     }
 }
 
-/// Returns the neighbours, sorted by edges and then by publications.
+/// Returns the neighbours of a node, sorted by number of edges and then of publications.
 fn neighbours<'a>(
     graph: &'a KnowledgeGraph,
     node: &Node,
@@ -189,7 +189,6 @@ fn describe(data: &Output) -> String {
         .take(20)
         .map(|it| format!("{} ({} in, {} out)", it.label, it.incoming, it.outgoing))
         .collect();
-    // Writing to a string cannot fail.
     let _ = write!(text, "\nBy predicate: {}.", predicates.join(", "));
     let _ = write!(
         text,

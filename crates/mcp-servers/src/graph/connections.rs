@@ -17,7 +17,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Maximum number of listed edges between two neighbours. There may be hundreds.
+/// Maximum number of edges listed between two neighbours. There may be hundreds.
 const MAX_EDGES_PER_STEP: usize = 10;
 
 pub(super) struct FindConnections(pub(super) GraphStore);
@@ -197,7 +197,6 @@ impl ConnectionSearch<'_> {
                 text.push_str("\n- ");
                 text.push_str(&nodes[0].named());
                 for (node, step) in nodes.iter().skip(1).zip(&steps) {
-                    // Writing to a string cannot fail.
                     let _ = write!(text, " {} {}", arrow(step, node), node.named());
                 }
                 Path {
@@ -270,7 +269,7 @@ impl ConnectionSearch<'_> {
         }
     }
 
-    /// Returns the index of a node of the graph.
+    /// Returns the index of a node in the graph.
     fn index(&self, node: &Node) -> usize {
         self.graph.nodes.get_index_of(&node.id).unwrap_or_default()
     }
@@ -292,7 +291,7 @@ fn relations(edges: Vec<&Edge>) -> Vec<Relation> {
         .collect()
 }
 
-/// Returns `–affects→`, `←affects–` or both, with each label once.
+/// Formats edges as `–affects→`, `←affects–` or both, with each label once.
 fn arrow(edges: &[Relation], to: &NodeRef) -> String {
     let labels = |forward: bool| {
         let mut labels: Vec<&str> = Vec::new();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// The conversation of calls without a conversation id.
+/// Conversation id for calls without a conversation id.
 pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 
 /// Context that the host adds to a call. Only the conversation id is used. The other fields are for
@@ -40,7 +40,7 @@ pub(crate) struct DatabaseContext {
     access_token: IgnoredAny,
 }
 
-/// Returns the conversation id of a call.
+/// Returns the conversation id of a call, or the default one.
 pub(crate) fn conversation(context: Option<&DatabaseContext>) -> &str {
     context.map_or(DEFAULT_CONVERSATION, |context| &context.conversation_id)
 }

@@ -12,7 +12,7 @@ use crate::{
     tool::ToolError,
 };
 
-/// Nodes and edges by id, in the order of their addition.
+/// The nodes and edges of a conversation by id, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(crate) struct KnowledgeGraph {
     pub(crate) nodes: IndexMap<String, Node>,
@@ -21,7 +21,7 @@ pub(crate) struct KnowledgeGraph {
     pub(crate) updated_at: Option<String>,
 }
 
-/// The effect of adding a node or an edge.
+/// The effect of adding or merging a node or an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Added,
@@ -65,12 +65,12 @@ pub(crate) struct Count {
 }
 
 impl KnowledgeGraph {
-    /// Adds a node or merges it with the node of the same id.
+    /// Adds a node, or merges it with an existing node that has the same id.
     pub(crate) fn add_node(&mut self, node: Node) -> Change {
         add(self.nodes.entry(node.id.clone()), node, Node::merge)
     }
 
-    /// Adds an edge or merges it with the edge of the same id.
+    /// Adds an edge, or merges it with an existing edge that has the same id.
     pub(crate) fn add_edge(&mut self, edge: Edge) -> Change {
         let id = edge.id.clone().unwrap_or_else(|| edge.default_id());
         add(self.edges.entry(id), edge, Edge::merge)
@@ -84,7 +84,7 @@ impl KnowledgeGraph {
         }
     }
 
-    /// Returns the description of a node. An unknown node has only its id.
+    /// Returns id, label and type of a node. For an unknown node, returns only the id.
     pub(crate) fn node_ref(&self, id: &str) -> NodeRef {
         self.nodes.get(id).map_or_else(
             || NodeRef {
@@ -96,7 +96,7 @@ impl KnowledgeGraph {
         )
     }
 
-    /// Finds a node by its id or by its label, if only one node has this label. Models write `MPO`
+    /// Finds a node by its id, or by its label if only one node has this label. Models use `MPO`
     /// for a node that a result shows as `MPO (NCBIGene:4353)`.
     pub(super) fn find(&self, name: &str) -> Result<&Node, ToolError> {
         if let Some(node) = self.nodes.get(name) {
@@ -120,7 +120,7 @@ impl KnowledgeGraph {
         }
     }
 
-    /// Returns the error for an unknown node.
+    /// Returns the error for an unknown node name.
     pub(super) fn unknown(&self, name: &str) -> ToolError {
         if self.nodes.is_empty() {
             return ToolError::Refused(
@@ -157,7 +157,7 @@ fn add<T: Clone + PartialEq>(
 }
 
 impl Totals {
-    /// Returns a text such as `2 nodes and 1 edge`.
+    /// Describes the size of the graph, such as `2 nodes and 1 edge`.
     pub(super) fn describe(&self) -> String {
         format!(
             "{} and {}",
@@ -178,7 +178,7 @@ impl From<&Node> for NodeRef {
 }
 
 impl NodeRef {
-    /// Returns `MPO (NCBIGene:4353)`, or the id without a label.
+    /// Formats the node as `MPO (NCBIGene:4353)`, or only its id if it has no label.
     pub(crate) fn named(&self) -> String {
         match &self.label {
             Some(label) if *label != self.id => format!("{label} ({})", self.id),
@@ -186,7 +186,7 @@ impl NodeRef {
         }
     }
 
-    /// Returns the name with the type: `MPO (NCBIGene:4353) [Gene]`.
+    /// Formats the node with its type: `MPO (NCBIGene:4353) [Gene]`.
     pub(crate) fn named_with_type(&self) -> String {
         match &self.kind {
             Some(kind) => format!("{} [{kind}]", self.named()),
@@ -201,7 +201,7 @@ pub(crate) fn count_types<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Vec<
     count_names(types.map(|kind| kind.unwrap_or("other")))
 }
 
-/// Counts names. The most frequent name is first; equal counts are sorted by name.
+/// Counts equal names. Sorts the counts in descending order, and equal counts by name.
 pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Count> {
     let mut counts = BTreeMap::<&str, usize>::new();
     for name in names {
@@ -216,7 +216,7 @@ pub(crate) fn count_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<C
     counts
 }
 
-/// Returns `Gene 12, Disease 3 and 2 more`.
+/// Formats counts as a list: `Gene 12, Disease 3 and 2 more`.
 pub(crate) fn describe_counts(counts: &[Count], max: usize) -> String {
     if counts.is_empty() {
         return "none".to_owned();

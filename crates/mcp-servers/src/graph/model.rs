@@ -11,14 +11,14 @@ use crate::text::{one_line, truncate};
 
 /// Maximum length of a node id, in characters.
 pub(crate) const MAX_NODE_ID: usize = 200;
-/// Maximum length of an edge id, in characters. It contains two node ids, a label, a source and
-/// qualifiers.
+/// Maximum length of an edge id, in characters. An edge id contains two node ids, a label, a source
+/// and qualifiers.
 pub(crate) const MAX_EDGE_ID: usize = 1500;
 /// Maximum length of a label or type, in characters.
 pub(crate) const MAX_LABEL: usize = 500;
-/// Maximum size of the `data` of a node or edge as JSON, in bytes.
+/// Maximum size of the field `data` of a node or edge as JSON, in bytes.
 pub(crate) const MAX_DATA: usize = 32 * 1024;
-/// Maximum length of a list in `data` after a merge.
+/// Maximum length of a merged list in the field `data`.
 pub(crate) const MAX_LIST: usize = 200;
 
 /// A thing, such as a gene, a disease or a drug.
@@ -128,7 +128,7 @@ pub(crate) struct Provenance {
 }
 
 impl Node {
-    /// Validates the node and normalizes its texts. The error describes the problem.
+    /// Validates the node and normalizes its texts. The error describes the problem for the model.
     pub(crate) fn check(mut self) -> Result<Self, String> {
         check_node_id("id", &self.id)?;
         self.label = self.label.as_deref().and_then(normalize_name);
@@ -141,7 +141,7 @@ impl Node {
         Ok(self)
     }
 
-    /// Merges a newer description: its values replace older ones, and lists are combined.
+    /// Merges a newer version of the node: newer values replace older ones, and lists are combined.
     pub(crate) fn merge(mut self, newer: Self) -> Self {
         replace(&mut self.label, newer.label);
         replace(&mut self.kind, newer.kind);
@@ -156,7 +156,8 @@ impl Node {
 }
 
 impl Edge {
-    /// Validates the edge, normalizes its texts and sets its id. The error describes the problem.
+    /// Validates the edge, normalizes its texts and sets its id. The error describes the problem
+    /// for the model.
     pub(crate) fn check(mut self) -> Result<Self, String> {
         check_node_id("source", &self.source)?;
         check_node_id("target", &self.target)?;
@@ -175,8 +176,8 @@ impl Edge {
         Ok(self)
     }
 
-    /// Returns the default id, `primary source|source|label|target` and the qualifiers, as in the
-    /// source system.
+    /// Returns the default edge id in the format of the BTE service: `primary
+    /// source|source|label|target` and the qualifiers.
     pub(crate) fn default_id(&self) -> String {
         let primary = self.data.primary_source.as_deref().unwrap_or("");
         let mut id = [
@@ -194,7 +195,7 @@ impl Edge {
         one_line(&id)
     }
 
-    /// Merges a newer description. Source, target and label are replaced.
+    /// Merges a newer version of the edge. Replaces source, target and label.
     pub(crate) fn merge(self, newer: Self) -> Self {
         let mut data = self.data;
         let newer_data = newer.data;
@@ -222,7 +223,7 @@ impl EdgeData {
     }
 }
 
-/// Removes the prefix of Biolink names: `biolink:Gene` and `Gene` are equal.
+/// Removes the prefix `biolink:` of a name, because `biolink:Gene` and `Gene` are equivalent.
 pub(crate) fn without_prefix(name: &str) -> &str {
     let name = name.trim();
     name.strip_prefix("biolink:").unwrap_or(name)
@@ -234,7 +235,7 @@ pub(crate) fn normalize_name(text: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns whether this is a valid node id.
+/// Returns whether a text is a valid node id.
 pub(crate) fn is_node_id(id: &str) -> bool {
     !id.is_empty()
         && id.chars().count() <= MAX_NODE_ID
@@ -264,7 +265,7 @@ fn check_data(data: &impl Serialize) -> Result<(), String> {
     Ok(())
 }
 
-/// Escapes `|`, which separates the parts of an id.
+/// Escapes the character `|`, which separates the parts of an edge id.
 fn escape(part: &str) -> String {
     part.replace('%', "%25").replace('|', "%7C")
 }

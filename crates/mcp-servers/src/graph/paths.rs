@@ -6,12 +6,12 @@ use indexmap::IndexMap;
 
 use super::{knowledge_graph::KnowledgeGraph, model::Edge};
 
-/// Maximum number of steps of a path search. A search that reaches it is incomplete.
+/// Maximum number of steps in a path search. A search that reaches this limit is incomplete.
 const MAX_STEPS: usize = 200_000;
 
-/// The links of a graph. Nodes have their index in the graph.
+/// An index of the links between the nodes of a graph. Nodes are identified by their index.
 pub(super) struct Network<'a> {
-    /// For each node its neighbours with the edges, in the order of their first edge.
+    /// For each node its neighbours with the connecting edges, in the order of their first edge.
     links: Vec<IndexMap<usize, Vec<(Direction, &'a Edge)>>>,
 }
 
@@ -21,21 +21,21 @@ enum Direction {
     Back,
 }
 
-/// The result of a path search.
+/// The result of a path search between two nodes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Paths {
-    /// Indexes of nodes from start to end. The shortest paths are first.
+    /// The paths as node indexes from start to end, with the shortest paths first.
     pub(super) paths: Vec<Vec<usize>>,
-    /// These are all paths within the maximum length.
+    /// Whether `paths` contains all paths within the maximum length.
     pub(super) complete: bool,
 }
 
-/// State of a depth-first path search.
+/// The state of a depth-first path search.
 struct Search<'a> {
     network: &'a Network<'a>,
     to: usize,
     directed: bool,
-    /// Distance of each node to the end; `None` beyond the maximum path length.
+    /// Distance of each node to the end node. `None` beyond the maximum path length.
     distances: Vec<Option<usize>>,
     limit: usize,
     steps: usize,
@@ -44,7 +44,7 @@ struct Search<'a> {
 }
 
 impl<'a> Network<'a> {
-    /// Creates the index of the edges that `included` accepts.
+    /// Creates an index of the edges that `included` accepts.
     pub(super) fn new(graph: &'a KnowledgeGraph, included: impl Fn(&Edge) -> bool) -> Self {
         let mut links = vec![IndexMap::new(); graph.nodes.len()];
         for edge in graph.edges.values().filter(|edge| included(edge)) {
@@ -64,8 +64,8 @@ impl<'a> Network<'a> {
         Self { links }
     }
 
-    /// Returns the edges between two neighbours. With `directed`, only those from the first to the
-    /// second.
+    /// Returns the edges between two neighbours. With `directed`, returns only edges from `here` to
+    /// `there`.
     pub(super) fn between(&self, here: usize, there: usize, directed: bool) -> Vec<&'a Edge> {
         let edges = self.links[here].get(&there).into_iter().flatten();
         edges
@@ -74,7 +74,8 @@ impl<'a> Network<'a> {
             .collect()
     }
 
-    /// Returns the neighbours of a node, or those that edges of the direction lead to.
+    /// Returns the neighbours of a node. With a direction, returns only neighbours over edges in
+    /// that direction.
     fn next(&self, here: usize, wanted: Option<Direction>) -> impl Iterator<Item = usize> {
         let links = self.links[here].iter().filter(move |(_, edges)| {
             wanted.is_none_or(|wanted| edges.iter().any(|(direction, _)| *direction == wanted))
@@ -117,7 +118,8 @@ impl<'a> Network<'a> {
         }
     }
 
-    /// Returns the nodes within `max_distance` edges with their distances, the nearest first.
+    /// Returns the nodes within `max_distance` edges of a node with their distances, the nearest
+    /// first.
     pub(super) fn neighbours(
         &self,
         from: usize,
@@ -160,8 +162,8 @@ impl<'a> Network<'a> {
 }
 
 impl Search<'_> {
-    /// Collects every path of exactly `length` more edges from `here` to the end. Returns whether
-    /// the search may continue.
+    /// Collects every path of exactly `length` more edges from `here` to the end node. Returns
+    /// whether the search may continue.
     fn walk(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {

@@ -16,7 +16,7 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Maximum number of listed unknown ids.
+/// Maximum number of unknown ids that the text lists.
 const MAX_LISTED: usize = 10;
 
 pub(super) struct RemoveFromGraph(pub(super) GraphStore);
@@ -98,7 +98,6 @@ impl BundledTool for RemoveFromGraph {
             totals.describe()
         );
         if !missing.is_empty() {
-            // Writing to a string cannot fail.
             let _ = write!(text, " Unknown ids: {missing}.");
         }
         Ok(ToolOutput {

@@ -18,11 +18,11 @@ use crate::{
     tool::{BundledTool, ToolError, ToolOutput},
 };
 
-/// Maximum number of listed types and labels.
+/// Maximum number of node types and edge labels in the structured content.
 const MAX_TYPES: usize = 50;
-/// Maximum number of types or labels in a line of the text.
+/// Maximum number of types or labels that one line of the text lists.
 const MAX_SHOWN_TYPES: usize = 20;
-/// Maximum number of publications in a line of the text.
+/// Maximum number of publications that one line of the text lists.
 const MAX_SHOWN_PUBLICATIONS: usize = 5;
 
 pub(super) struct GetGraphState(pub(super) GraphStore);
@@ -185,7 +185,6 @@ fn describe(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
     );
     if page.metadata.edge_count > 0 {
         let labels = describe_counts(&page.edge_types, MAX_SHOWN_TYPES);
-        // Writing to a string cannot fail.
         let _ = write!(text, "\nLabels of edges: {labels}.");
     }
     if !input.filter.is_empty() {

@@ -18,7 +18,7 @@ use crate::{
 };
 
 static LAYOUT: Layout = Layout {
-    // "sbkg" in ASCII.
+    // The application id spells "sbkg" in ASCII.
     application_id: 0x7362_6b67,
     version: 1,
     schema: include_str!("schema.sql"),
@@ -30,7 +30,7 @@ pub(crate) const MAX_NODES: usize = 20_000;
 /// Maximum number of edges in the graph of a conversation.
 pub(crate) const MAX_EDGES: usize = 100_000;
 
-/// The graphs of all conversations. Clones share one connection.
+/// A store of the knowledge graphs of all conversations. Clones share one connection.
 #[derive(Clone)]
 pub(crate) struct GraphStore {
     database: Database,
@@ -47,19 +47,19 @@ pub(crate) struct Upserted {
     pub(crate) unchanged: usize,
 }
 
-/// The result of a removal.
+/// The result of removing nodes and edges from a graph.
 pub(super) struct Removed {
     pub(super) nodes: Vec<String>,
-    /// Number of the given edges and of the edges of removed nodes.
+    /// Number of removed edges, including the edges of removed nodes.
     pub(super) edges: usize,
-    /// Unknown ids of nodes and edges.
+    /// Ids that are neither a node nor an edge of the graph.
     pub(super) missing: Vec<String>,
-    /// The graph without the removed items.
+    /// The graph after the removal.
     pub(super) graph: KnowledgeGraph,
 }
 
 impl GraphStore {
-    /// Opens the store in memory or in a file.
+    /// Opens the store in memory, or in `file` if there is one.
     pub(crate) async fn open(file: Option<&Path>) -> Result<Self, ServerError> {
         let database = Database::open(&LAYOUT, file).await?;
         Ok(Self { database })
@@ -72,8 +72,8 @@ impl GraphStore {
         self.database.read(read).await
     }
 
-    /// Adds nodes and edges, or merges them with existing ones. If one cannot be added, none is.
-    /// The caller has validated them.
+    /// Adds valid nodes and edges, or merges them with existing ones. Changes nothing if one of
+    /// them cannot be added.
     pub(crate) async fn upsert(
         &self,
         conversation: &str,
@@ -86,7 +86,7 @@ impl GraphStore {
         self.database.write(write).await
     }
 
-    /// Removes nodes with their edges, and edges.
+    /// Removes edges, and nodes with all their edges, from the graph of a conversation.
     pub(super) async fn remove(
         &self,
         conversation: &str,
@@ -197,7 +197,8 @@ fn upsert(
     Ok((for_nodes, for_edges, graph.totals()))
 }
 
-/// Sets the time of the last change. Returns the number of the conversation, which it creates.
+/// Sets the time of the last change of a conversation. Creates the conversation if it is new.
+/// Returns its row number.
 fn set_update_time(
     transaction: &Transaction<'_>,
     conversation: &str,
@@ -265,7 +266,7 @@ fn remove(
         }
     }
     for id in node_ids {
-        // The edges of the node are deleted too (`ON DELETE CASCADE`).
+        // The database deletes the edges of the node too (`ON DELETE CASCADE`).
         if delete("nodes", &id)? == 0 {
             missing.push(id);
         } else {
@@ -286,7 +287,7 @@ fn remove(
 }
 
 impl Upserted {
-    /// Counts a change. Returns whether the item is new or has new data.
+    /// Counts the effect of adding one item. Returns whether the item must be saved.
     fn count(&mut self, change: Change) -> bool {
         match change {
             Change::Added => self.added += 1,
@@ -301,7 +302,8 @@ fn to_json(data: &impl Serialize) -> Result<String, ToolError> {
     serde_json::to_string(data).map_err(|error| ToolError::Refused(error.to_string()))
 }
 
-/// Parses the column `data`. Returns an empty value for text that another program wrote.
+/// Parses the database column `data`. Returns an empty value for invalid text, which another
+/// program may have written.
 fn from_json<T: DeserializeOwned + Default>(data: &str) -> T {
     serde_json::from_str(data).unwrap_or_else(|error| {
         tracing::warn!(%error, "failed to parse the data of a node or edge");

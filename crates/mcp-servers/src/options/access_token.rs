@@ -9,16 +9,16 @@ use subtle::ConstantTimeEq;
 /// Minimum length of a token in characters. Shorter tokens can be guessed.
 pub const MIN_TOKEN_LENGTH: usize = 16;
 
-/// A token that clients send as `Authorization: Bearer TOKEN` or as `x-api-key`. Only its digest is
-/// stored.
+/// An access token that clients send as `Authorization: Bearer TOKEN` or as `x-api-key`. Only its
+/// digest is stored.
 #[derive(Clone)]
 pub struct AccessToken {
     digest: [u8; 32],
 }
 
 impl AccessToken {
-    /// Returns `None` for a token with fewer than [`MIN_TOKEN_LENGTH`] characters or with a character
-    /// that headers cannot contain.
+    /// Creates an access token. Returns `None` for a token with fewer than [`MIN_TOKEN_LENGTH`]
+    /// characters or with a character that headers cannot contain.
     pub fn new(token: &SecretString) -> Option<Self> {
         let token = token.expose_secret();
         let fits_header = token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -27,7 +27,8 @@ impl AccessToken {
         })
     }
 
-    /// Returns whether this is the token. Takes the same time for every other token.
+    /// Returns whether `given` is this token. The comparison takes the same time for every wrong
+    /// token.
     pub(crate) fn matches(&self, given: &[u8]) -> bool {
         let given: [u8; 32] = Sha256::digest(given).into();
         self.digest.ct_eq(&given).into()

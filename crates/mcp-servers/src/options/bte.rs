@@ -2,23 +2,24 @@
 
 use std::time::Duration;
 
-/// Service addresses and limits of the server `bte`.
+/// Service URLs and limits of the bundled server `bte`.
 #[derive(Debug, Clone)]
 pub struct BteOptions {
     /// Base URL of a TRAPI service, without `/query`, such as `https://bte.transltr.io/v1`.
     pub url: String,
-    /// Base URL of a name resolver, without `/lookup`, such as `https://name-lookup.transltr.io`. It
-    /// adds a tool that finds the CURIEs of a name.
+    /// Base URL of a name resolver, without `/lookup`, such as `https://name-lookup.transltr.io`.
+    /// With a name resolver, the server has a tool that finds the CURIEs of a name.
     pub name_resolver: Option<String>,
-    /// Time-out of a call with all attempts. The default is 50 seconds, because many MCP clients
-    /// wait for one minute.
+    /// Time-out of a tool call including all attempts. The default is 50 seconds, because many MCP
+    /// clients wait for one minute.
     pub timeout: Duration,
-    /// Maximum size of a response of the service, in bytes. The default is 32 MiB.
+    /// Maximum size of a response from the service, in bytes. The default is 32 MiB.
     pub max_answer_bytes: usize,
 }
 
 impl BteOptions {
-    /// Creates options with the default limits and without a name resolver.
+    /// Creates options for the service at `url`, with the default limits and without a name
+    /// resolver.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),

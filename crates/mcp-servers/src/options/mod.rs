@@ -10,7 +10,7 @@ pub use access_token::{AccessToken, MIN_TOKEN_LENGTH};
 pub use bte::BteOptions;
 pub use workspace::WorkspaceOptions;
 
-/// Settings of a bundled server. By default, its data is in memory and it accepts only requests
+/// The settings of a bundled server. By default, its data is in memory and it accepts only requests
 /// that are addressed to this machine.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
@@ -22,12 +22,12 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// Creates the default settings.
+    /// Creates the default settings of a bundled server.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Stores the data in this SQLite file. A missing file is created with the initial data.
+    /// Stores the data in this SQLite file. Creates a missing file with the initial data.
     #[must_use]
     pub fn with_data(mut self, file: impl Into<PathBuf>) -> Self {
         self.data = Some(file.into());
@@ -47,8 +47,8 @@ impl ServerOptions {
         self
     }
 
-    /// Over HTTP, accepts only requests with this token. An address that other machines can reach
-    /// requires one.
+    /// Accepts only HTTP requests with this token. Required for an address that other machines can
+    /// reach.
     #[must_use]
     pub fn with_token(mut self, token: AccessToken) -> Self {
         self.token = Some(token);
@@ -63,7 +63,8 @@ impl ServerOptions {
     }
 
     /// Sets the options of the server `bte`, which requires them. With
-    /// [`with_data`](Self::with_data) and the file of the server `graph`, it can add to that graph.
+    /// [`with_data`](Self::with_data) and the file of the server `graph`, it can add results to
+    /// that graph.
     #[must_use]
     pub fn with_bte(mut self, bte: BteOptions) -> Self {
         self.bte = Some(bte);

@@ -2,12 +2,12 @@
 
 use std::{path::PathBuf, time::Duration};
 
-/// Root folder and permissions of the server `workspace`.
+/// Root folder and permissions of the bundled server `workspace`.
 #[derive(Debug, Clone)]
 pub struct WorkspaceOptions {
-    /// The folder of all files.
+    /// Root folder of all files that the server can access.
     pub root: PathBuf,
-    /// Whether all tools are removed that change files or run commands.
+    /// Whether the server omits all tools that change files or run commands.
     pub read_only: bool,
     /// The commands of `compile` and `test_run`, such as `cargo check` or `npm test`. Spaces
     /// separate words, quotes (`'` or `"`) group them, without a shell. The prefix `compile:` or
@@ -15,17 +15,17 @@ pub struct WorkspaceOptions {
     /// the last word `{args}`, the model may add arguments: no options, no URLs, and no paths that
     /// leave the folder, contain a link or name a secret file.
     pub commands: Vec<String>,
-    /// Names of hidden or secret files and folders that are accessible, such as `.github` or
+    /// Names of hidden or secret files and folders that the server may access, such as `.github` or
     /// `.env.example`.
     pub allowed_names: Vec<String>,
-    /// Environment variables of commands: `NAME` with its value in this process, or `NAME=VALUE`.
-    /// Commands also inherit a short list of variables without secrets.
+    /// Environment variables for commands: `NAME` to pass on a variable of this process, or
+    /// `NAME=VALUE`. Commands also inherit a short list of variables without secrets.
     pub environment: Vec<String>,
-    /// Time-out of a command. The default is 10 minutes.
+    /// Time-out of one command. The default is 10 minutes.
     pub command_timeout: Duration,
-    /// Time-out of a query. The default is 10 seconds.
+    /// Time-out of one data query. The default is 10 seconds.
     pub query_timeout: Duration,
-    /// Maximum size of files to read or write, in bytes. The default is 8 MiB.
+    /// Maximum size of a file to read or write, in bytes. The default is 8 MiB.
     pub max_file_bytes: u64,
 }
 

@@ -11,10 +11,11 @@ use switchboard_domain::{
     nearest::nearest,
 };
 
-/// Maximum length of a quoted value in a message, in characters.
+/// Maximum length of an argument value quoted in an error message, in characters.
 const MAX_QUOTED: usize = 60;
 
-/// Compiles a schema. `format` is asserted: "2026-02-30" is not a `date`.
+/// Compiles the schema of a tool's arguments. Formats are validated: "2026-02-30" is not a valid
+/// `date`.
 pub(crate) fn validator(schema: &JsonObject) -> Result<SchemaValidator, SchemaError> {
     let options = SchemaOptions {
         assert_formats: Some(true),
@@ -23,9 +24,8 @@ pub(crate) fn validator(schema: &JsonObject) -> Result<SchemaValidator, SchemaEr
     SchemaValidator::compile_with(&Value::Object(schema.clone()), options)
 }
 
-/// Converts other spellings of valid arguments, at any depth: removes `null` for an optional
-/// argument (strict modes of some providers send it) and converts `42.0` to the integer 42
-/// (Python).
+/// Converts equivalent spellings of arguments, at any depth. Removes `null` for optional arguments,
+/// which strict modes of some providers send, and converts `42.0` to the integer 42.
 pub(crate) fn normalize(schema: &JsonObject, mut arguments: JsonObject) -> JsonObject {
     arguments.retain(|name, value| {
         !value.is_null() || property(schema, name).is_none() || is_required(schema, name)
@@ -61,7 +61,7 @@ fn normalize_value(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Returns one message for each violation of the schema.
+/// Returns one message for each argument that violates the schema.
 pub(crate) fn violations(
     validator: &SchemaValidator,
     schema: &JsonObject,
@@ -84,11 +84,11 @@ fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::Required { property } => missing(&location, property),
         ValidationErrorKind::AdditionalProperties { unexpected } => unknown(&location, unexpected),
-        // No message repeats a secret or a long value.
+        // Secrets and long values are not repeated in an error message.
         _ if location.secret || value.chars().count() > MAX_QUOTED => {
             format!("{name} does not fit: {}.", error.masked())
         }
-        // The error itself lists only some of the choices.
+        // The message of the validator lists only some of the choices.
         ValidationErrorKind::Enum { .. } => {
             let choices = location.schema["enum"].as_array().into_iter().flatten();
             let choices: Vec<&str> = choices.filter_map(Value::as_str).collect();
@@ -99,15 +99,15 @@ fn sentence(schema: &JsonObject, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The location of a violation.
+/// The location in the arguments where the schema is violated.
 struct Location<'a> {
-    /// A path such as `nodes.0.id`. Empty for the whole arguments object.
+    /// Path of the argument, such as `nodes.0.id`. Empty for the whole arguments object.
     name: String,
-    /// The subschema, or null without one.
+    /// The subschema at the location, or null if there is none.
     schema: &'a Value,
-    /// The subschema as an object.
+    /// The subschema at the location, if it is an object.
     object: Option<&'a JsonObject>,
-    /// The value or one of its parents is `writeOnly`.
+    /// Whether the schema marks the value or one of its parents as `writeOnly`.
     secret: bool,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Location<'a> {
         location
     }
 
-    /// Returns the full name of a property of this location.
+    /// Returns the full path of a property at this location.
     fn child_name(&self, property: &str) -> String {
         if self.name.is_empty() {
             property.to_owned()

@@ -12,35 +12,35 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_domain::json_schema::SchemaValidator;
 
-/// Name and description of a bundled server.
+/// The name and description of a bundled server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BundledServer {
-    /// The name on the command line and in the protocol.
+    /// Name of the server on the command line and in the protocol.
     pub name: &'static str,
-    /// The display name.
+    /// Display name of the server.
     pub title: &'static str,
-    /// The purpose, in one line without a full stop.
+    /// Purpose of the server in one line, without a full stop.
     pub description: &'static str,
 }
 
 /// A tool of a bundled server.
 pub(crate) trait BundledTool: Send + Sync + 'static {
-    /// The arguments. Their schema is the input schema of the tool, and the documentation comments
-    /// of the fields are descriptions for the model.
+    /// Arguments of the tool. Their schema is the input schema of the tool, and the doc comments of
+    /// the fields are descriptions for the model.
     type Input: DeserializeOwned + JsonSchema + Send;
-    /// The structured content. Its schema is the output schema of the tool.
+    /// Structured content of the tool's result. Its schema is the output schema of the tool.
     type Output: Serialize + JsonSchema;
 
-    /// The name in the protocol.
+    /// Name of the tool in the protocol.
     const NAME: &'static str;
-    /// The display name.
+    /// Display name of the tool.
     const TITLE: &'static str;
-    /// The description for the model.
+    /// Description of the tool for the model.
     const DESCRIPTION: &'static str;
 
-    /// Returns the hints for clients about a call. The default is a tool that only reads data
-    /// of this server.
+    /// Returns the tool annotations for clients. By default, the tool only reads data of this
+    /// server.
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(true)
@@ -49,22 +49,22 @@ pub(crate) trait BundledTool: Send + Sync + 'static {
             .open_world(false)
     }
 
-    /// Returns a description that depends on the settings and replaces [`Self::DESCRIPTION`].
+    /// Returns a description that depends on the settings. It replaces [`Self::DESCRIPTION`].
     fn description(&self) -> Option<String> {
         None
     }
 
-    /// Adjusts the schema of the arguments to the settings.
+    /// Adjusts the input schema of the tool to the settings.
     fn adjust_input(&self, _schema: &mut JsonObject) {}
 
-    /// Executes a call. The arguments match the schema.
+    /// Executes a tool call. The arguments have been validated against the schema.
     fn call(
         &self,
         input: Self::Input,
     ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
 }
 
-/// Removes an argument from the schema of the arguments.
+/// Removes an argument from an input schema.
 pub(crate) fn remove_argument(schema: &mut JsonObject, name: &str) {
     // `retain`, because `remove` would change the order of the other arguments.
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -75,25 +75,25 @@ pub(crate) fn remove_argument(schema: &mut JsonObject, name: &str) {
     }
 }
 
-/// The result of a call, as text and as data.
+/// The result of a tool call, as text and as structured content.
 pub(crate) struct ToolOutput<T> {
-    /// The complete result for models and people.
+    /// The complete result as text, for models and people.
     pub(crate) text: String,
-    /// The structured content for programs.
+    /// The structured content of the result, for programs.
     pub(crate) data: T,
 }
 
-/// A failed call. The model receives the message as a result with `isError`, because it cannot see
-/// a protocol error.
+/// An error of a tool call. The model receives it as a result with `isError`, because it cannot see
+/// protocol errors.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    /// The call is not possible. The text contains the reason and a solution.
+    /// The call is refused. The text contains the reason and a solution.
     #[error("{0}")]
     Refused(String),
-    /// Another process holds the data file.
+    /// Another process has locked the data file.
     #[error("Another process has locked the data. Nothing was changed. Try again later.")]
     Busy,
-    /// The database failed. Its message is only logged.
+    /// The database failed. Its error message is only written to the log.
     #[error("The database failed. The log of the server contains the reason.")]
     Database(#[source] rusqlite::Error),
 }
@@ -101,10 +101,10 @@ pub(crate) enum ToolError {
 type Call =
     Box<dyn Fn(JsonObject) -> Pin<Box<dyn Future<Output = CallToolResult> + Send>> + Send + Sync>;
 
-/// A [`BundledTool`] with its compiled schema.
+/// A [`BundledTool`] with its definition and compiled input schema.
 pub(crate) struct ServedTool {
     definition: Tool,
-    /// `None` if the schema does not compile, which the tests exclude.
+    /// Validator of the arguments. `None` if the schema does not compile, which tests rule out.
     validator: Option<SchemaValidator>,
     call: Call,
 }
@@ -117,7 +117,7 @@ impl ServedTool {
             .inspect_err(|error| tracing::error!(tool = T::NAME, %error, "failed to compile the input schema"))
             .ok();
         let mut annotations = tool.annotations();
-        // Clients of protocol version 2025-03-26 read the title from the annotations.
+        // Clients with protocol version 2025-03-26 read the title of a tool from its annotations.
         annotations.title = Some(T::TITLE.to_owned());
         let description = tool.description();
         let description = description.map_or(Cow::Borrowed(T::DESCRIPTION), Cow::Owned);
@@ -141,7 +141,7 @@ impl ServedTool {
         &self.definition
     }
 
-    /// Validates the arguments and calls the tool. Failures are results with `isError`.
+    /// Validates the arguments and executes the tool. Errors become results with `isError`.
     pub(crate) async fn call(&self, arguments: JsonObject) -> CallToolResult {
         let schema = &self.definition.input_schema;
         let arguments = arguments::normalize(schema, arguments);

@@ -11,12 +11,12 @@ use schemars::{
 };
 use serde_json::Value;
 
-/// Returns the schema of the arguments of a tool.
+/// Generates the schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
     generate::<T>(Contract::Deserialize)
 }
 
-/// Returns the schema of the structured content of a tool.
+/// Generates the schema of a tool's structured content.
 pub(crate) fn output<T: JsonSchema>() -> JsonObject {
     generate::<T>(Contract::Serialize)
 }
@@ -32,7 +32,7 @@ fn generate<T: JsonSchema>(contract: Contract) -> JsonObject {
     RecursiveTransform(move |schema: &mut Schema| simplify(schema, is_input))
         .transform(&mut schema);
     let mut object = schema.as_object().cloned().unwrap_or_default();
-    // The description of the tool covers the whole type.
+    // The description of the root type is removed, because the tool has its own description.
     object.retain(|key, _| key != "description");
     object
 }
@@ -45,11 +45,11 @@ fn simplify(schema: &mut Schema, is_input: bool) {
     let Some(object) = schema.as_object_mut() else {
         return;
     };
-    // Comments have line breaks that the model does not need.
+    // Line breaks of doc comments are removed, because the model does not need them.
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text = text.replace('\n', " ");
     }
-    // `retain`, because `remove` would change the order of the rest.
+    // `retain` is used because `remove` would change the order of the other entries.
     object.retain(|key, value| match key.as_str() {
         "title" => false,
         "format" => !WIDTHS.iter().any(|width| value == width),

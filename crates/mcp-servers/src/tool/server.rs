@@ -16,20 +16,21 @@ use tokio_util::sync::CancellationToken;
 use super::{BundledServer, ServedTool};
 use crate::text::suggestion;
 
-/// Time for which a client may cache the list of tools, which never changes.
+/// Time for which a client may cache the list of tools, in milliseconds. The list never changes.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
-/// Interval of progress notifications. It is shorter than the time-outs of clients.
+/// Interval of progress notifications. It is shorter than the usual time-outs of clients.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Maximum time to complete a call after a shutdown request. rmcp waits as long for the response.
+/// Maximum time for completing a tool call after a shutdown request. rmcp waits for the response
+/// equally long.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A list of tools with an MCP request handler. Clones share the tools.
+/// An MCP server with a fixed list of tools. Clones share the tools.
 #[derive(Clone)]
 pub(crate) struct ToolServer {
     inner: Arc<Inner>,
-    /// Cancelled by a shutdown request.
+    /// Token that a shutdown request cancels.
     stop: CancellationToken,
 }
 
@@ -58,7 +59,8 @@ impl ToolServer {
         }
     }
 
-    /// Sets the token that requests a shutdown. Pending calls then have a short time to complete.
+    /// Sets the token whose cancellation requests a shutdown. Pending calls then have a short time
+    /// to complete.
     pub(crate) fn with_shutdown(mut self, stop: CancellationToken) -> Self {
         self.stop = stop;
         self
@@ -71,7 +73,7 @@ impl ToolServer {
             .find(|tool| tool.definition().name == name)
     }
 
-    /// Returns the protocol error for an unknown tool.
+    /// Returns the protocol error for a call of an unknown tool.
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let known = || {
             let tools = self.inner.tools.iter();
@@ -126,13 +128,13 @@ impl ServerHandler for ToolServer {
         {
             return Ok(result.into());
         }
-        // The client has cancelled the request.
+        // This branch runs when the client has cancelled the request.
         Err(ErrorData::internal_error("cancelled", None))
     }
 }
 
-/// Sends progress notifications to a client that requested them, so that a long command or query
-/// does not exceed the time-out of the client. Never returns.
+/// Sends progress notifications until the future is dropped, if the client requested them, so that
+/// a long command or query does not exceed the time-out of the client.
 async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
@@ -143,7 +145,7 @@ async fn send_progress(context: &RequestContext<RoleServer>) -> Infallible {
         elapsed += PROGRESS_INTERVAL;
         let message = format!("running for {} seconds", elapsed.as_secs());
         let progress = ProgressNotificationParam::new(token.clone(), elapsed.as_secs_f64());
-        // A lost notification has no effect on the result.
+        // A notification that cannot be sent has no effect on the result.
         let _ = context
             .peer
             .notify_progress(progress.with_message(message))

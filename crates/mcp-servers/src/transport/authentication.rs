@@ -9,7 +9,7 @@ use axum::{
 
 use crate::options::AccessToken;
 
-/// Refuses requests that do not send the token.
+/// Rejects HTTP requests without the access token.
 pub(crate) async fn authenticate(
     State(token): State<AccessToken>,
     request: Request,

@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::authentication::authenticate;
 use crate::{catalogue, error::ServerError, options::ServerOptions, tool::server::ToolServer};
 
-/// Path of the MCP endpoint.
+/// URL path of the MCP endpoint.
 const PATH: &str = "/mcp";
 
-/// Maximum time to complete pending responses after a shutdown request.
+/// Maximum time for completing pending responses after a shutdown request.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Opens the data of a server and listens on `address`. Port 0 selects any free port. Clients can
-/// connect now and receive responses when [`HttpServer::serve`] runs.
+/// connect immediately, and receive responses as soon as [`HttpServer::serve`] runs.
 ///
 /// # Errors
 ///
@@ -47,7 +47,7 @@ pub async fn bind_http(
     })
 }
 
-/// A bundled server that listens on an address.
+/// A bundled server that listens for HTTP requests.
 pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
@@ -56,16 +56,17 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Returns the address, with the actual port.
+    /// Returns the address on which the server listens, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the URL for clients on this machine.
+    /// Returns the URL of the MCP endpoint for clients on this machine.
     pub fn url(&self) -> String {
         let mut address = self.address;
         if address.ip().is_unspecified() {
-            // Not every system can connect to the unspecified address.
+            // Clients get the loopback address, because not every system can connect to the
+            // unspecified address.
             address.set_ip(match address {
                 SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
                 SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
@@ -98,8 +99,8 @@ impl HttpServer {
             router = router.layer(layer);
         }
         let listener = self.listener.tap_io(|connection| {
-            // A small response has several writes. With Nagle's algorithm each one waits for the
-            // client's delayed acknowledgement, about 40 ms.
+            // Nagle's algorithm is disabled. It would delay the second write of a small response
+            // until the client's acknowledgement, about 40 ms.
             if let Err(error) = connection.set_nodelay(true) {
                 tracing::debug!(%error, "failed to set TCP_NODELAY");
             }
@@ -159,14 +160,15 @@ fn configuration(
     }
     let port = address.port();
     let own = hosts.iter().map(|host| origins(host, [port, port]));
-    // A proxy in front of the server listens on the default ports.
+    // Behind a reverse proxy, web pages use the default ports instead of the port of this server.
     let allowed = options.allowed_hosts.iter();
     let allowed =
         allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| origins(host, it)));
     let origins: Vec<String> = own.chain(allowed).flatten().collect();
     hosts.extend(options.allowed_hosts.iter().cloned());
     StreamableHttpServerConfig::default()
-        // The tools have no state per session, and a restart would lose sessions.
+        // Sessions are disabled: the tools have no state per session, and a restart would lose
+        // sessions.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_allowed_hosts(hosts)
@@ -175,11 +177,11 @@ fn configuration(
         .with_cancellation_token(cancel)
 }
 
-/// The ports of `http` and `https`.
+/// Default ports of the schemes `http` and `https`.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
-/// Returns the origins of web pages of a host: with its own port, or with these ports for `http`
-/// and `https`.
+/// Returns the origins that web pages of a host may have, with `http` and `https`. A port in `host`
+/// takes precedence over the given ports.
 fn origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
     let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
     let has_port = !bare_ipv6

@@ -68,7 +68,7 @@ where
     let server = server.with_shutdown(stop.clone());
     let running = match serve_server_with_ct(server, transport, stop).await {
         Ok(running) => running,
-        // The client disconnected before its first request, or `stop` was cancelled.
+        // The client disconnected before its first request, or the shutdown token was cancelled.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
         }
@@ -86,7 +86,8 @@ where
     }
 }
 
-/// Returns the cause without the message of the client, which may contain anything.
+/// Describes why a session could not start. Omits the message of the client, which may contain
+/// anything.
 fn handshake_failure(error: &ServerInitializeError) -> String {
     match error {
         ServerInitializeError::ExpectedInitializeRequest(_) => {

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use super::root::path::RelativePath;
 use crate::{text::quantity, tool::ToolError};
 
-/// Returns the first 8 bytes of the SHA-256 in hexadecimal. It identifies a version of a file and
-/// is short enough for a model to copy.
+/// Returns a short hash of a file version: the first 8 bytes of the SHA-256 in hexadecimal, which a
+/// model can copy without errors.
 pub(super) fn hash(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     let start = digest.iter().take(8);
@@ -18,19 +18,19 @@ pub(super) fn hash(bytes: &[u8]) -> String {
     )
 }
 
-/// Decodes the contents of a text file.
+/// Decodes the bytes of a text file as UTF-8.
 pub(super) fn decode(path: &RelativePath, bytes: Vec<u8>) -> Result<String, ToolError> {
     let text = String::from_utf8(bytes).ok();
     let text = text.filter(|text| !text.contains('\0'));
     text.ok_or_else(|| ToolError::Refused(format!("{path} is not a text file in UTF-8.")))
 }
 
-/// Returns the number of lines. The last line may have no line break.
+/// Counts the lines of a text. The last line may have no line break.
 pub(super) fn count_lines(text: &str) -> usize {
     text.split_inclusive('\n').count()
 }
 
-/// Adds line numbers. `first` is the number of the first line.
+/// Adds a line number to each line. `first` is the number of the first line.
 pub(super) fn numbered(text: &str, first: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let width = (first + lines.len()).to_string().len();
@@ -41,12 +41,12 @@ pub(super) fn numbered(text: &str, first: usize) -> String {
     numbered
 }
 
-/// Returns a size: "1 byte", "2 bytes".
+/// Formats a size in bytes: "1 byte", "2 bytes".
 pub(super) fn sized(bytes: u64) -> String {
     quantity(usize::try_from(bytes).unwrap_or(usize::MAX), "byte")
 }
 
-/// Shortens a text to a maximum number of bytes, between two characters.
+/// Shortens a text to a maximum number of bytes, without splitting a character.
 pub(super) fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -2,16 +2,16 @@
 
 use crate::workspace::root::{FileFault, Root, folder::Kind, path::Access};
 
-/// Maximum number of arguments.
+/// Maximum number of arguments that a model may add to a command.
 const MAX_ARGUMENTS: usize = 20;
-/// Maximum length of an argument in bytes.
+/// Maximum length of one added argument, in bytes.
 const MAX_BYTES: usize = 300;
 
-/// Schemes after which programs read a URL without a slash.
+/// URL schemes that programs recognize even if no slash follows.
 const SCHEMES: [&str; 6] = ["data", "file", "ftp", "http", "https", "jar"];
 
-/// Refuses arguments that are options or URLs, or that name a file which the tools of this server
-/// do not read either: outside of the root folder, behind a link, or secret.
+/// Refuses arguments that are options or URLs, and paths that the tools of this server do not read:
+/// outside of the root folder, behind a link, or secret.
 ///
 /// Reads the disk.
 pub(super) fn check(arguments: &[String], root: &Root) -> Result<(), String> {
@@ -29,7 +29,8 @@ pub(super) fn check(arguments: &[String], root: &Root) -> Result<(), String> {
                 "{argument:?} is not possible in args: it is a URL."
             ));
         }
-        // Programs read `a:b` and `a,b` as lists of paths, and `a[1]` as a path with an index.
+        // Each part is checked, because programs read `a:b` and `a,b` as lists of paths, and `a[1]`
+        // as a path with an index.
         let parts = argument.split([':', ',', '[', ']']);
         for path in parts.chain([argument.as_str()]) {
             check_path(path, root)
@@ -39,8 +40,8 @@ pub(super) fn check(arguments: &[String], root: &Root) -> Result<(), String> {
     Ok(())
 }
 
-/// An option could name another program to run; `a=b` sets a variable of make; `@a` names a file of
-/// options.
+/// Returns whether an argument has no special meaning. An option could name another program to run,
+/// `a=b` sets a variable of make, and `@a` names a file with options.
 fn is_plain(argument: &str) -> bool {
     let is_possible = |it: char| it.is_alphanumeric() || "_-./:,[]*".contains(it);
     !argument.is_empty()
@@ -49,7 +50,8 @@ fn is_plain(argument: &str) -> bool {
         && argument.chars().all(is_possible)
 }
 
-/// Returns whether a part before a colon is a scheme. `module::name` and `task:name` have none.
+/// Returns whether the part before a colon is a URL scheme. `module::name` and `task:name` are not
+/// URLs.
 fn is_url(argument: &str) -> bool {
     let mut before_colons = argument.split(':');
     before_colons.next_back();
@@ -65,7 +67,8 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
         Ok(path) => path,
         Err(fault) => return Err(fault.to_string()),
     };
-    // The expansion of the pattern could have names that this check refuses.
+    // A pattern for hidden names is refused, because its expansion could include names that this
+    // check refuses.
     let is_pattern = |name: &String| name.starts_with('.') && name.contains(['*', '[']);
     if path.names().iter().any(is_pattern) {
         return Err("it is a pattern of hidden files.".to_owned());
@@ -73,7 +76,7 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
     match root.kind(&path) {
         Ok(Some(Kind::Link)) => Err(FileFault::Link(path).to_string()),
         Err(fault @ FileFault::Link(_)) => Err(fault.to_string()),
-        // An argument need not be a file.
+        // Other arguments are allowed, because an argument does not have to be a path.
         Ok(_) | Err(_) => Ok(()),
     }
 }

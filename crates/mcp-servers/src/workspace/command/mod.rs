@@ -10,31 +10,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The tool of a command.
+/// The tool to which a configured command belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Compile,
     Test,
 }
 
-/// A configured command.
+/// A command that the configuration allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) purpose: Purpose,
-    /// The name for models and users.
+    /// Name of the command for models and users.
     pub(super) name: String,
-    /// The path of the program, resolved once at the start.
+    /// Path of the program, resolved once when the server starts.
     program: PathBuf,
     arguments: Vec<String>,
-    /// The model may add arguments.
+    /// Whether the model may add arguments to the command.
     pub(super) open: bool,
 }
 
-/// The last word of a command that allows additional arguments.
+/// The last word of a configured command that allows added arguments.
 const PLACEHOLDER: &str = "{args}";
 
 impl Command {
-    /// Parses an entry of the configuration. The error describes the problem.
+    /// Parses a command from the configuration. The error describes the problem.
     pub(super) fn parse(
         entry: &str,
         root: &Path,
@@ -78,7 +78,7 @@ impl Command {
     }
 }
 
-/// Splits a command at white space. Quotes group words. No other character is special.
+/// Splits a command into words at white space. Quotes group words. No other character is special.
 fn split(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -102,13 +102,13 @@ fn split(text: &str) -> Result<Vec<String>, &'static str> {
     Ok(words)
 }
 
-/// Finds a program in `PATH` or in the workspace (`./gradlew`). Relative entries of `PATH` are
-/// ignored, because they refer to the workspace, where models write files.
+/// Finds a program in `PATH` or in the workspace (`./gradlew`). Ignores relative entries of `PATH`,
+/// because they refer to the workspace, where models write files.
 fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
     let path = environment.get("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = folders.collect();
-    // An empty `PATH` would refer to the workspace too.
+    // Without this check, an empty `PATH` would refer to the workspace.
     if folders.is_empty() && Path::new(program).components().count() == 1 {
         return None;
     }
@@ -116,12 +116,12 @@ fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf
     which::which_in(program, Some(path), root).ok()
 }
 
-/// The environment variables of commands.
+/// The environment variables with which commands run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
-/// Inherited variables that programs need. Proxies are excluded, because their addresses may
-/// contain passwords.
+/// Names of inherited variables that many programs need. Proxy variables are excluded, because
+/// their URLs may contain passwords.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -153,7 +153,7 @@ const INHERITED: &[&str] = &[
 
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Variables that Windows programs need. Their names are not case-sensitive.
+/// Names of inherited variables that Windows programs need. They are not case-sensitive.
 const INHERITED_ON_WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -175,14 +175,15 @@ const INHERITED_ON_WINDOWS: &[&str] = &[
 ];
 
 impl Environment {
-    /// Returns the inherited variables of `own` and the configured ones: `NAME` has its value in
-    /// `own`, `NAME=VALUE` another value. The error describes an invalid entry.
+    /// Creates the environment from variables of this process (`own`) and the configuration. `NAME`
+    /// inherits the value in `own`, `NAME=VALUE` sets a value. The error describes an invalid
+    /// entry.
     pub(super) fn new(
         own: impl IntoIterator<Item = (OsString, OsString)>,
         configured: &[String],
     ) -> Result<Self, String> {
         let own: Vec<(OsString, OsString)> = own.into_iter().collect();
-        // Disables colours and cursor movements.
+        // These variables disable colours and cursor movements in the output.
         let plain = [("TERM", "dumb"), ("NO_COLOR", "1")];
         let mut environment: Vec<(OsString, OsString)> = own
             .iter()
@@ -200,7 +201,7 @@ impl Environment {
             if name.is_empty() || name.contains('\0') {
                 return Err(format!("`{entry}` is not an environment variable"));
             }
-            // A variable without a value is not set.
+            // An inherited variable without a value stays unset.
             if let Some(value) = value {
                 environment.retain(|(known, _)| known != name);
                 environment.push((name.into(), value));

@@ -2,7 +2,7 @@
 
 use anstream::adapter::strip_str;
 
-/// The last bytes of an output.
+/// A buffer of the last bytes of a command's output.
 #[derive(Debug)]
 pub(super) struct Tail {
     limit: usize,
@@ -11,7 +11,7 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Creates a buffer of the last `limit` bytes.
+    /// Creates a buffer for the last `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -25,7 +25,8 @@ impl Tail {
         self.omit(self.kept.len().saturating_sub(self.limit));
     }
 
-    /// Returns the text and the number of omitted bytes. A shortened text starts at a line.
+    /// Returns the buffered text and the number of omitted bytes. A shortened text starts with a
+    /// complete line.
     pub(super) fn finish(mut self) -> (String, u64) {
         let line_end = self.kept.iter().position(|&byte| byte == b'\n');
         if let Some(end) = line_end.filter(|_| self.omitted > 0) {
@@ -41,11 +42,12 @@ impl Tail {
     }
 }
 
-/// Removes escape sequences, control characters and overwritten lines.
+/// Removes escape sequences, control characters and overwritten lines from terminal output.
 fn without_terminal_codes(text: &str) -> String {
     let text = strip_str(text).to_string().replace("\r\n", "\n");
     let lines = text.split('\n').map(|line| {
-        // A progress bar overwrites its line.
+        // A progress bar overwrites its line, so only the text after the last carriage return is
+        // visible.
         let line = line.rsplit('\r').next().unwrap_or_default();
         line.replace(|it: char| it.is_control() && it != '\t', "")
     });

@@ -22,24 +22,25 @@ use super::{Command, Environment, output::Tail};
 
 /// Maximum time between the termination signal and the kill signal.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum wait for further output after the end, when another process holds the pipe.
+/// Maximum wait for further output after the command has ended, if another process still holds the
+/// pipe.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of kept bytes of output.
+/// Maximum size of the output that is returned, in bytes.
 const MAX_OUTPUT_BYTES: usize = 32 * 1024;
 
-/// The result of a command.
+/// The result of running a command.
 #[derive(Debug)]
 pub(super) struct CommandResult {
-    /// `None` after a time-out.
+    /// Exit status of the command. `None` after a time-out.
     pub(super) status: Option<ExitStatus>,
     pub(super) duration: Duration,
-    /// The end of both outputs.
+    /// Last part of standard output and standard error.
     pub(super) output: String,
-    /// Number of omitted bytes before it.
+    /// Number of bytes omitted before `output`.
     pub(super) omitted: u64,
 }
 
-/// Runs a command. Dropping the future kills its process group.
+/// Runs a command until it ends or times out. Dropping the future kills its process group.
 pub(super) async fn run(
     command: &Command,
     added: &[String],
@@ -65,12 +66,13 @@ pub(super) async fn run(
         Some(status?)
     } else {
         group.terminate();
-        // The command may write output while it ends.
+        // Output is read while the command handles the termination signal.
         let _ = timeout(EXIT_TIMEOUT, wait(&mut child, &mut output, &mut tail)).await;
         None
     };
     let duration = started.elapsed();
-    // Background processes of the command could write files and use ports without end.
+    // Background processes of the command are killed, because they could write files and use ports
+    // forever.
     group.kill();
     let rest = async {
         while let Some(bytes) = output.recv().await {
@@ -87,7 +89,7 @@ pub(super) async fn run(
     })
 }
 
-/// Waits for the process, but not for its child processes.
+/// Waits for the command and reads its output. Does not wait for child processes.
 async fn wait(
     child: &mut Child,
     output: &mut mpsc::Receiver<Vec<u8>>,
@@ -101,17 +103,20 @@ async fn wait(
     }
 }
 
-/// Starts a process with one pipe for both outputs, which keeps the order of lines.
+/// Starts a process with one pipe for standard output and standard error, which preserves the order
+/// of lines.
 fn spawn(mut process: Process) -> io::Result<(Child, mpsc::Receiver<Vec<u8>>)> {
     let (mut reader, writer) = io::pipe()?;
     process.stdout(writer.try_clone()?).stderr(writer);
     #[cfg(unix)]
     process.process_group(0);
     let child = process.spawn()?;
-    // Closes the copies of the writer, so that the pipe can end.
+    // Dropping the process closes its copies of the pipe writer, so that the reader can reach the
+    // end.
     drop(process);
     let (sender, receiver) = mpsc::channel(16);
-    // A detached thread: another process may hold the pipe after the end of the command.
+    // The reader thread is detached, because another process may hold the pipe after the command
+    // has ended.
     thread::Builder::new().spawn(move || {
         let mut buffer = vec![0; 8 * 1024];
         while let Ok(count @ 1..) = reader.read(&mut buffer) {
@@ -146,7 +151,7 @@ impl Group {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the group once. After that, another group may have its id.
+    /// Kills the process group once. Afterwards, a new group may have the same id.
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
         self.leader = None;
@@ -154,7 +159,7 @@ impl Group {
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(leader) = self.leader {
-            // Fails only if the group has ended.
+            // Sending the signal fails only if the group has already ended.
             let _ = rustix::process::kill_process_group(leader, signal);
         }
     }
@@ -178,9 +183,9 @@ impl Drop for Group {
     }
 }
 
-/// A shell that kills the group after any end of this program, when the system closes their pipe.
-/// It has a separate group, so a signal to the group of this program does not end it. It runs no
-/// input of a model.
+/// A watcher process that kills the command's process group after this program has ended in any
+/// way, which it detects by a closed pipe. It is a shell with its own process group, so that a
+/// signal to the group of this program does not end it. It runs no input of a model.
 #[cfg(unix)]
 struct Watcher {
     _shell: Child,

@@ -17,13 +17,14 @@ use crate::{
     workspace::root::Root,
 };
 
-/// The settings of both tools.
+/// The settings that the tools `compile` and `test_run` share.
 #[derive(Debug)]
 pub(in crate::workspace) struct Runner {
     root: Arc<Root>,
     environment: Environment,
     timeout: Duration,
-    /// Two builds in one folder would disturb each other.
+    /// Permit that allows only one command at a time, because two builds in one folder would
+    /// interfere.
     permit: Semaphore,
 }
 
@@ -42,10 +43,10 @@ impl Runner {
     }
 }
 
-/// `test_run` or `compile`.
+/// The tool `test_run` (`RUNS_TESTS`) or `compile`.
 pub(in crate::workspace) struct CommandTool<const RUNS_TESTS: bool> {
     runner: Arc<Runner>,
-    /// At least one.
+    /// The configured commands of this tool, at least one.
     list: Vec<Command>,
 }
 
@@ -107,7 +108,7 @@ impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
         "Compiles or checks the code of the workspace and returns the end of the output."
     };
 
-    /// The commands have all permissions of the user.
+    /// Returns annotations without restrictions, because commands have all permissions of the user.
     fn annotations(&self) -> ToolAnnotations {
         ToolAnnotations::new()
             .read_only(false)
@@ -123,14 +124,14 @@ impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
         let open = self.list.iter().filter(|command| command.open);
         let open: Vec<&str> = open.map(|command| command.name.as_str()).collect();
         if !open.is_empty() && open.len() < self.list.len() {
-            // Writing to a string cannot fail.
             let _ = write!(text, "Only these take args: {}. ", open.join("; "));
         }
         let _ = write!(text, "A command is stopped after {seconds} seconds.");
         Some(text)
     }
 
-    /// Lists the commands in the schema, and removes `args` if no command allows them.
+    /// Lists the allowed commands in the input schema. Removes `args` if no command allows added
+    /// arguments.
     fn adjust_input(&self, schema: &mut JsonObject) {
         let properties = schema.get_mut("properties");
         let command = properties.and_then(|properties| properties.get_mut("command"));
@@ -167,7 +168,7 @@ impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
                 "The root folder was moved or replaced after the start of the server.".to_owned(),
             );
         };
-        // Checked after the wait for other commands, which may create links.
+        // Arguments are checked after waiting for other commands, because those may create links.
         let args = input.args.clone();
         let check = move |root: &Root| added::check(&args, root).map_err(ToolError::Refused);
         self.runner.root.run(check).await?;
@@ -185,7 +186,7 @@ impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
 }
 
 impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
-    /// Returns `None` without a command.
+    /// Creates the tool. Returns `None` if no command is configured for it.
     pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
         let runs_tests = |command: &&Command| command.purpose == Purpose::Test;
         let list = all.iter().filter(|it| runs_tests(it) == RUNS_TESTS);
@@ -231,7 +232,6 @@ fn output(command: String, result: CommandResult, limit: Duration) -> ToolOutput
         text.push_str(" and wrote nothing.");
     } else {
         if result.omitted > 0 {
-            // Writing to a string cannot fail.
             let _ = write!(text, "; the first {} bytes are omitted", result.omitted);
         }
         text.push_str(":\n");

@@ -16,7 +16,7 @@ pub(super) fn delimiter(text: &str) -> u8 {
     }
 }
 
-/// Returns the column names of a text, which may be cut at any position.
+/// Parses the column names of a CSV text, which may be truncated at any position.
 pub(super) fn header(text: &str, delimiter: u8) -> Vec<String> {
     let mut reader = reader(text, delimiter);
     let fields = reader.headers().into_iter().flatten().take(MAX_COLUMNS);
@@ -55,7 +55,7 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
     });
     let columns: Vec<Column> = columns.collect();
     let rows = records.iter().map(|record| {
-        // Some programs omit empty values at the end.
+        // Missing values at the end of a line are empty, because some programs omit them.
         let fields = record.iter().chain(std::iter::repeat(""));
         let values = fields.zip(&columns);
         values
@@ -86,9 +86,9 @@ fn line(position: Option<&csv::Position>) -> usize {
     usize::try_from(line).unwrap_or(usize::MAX)
 }
 
-/// Returns the type of a value, or `None` for an empty one. Only JSON numbers are numbers: texts
-/// that begin with further zeros or a plus sign are codes or telephone numbers. Integers outside of
-/// the range of `i64` are texts.
+/// Returns the type of a value, or `None` for an empty value. Only JSON numbers are numbers: text
+/// with leading zeros or a plus sign is a code or a telephone number. Integers outside of the range
+/// of `i64` are texts.
 fn kind_of(text: &str) -> Option<ColumnType> {
     let text = text.trim();
     if text.is_empty() {

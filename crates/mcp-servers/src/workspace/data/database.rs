@@ -15,31 +15,31 @@ use tokio_util::sync::CancellationToken;
 use super::{ColumnType, Table, max_shown_bytes, shortened_text};
 use crate::sqlite::primary_code;
 
-/// Number of virtual machine instructions between two checks of the deadline. They take much less
+/// Number of virtual machine instructions between two checks of the time limit. They take much less
 /// than a millisecond.
 const PROGRESS_STEPS: i32 = 1000;
-/// Maximum memory of SQLite in this process, in bytes. A query can request any amount.
+/// Maximum memory that SQLite may use in this process, in bytes. A query could request any amount.
 const MAX_HEAP: u64 = 512 << 20;
 
-/// Limits of a result.
+/// The limits of a query result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) rows: usize,
-    /// Approximate size of all values.
+    /// Maximum size of all values, in bytes. The size is approximate.
     pub(super) bytes: usize,
     pub(super) time: Duration,
 }
 
-/// The result of a query.
+/// The rows that a query returned.
 #[derive(Debug)]
 pub(super) struct QueryResult {
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Value>>,
-    /// A limit omitted further rows.
+    /// Whether a limit omitted further rows.
     pub(super) truncated: bool,
 }
 
-/// A failure of a query.
+/// An error of a query.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QueryError {
     #[error(
@@ -49,7 +49,7 @@ pub(super) enum QueryError {
     Timeout(Duration),
     #[error("The query needs too much memory. Select less data or simplify the query.")]
     Memory,
-    /// The text is not exactly one query that only reads.
+    /// The SQL text is not exactly one query that only reads.
     #[error("Only one query that reads is possible (SELECT, WITH or VALUES). {0}")]
     NotAllowed(&'static str),
     /// SQLite reported an error in the query.
@@ -60,7 +60,7 @@ pub(super) enum QueryError {
     Database(rusqlite::Error),
 }
 
-/// Creates a database with these tables and runs one query on it.
+/// Creates an in-memory database with these tables and runs one query on it.
 ///
 /// Returns within the time limit, except while SQLite is inside a single function, which it does
 /// not interrupt. The authorizer allows only reading, so the query cannot open a file.
@@ -73,7 +73,7 @@ pub(super) fn run(
     let deadline = Instant::now() + limits.time;
     let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
     run_until(tables, sql, limits, is_stopped).map_err(|error| match error {
-        // An interrupted query, or a table that was not filled in time.
+        // SQLite interrupted the query or the creation of the tables after the time limit.
         QueryError::Database(error) => match primary_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
             Some(ffi::SQLITE_NOMEM) => QueryError::Memory,
@@ -122,7 +122,8 @@ fn run_until(
     read_rows(query, limits)
 }
 
-/// Allows only reading of the tables in memory. SQLite calls this while it compiles a statement.
+/// Allows only reading of the in-memory tables. SQLite calls this function while it compiles a
+/// statement.
 fn authorize(context: AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Select
@@ -150,7 +151,7 @@ fn fill(
     });
     let mut columns: Vec<String> = columns.collect();
     if columns.is_empty() {
-        // SQLite has no tables without columns.
+        // A table gets a placeholder column if it has none, because SQLite requires one.
         columns.push(quoted("value"));
     }
     let name = quoted(name);
@@ -175,8 +176,8 @@ fn interrupted() -> QueryError {
     QueryError::Database(rusqlite::Error::SqliteFailure(code, None))
 }
 
-/// A JSON value as a value of SQLite. Arrays, objects and integers that SQLite would round become
-/// text.
+/// A JSON value that is stored in SQLite. Arrays, objects and integers that SQLite would round
+/// become text.
 struct Cell<'a>(&'a Value);
 
 impl rusqlite::ToSql for Cell<'_> {
@@ -196,7 +197,7 @@ impl rusqlite::ToSql for Cell<'_> {
 }
 
 fn quoted(name: &str) -> String {
-    // A zero byte ends a text of SQLite.
+    // Zero bytes are removed, because they would end the name in SQLite.
     format!("\"{}\"", name.replace('\0', "").replace('"', "\"\""))
 }
 
@@ -233,10 +234,10 @@ fn value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Value> 
     Ok(match row.get_ref(column)? {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => number.into(),
-        // JSON has no infinity.
+        // Infinite numbers have no representation in JSON.
         ValueRef::Real(number) => serde_json::Number::from_f64(number)
             .map_or_else(|| number.to_string().into(), Value::from),
-        // Functions can return text that is not UTF-8.
+        // SQL functions can return text that is not valid UTF-8.
         ValueRef::Text(text) => shortened_text(&String::from_utf8_lossy(text), shown).into(),
         ValueRef::Blob(bytes) => format!("(a blob of {} bytes)", bytes.len()).into(),
     })

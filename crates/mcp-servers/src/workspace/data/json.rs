@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::{Column, ColumnType, DataFault, Table, check_size};
 
-/// Parses an array of records, or an object with exactly one array of records, as many services
-/// send. Another value is a single record.
+/// Parses a JSON file as an array of records, or as an object with exactly one array of records, as
+/// many services send. Any other value is a single record.
 pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
     let value: Value = serde_json::from_str(text).map_err(|error| DataFault {
         line: error.line(),
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
         },
         other => vec![other],
     };
-    // The lines of the records are unknown.
+    // All records get line 1, because their lines are unknown.
     table(records.into_iter().map(|record| (1, record)))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
     table(records.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Returns the name of the only member that is an array of objects.
+/// Returns the name of the only member of an object that is an array of objects.
 fn records_member(object: &Map<String, Value>) -> Option<String> {
     let mut arrays = object.iter().filter(|(_, value)| {
         let records = value.as_array();
@@ -54,7 +54,7 @@ fn records_member(object: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Returns the message of an error without its position, which is in another field.
+/// Returns the message of a parse error without its position, which the caller stores separately.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
@@ -63,8 +63,8 @@ fn without_position(error: &serde_json::Error) -> String {
     }
 }
 
-/// Creates a table with all member names as columns, in the order of their first occurrence. Values
-/// that are not objects have a column `value`. The numbers are the lines of the records.
+/// Creates a table from records and their line numbers. All member names become columns, in the
+/// order of their first occurrence. Records that are not objects go to a column `value`.
 fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

@@ -20,15 +20,16 @@ use crate::{
     },
 };
 
-/// Maximum number of listed data files.
+/// Maximum number of data files that one call lists.
 const MAX_FILES: usize = 200;
-/// Maximum number of listed folders.
+/// Maximum number of folders that one call lists.
 const MAX_FOLDERS: usize = 200;
-/// Number of bytes to read for the column names.
+/// Number of bytes that are read from a file to find its column names.
 const HEAD_BYTES: u64 = 64 * 1024;
-/// Maximum size of a JSON file with listed columns, because it must be read completely.
+/// Maximum size of a JSON file whose columns are listed, in bytes. JSON files must be read
+/// completely.
 const MAX_JSON_BYTES: u64 = 1024 * 1024;
-/// Maximum number of listed columns.
+/// Maximum number of columns that are listed for a file.
 const MAX_LISTED_COLUMNS: usize = 50;
 
 pub(in crate::workspace) struct DataList(pub(in crate::workspace) Arc<Root>);
@@ -117,7 +118,6 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let end = if files.is_empty() { "." } else { ":" };
     let mut text = format!("{path} has {number}{end}");
     for file in &files {
-        // Writing to a string cannot fail.
         let size = sized(file.bytes);
         let _ = write!(text, "\n{} ({}, {size})", file.path, file.format);
         if let Some(columns) = &file.columns {
@@ -151,7 +151,7 @@ fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Optio
         _ => root.read_head(path, HEAD_BYTES),
     };
     let bytes = bytes.ok()?;
-    // The last character may be incomplete.
+    // The last character of the bytes may be incomplete.
     let head = match std::str::from_utf8(&bytes) {
         Ok(head) => head,
         Err(error) => std::str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?,

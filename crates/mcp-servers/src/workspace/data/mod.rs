@@ -17,9 +17,9 @@ use super::{
 };
 use crate::tool::ToolError;
 
-/// Maximum number of columns of a table, as in SQLite.
+/// Maximum number of columns of a table. SQLite has the same limit.
 const MAX_COLUMNS: usize = 2000;
-/// Maximum number of values of a table, with nulls. A small file can represent a huge table.
+/// Maximum number of values in a table, including nulls. A small file can represent a huge table.
 const MAX_VALUES: usize = 2_000_000;
 
 /// The format of a data file.
@@ -31,13 +31,13 @@ enum Format {
     JsonLines,
 }
 
-/// The common type of all values of a column.
+/// The common type of all values in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnType {
     Integer,
     Real,
     Text,
-    /// Several types, arrays or objects.
+    /// Values of several types, or arrays or objects.
     Mixed,
 }
 
@@ -47,7 +47,7 @@ struct Column {
     kind: ColumnType,
 }
 
-/// Records with one value for each column.
+/// A table of records, with one value for each column.
 #[derive(Debug, PartialEq)]
 struct Table {
     columns: Vec<Column>,
@@ -62,7 +62,7 @@ struct DataFault {
     problem: String,
 }
 
-/// Returns an error for a table that is too large.
+/// Checks that a table does not exceed the limits of columns and values.
 fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault> {
     let problem = if columns > MAX_COLUMNS {
         format!("there are more than {MAX_COLUMNS} columns")
@@ -75,7 +75,7 @@ fn check_size(columns: usize, rows: usize, line: usize) -> Result<(), DataFault>
 }
 
 impl Format {
-    /// Returns the format for a file extension.
+    /// Returns the data format for a file extension, or `None` for other files.
     fn from_path(path: &RelativePath) -> Option<Self> {
         let (stem, extension) = path.name().rsplit_once('.')?;
         if stem.is_empty() {
@@ -113,7 +113,7 @@ impl fmt::Display for Format {
 }
 
 impl ColumnType {
-    /// Returns the type of a column with values of both types.
+    /// Returns the type of a column that contains values of both types.
     fn common(self, other: Self) -> Self {
         match (self, other) {
             _ if self == other => self,
@@ -132,7 +132,7 @@ impl ColumnType {
     }
 }
 
-/// Reads a data file of at most `limit` bytes. Returns the table and the file size.
+/// Loads a data file of at most `limit` bytes. Returns the table and the file size.
 fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
     let Some(format) = Format::from_path(path) else {
         return Err(ToolError::Refused(format!(
@@ -149,12 +149,13 @@ fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), To
     Ok((table, size))
 }
 
-/// Returns the maximum number of shown bytes of a value, if a record may have about `bytes`.
+/// Returns the maximum size of a displayed value in bytes, if a record may have about `bytes`
+/// bytes.
 fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
     (bytes / columns.max(1)).clamp(64, 8 * 1024)
 }
 
-/// Shortens a long value to the start of its text.
+/// Shortens a long value to the first part of its text.
 fn shortened(value: &Value, bytes: usize) -> Value {
     match value {
         Value::String(text) => Value::String(shortened_text(text, bytes)),
@@ -178,7 +179,7 @@ fn shortened_text(text: &str, bytes: usize) -> String {
     }
 }
 
-/// Returns unique column names. Case is ignored, as in SQL.
+/// Makes column names unique, without regard to case as in SQL.
 fn unique_names(names: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut used = std::collections::HashSet::new();
     let names = names.into_iter().enumerate().map(|(index, name)| {

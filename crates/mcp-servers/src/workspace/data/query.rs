@@ -19,13 +19,13 @@ use crate::{
     workspace::root::{Root, path::Access},
 };
 
-/// Approximate maximum size of all rows of a result, in bytes.
+/// Maximum size of all rows of a query result, in bytes. The size is approximate.
 const MAX_BYTES: usize = 64 * 1024;
-/// Maximum number of files in one query.
+/// Maximum number of files that one query can use.
 const MAX_FILES: usize = 8;
-/// Maximum number of simultaneous queries. A query keeps its permit until SQLite has returned.
+/// Maximum number of concurrent queries. A query keeps its permit until SQLite has returned.
 const MAX_QUERIES: usize = 2;
-/// Time to wait for the end of a query after its time limit.
+/// Maximum wait for the end of a query after its time limit.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(in crate::workspace) struct DataQuery {
@@ -107,7 +107,7 @@ impl BundledTool for DataQuery {
             time: self.time,
         };
         let stop = CancellationToken::new();
-        // Stops the query if this call is dropped.
+        // The drop guard stops the query if the call is dropped.
         let _guard = stop.clone().drop_guard();
         let sql = input.sql;
         let query = tokio::task::spawn_blocking(move || {
@@ -131,14 +131,14 @@ impl BundledTool for DataQuery {
 /// Tables with their names.
 type NamedTables = Vec<(String, Table)>;
 
-/// Reads the files and returns their tables with descriptions.
+/// Reads the data files. Returns their tables with names, and descriptions for the model.
 fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
     if files.len() > MAX_FILES {
         return Err(ToolError::Refused(format!(
             "At most {MAX_FILES} files are possible in one query."
         )));
     }
-    // All files together may have twice the maximum file size.
+    // The total size of all files may be twice the maximum size of one file.
     let mut left = root.max_file_bytes().saturating_mul(2);
     let mut loaded: Vec<(String, Table)> = Vec::new();
     for file in files {
@@ -165,7 +165,7 @@ fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>
     Ok(described.unzip())
 }
 
-/// `data/Sales 2026.csv` is `Sales_2026`.
+/// Converts a file path to a table name: `data/Sales 2026.csv` becomes `Sales_2026`.
 fn table_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
@@ -178,7 +178,7 @@ fn table_name(path: &str) -> String {
     };
     let name: String = stem.chars().map(plain).collect();
     let begins_with_digit = name.starts_with(|it: char| it.is_numeric());
-    // SQLite reserves names with this prefix.
+    // SQLite reserves names with the prefix `sqlite_`.
     let is_reserved = name.to_lowercase().starts_with("sqlite_");
     if begins_with_digit || is_reserved {
         format!("t_{name}")

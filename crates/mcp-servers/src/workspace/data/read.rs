@@ -13,7 +13,8 @@ use crate::{
     workspace::root::{Root, path::Access},
 };
 
-/// Approximate maximum size of the records of a result, in bytes. Long values are shortened.
+/// Maximum size of all returned records, in bytes. The size is approximate, and long values are
+/// shortened.
 const MAX_BYTES: usize = 64 * 1024;
 
 pub(in crate::workspace) struct DataRead(pub(in crate::workspace) Arc<Root>);
@@ -143,7 +144,6 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         )
     };
     if let Some(next) = next_offset {
-        // Writing to a string cannot fail.
         let _ = write!(text, "\nMore records follow: read them with offset {next}.");
     }
     Ok(ToolOutput {

@@ -4,15 +4,16 @@
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) text: String,
-    /// The first line of the new passage, counted from 1.
+    /// Line number at which the new passage starts, counted from 1.
     pub(super) first_line: usize,
-    /// The last line of the new passage.
+    /// Line number at which the new passage ends.
     pub(super) last_line: usize,
-    /// The line breaks of the new passage were converted to the form of the file.
+    /// Whether the line breaks of the new passage were converted to those of the file.
     pub(super) line_breaks_changed: bool,
 }
 
-/// Replaces `old`, which must occur once, with `new`. The name of the file precedes the error.
+/// Replaces the passage `old`, which must occur exactly once, with `new`. The caller prefixes the
+/// error with the file name.
 pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String> {
     if old == new {
         return Err("would not change: old_text and new_text are equal.".to_owned());
@@ -20,7 +21,7 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String
     match positions(text, old)[..] {
         [position] => Ok(put(text, position, old, new, false)),
         [] => {
-            // Models write \n, also for files with CR LF.
+            // Models write `\n` even for files with CR LF line breaks.
             let (with_returns, new) = (with_returns(old), with_returns(new));
             if with_returns != old && !has_bare_breaks(text) {
                 match positions(text, &with_returns)[..] {
@@ -43,7 +44,7 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String
     }
 }
 
-/// Returns the positions of `old`. They may overlap: `aaa` contains `aa` twice.
+/// Returns the byte positions of `old` in a text. They may overlap: `aaa` contains `aa` twice.
 fn positions(text: &str, old: &str) -> Vec<usize> {
     let mut positions = Vec::new();
     let mut from = 0;
@@ -54,7 +55,7 @@ fn positions(text: &str, old: &str) -> Vec<usize> {
             .next()
             .map_or(1, char::len_utf8);
         from += found + step;
-        // More positions are not needed for the message.
+        // The error message needs no more positions.
         if old.is_empty() || positions.len() > 10 {
             break;
         }
@@ -79,7 +80,7 @@ fn line_of(text: &str, position: usize) -> usize {
     1 + text[..position].matches('\n').count()
 }
 
-/// Returns the error for several passages, with their first lines.
+/// Describes that a passage occurs several times, with the line numbers.
 fn several_at(text: &str, positions: &[usize]) -> String {
     let lines = positions.iter().map(|&it| line_of(text, it).to_string());
     let mut listed: Vec<String> = lines.take(10).collect();
@@ -100,7 +101,7 @@ fn has_bare_breaks(text: &str) -> bool {
     text.matches('\n').count() != text.matches("\r\n").count()
 }
 
-/// Returns the first line of a passage that equals `old` without white space.
+/// Returns the line number of a passage that differs from `old` only in white space.
 fn similar_passage(text: &str, old: &str) -> Option<usize> {
     let squeeze = |line: &str| line.split_whitespace().collect::<String>();
     let wanted: Vec<String> = old.trim().lines().map(squeeze).collect();

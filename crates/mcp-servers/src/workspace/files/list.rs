@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Maximum number of listed entries.
+/// Maximum number of files and folders that one call lists.
 const MAX_ENTRIES: usize = 500;
 
 pub(in crate::workspace) struct FileList(pub(in crate::workspace) Arc<Root>);
@@ -108,7 +108,6 @@ fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let end = if entries.is_empty() { "." } else { ":" };
     let mut text = format!("{path} has {number}{end}");
     for entry in &entries {
-        // Writing to a string cannot fail.
         let _ = match (entry.kind, entry.bytes) {
             (Kind::File, Some(bytes)) => {
                 write!(text, "\n{} ({})", entry.path, sized(bytes))

@@ -14,9 +14,9 @@ use crate::{
     },
 };
 
-/// Maximum number of lines without a given range.
+/// Maximum number of lines that one call returns if no range is given.
 const MAX_LINES: usize = 2000;
-/// Maximum number of bytes of text.
+/// Maximum size of the text that one call returns, in bytes.
 const MAX_BYTES: usize = 96 * 1024;
 
 pub(in crate::workspace) struct FileLoad(pub(in crate::workspace) Arc<Root>);
@@ -119,7 +119,6 @@ fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
         text.push_str("\nThe line is too long and continues.");
     }
     if let Some(next) = next_line {
-        // Writing to a string cannot fail.
         let _ = write!(text, "\nMore lines follow: load the file from line {next}.");
     }
     Ok(ToolOutput {

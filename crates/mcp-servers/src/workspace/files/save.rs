@@ -19,9 +19,9 @@ use crate::{
     },
 };
 
-/// Number of shown lines before and after an edit.
+/// Number of lines shown before and after an edited passage.
 const CONTEXT_LINES: usize = 3;
-/// Maximum number of shown bytes of an edit.
+/// Maximum size of the edited passage that is shown, in bytes.
 const MAX_SHOWN_BYTES: usize = 4 * 1024;
 
 pub(in crate::workspace) struct FileSave(pub(in crate::workspace) Arc<Root>);
@@ -114,7 +114,7 @@ fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         }
         (None, None, Some(_), Some(_)) => match root.read(&path) {
             Err(fault) => Err(fault.into()),
-            // Another process has just created it.
+            // Another process created the file in the meantime.
             Ok(_) => Err(FileFault::changed(&path).into()),
         },
         (_, None, Some(_), None) => refuse("new_text is missing; it may be empty."),
@@ -235,7 +235,7 @@ fn answer(
     }
 }
 
-/// Returns the new passage with some lines before and after it.
+/// Returns the edited passage with some lines before and after it.
 fn context(text: &str, edited: &Edited) -> String {
     let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
     let number = edited.last_line + CONTEXT_LINES + 1 - first;

@@ -27,19 +27,19 @@ pub(in crate::workspace) enum Kind {
     Special,
 }
 
-/// Metadata of a directory entry.
+/// The metadata of a directory entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::workspace) struct Meta {
     pub(in crate::workspace) kind: Kind,
-    /// Size of a file in bytes.
+    /// Size of the file in bytes.
     pub(in crate::workspace) size: u64,
-    /// The file is write-protected for all users.
+    /// Whether the file is write-protected for all users.
     pub(in crate::workspace) protected: bool,
-    /// Identity and version of the file.
+    /// Identity and version of the file, to detect changes.
     pub(in crate::workspace) stamp: Stamp,
 }
 
-/// Identity and version of a file, to detect a replacement or a change.
+/// The identity and version of a file, which detect its replacement or change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::workspace) struct Stamp {
     identity: (u64, u64),
@@ -48,7 +48,7 @@ pub(in crate::workspace) struct Stamp {
 }
 
 impl Stamp {
-    /// Returns whether both belong to one file, in any version.
+    /// Returns whether both stamps belong to the same file, in any version.
     pub(in crate::workspace) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }

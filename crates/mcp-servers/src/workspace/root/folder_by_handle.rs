@@ -14,28 +14,28 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// An open folder.
+/// A folder that is open for relative file operations.
 #[derive(Debug)]
 pub(in crate::workspace) struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens the folder at a path. Follows links, because a user configured the path.
+    /// Opens the root folder. Follows links, because the user configured the path.
     pub(in crate::workspace) fn open(path: &Path) -> io::Result<Self> {
         let flags = FOLDER.difference(OFlags::NOFOLLOW);
         Ok(Self(openat(CWD, path, flags, Mode::empty())?))
     }
 
-    /// Returns another handle of the folder.
+    /// Duplicates the handle of the folder.
     pub(in crate::workspace) fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
-    /// Returns the identity of the folder.
+    /// Returns the identity and version of the folder.
     pub(in crate::workspace) fn stamp(&self) -> io::Result<Stamp> {
         Ok(meta(&fstat(&self.0)?).stamp)
     }
 
-    /// Opens a folder in this folder.
+    /// Opens a subfolder of this folder.
     pub(in crate::workspace) fn folder(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, name, FOLDER, Mode::empty())?))
     }
@@ -44,8 +44,8 @@ impl Folder {
         Ok(meta(&statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
     }
 
-    /// Opens an entry for reading and returns its metadata; it may not be a file any more. Does not
-    /// wait for the other end of a pipe and does not acquire a terminal.
+    /// Opens a directory entry for reading and returns its metadata. The entry may no longer be a
+    /// file. Opening does not wait for the other end of a pipe and does not acquire a terminal.
     pub(in crate::workspace) fn file(&self, name: &str) -> io::Result<(File, Meta)> {
         let flags = OFlags::RDONLY
             .union(OFlags::NOFOLLOW)
@@ -57,7 +57,7 @@ impl Folder {
         Ok((File::from(file), meta))
     }
 
-    /// Returns the names of the entries, unsorted and without names that are not UTF-8.
+    /// Returns the unsorted names of the entries. Omits names that are not UTF-8.
     pub(in crate::workspace) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -75,7 +75,7 @@ impl Folder {
         Ok(mkdirat(&self.0, name, Mode::from_raw_mode(0o777))?)
     }
 
-    /// Creates a file for writing. Fails if the name exists.
+    /// Creates a file for writing. Fails if an entry with this name exists.
     pub(in crate::workspace) fn make_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY
             .union(OFlags::CREATE)
@@ -89,23 +89,23 @@ impl Folder {
     /// Copies the permissions of the file `name` to an open file.
     pub(in crate::workspace) fn copy_permissions(&self, name: &str, file: &File) -> io::Result<()> {
         let stat = statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        // Set-user-ID and similar bits are not copied.
+        // Set-user-ID, set-group-ID and sticky bits are not copied.
         let mode = Mode::from_raw_mode(stat.st_mode)
             .intersection(Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO));
         Ok(fchmod(file, mode)?)
     }
 
-    /// Renames `from` to `to` and replaces an existing `to`. Replaces links without following them.
+    /// Renames the entry `from` to `to` and replaces an existing entry. Does not follow links.
     pub(in crate::workspace) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, from, &self.0, to)?)
     }
 
-    /// Renames `from` to `to`. Fails if `to` exists.
+    /// Renames the entry `from` to `to`. Fails if `to` exists.
     pub(in crate::workspace) fn give_name(&self, from: &str, to: &str) -> io::Result<()> {
         use rustix::io::Errno;
         match linkat(&self.0, from, &self.0, to, AtFlags::empty()) {
             Ok(()) => self.remove(from),
-            // The file system has no hard links.
+            // These errors mean that the file system does not support hard links.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
                 match self.meta(to) {
                     Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),

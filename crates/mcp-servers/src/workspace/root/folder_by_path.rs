@@ -10,30 +10,30 @@ use std::{
 
 use super::{Kind, Meta, Stamp};
 
-/// The path of a folder.
+/// A folder that is identified by its path.
 #[derive(Debug)]
 pub(in crate::workspace) struct Folder(PathBuf);
 
 impl Folder {
-    /// Opens the folder at a path. Follows links, because a user configured the path.
+    /// Opens the root folder. Follows links, because the user configured the path.
     pub(in crate::workspace) fn open(path: &Path) -> io::Result<Self> {
         let path = fs::canonicalize(path)?;
         fs::read_dir(&path)?;
         Ok(Self(path))
     }
 
-    /// Returns another handle of the folder.
+    /// Copies the path of the folder, as duplicating a handle does on Unix.
     #[allow(clippy::unnecessary_wraps, reason = "the same interface as on Unix")]
     pub(in crate::workspace) fn again(&self) -> io::Result<Self> {
         Ok(Self(self.0.clone()))
     }
 
-    /// Returns the identity of the folder.
+    /// Returns the identity and version of the folder.
     pub(in crate::workspace) fn stamp(&self) -> io::Result<Stamp> {
         Ok(meta(&fs::symlink_metadata(&self.0)?).stamp)
     }
 
-    /// Opens a folder in this folder.
+    /// Opens a subfolder of this folder.
     pub(in crate::workspace) fn folder(&self, name: &str) -> io::Result<Self> {
         match self.meta(name)?.kind {
             Kind::Folder => Ok(Self(self.0.join(name))),
@@ -45,7 +45,7 @@ impl Folder {
         Ok(meta(&fs::symlink_metadata(self.0.join(name))?))
     }
 
-    /// Opens a file for reading and returns its metadata.
+    /// Opens a file of this folder for reading and returns its metadata.
     pub(in crate::workspace) fn file(&self, name: &str) -> io::Result<(File, Meta)> {
         if self.meta(name)?.kind != Kind::File {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -55,7 +55,7 @@ impl Folder {
         Ok((file, meta))
     }
 
-    /// Returns the names of the entries, unsorted and without names that are not Unicode.
+    /// Returns the unsorted names of the entries. Omits names that are not valid Unicode.
     pub(in crate::workspace) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0)? {
@@ -70,7 +70,7 @@ impl Folder {
         fs::create_dir(self.0.join(name))
     }
 
-    /// Creates a file for writing. Fails if the name exists.
+    /// Creates a file for writing. Fails if an entry with this name exists.
     pub(in crate::workspace) fn make_file(&self, name: &str) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -82,12 +82,12 @@ impl Folder {
         file.set_permissions(fs::symlink_metadata(self.0.join(name))?.permissions())
     }
 
-    /// Renames `from` to `to` and replaces an existing `to`. Replaces links without following them.
+    /// Renames the entry `from` to `to` and replaces an existing entry. Does not follow links.
     pub(in crate::workspace) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.0.join(from), self.0.join(to))
     }
 
-    /// Renames `from` to `to`. Fails if `to` exists.
+    /// Renames the entry `from` to `to`. Fails if `to` exists.
     pub(in crate::workspace) fn give_name(&self, from: &str, to: &str) -> io::Result<()> {
         fs::hard_link(self.0.join(from), self.0.join(to))?;
         self.remove(from)
@@ -120,7 +120,8 @@ fn meta(metadata: &Metadata) -> Meta {
         size,
         protected: metadata.permissions().readonly(),
         stamp: Stamp {
-            // The creation time replaces the file number, which the standard library does not return.
+            // The creation time identifies the file, because the standard library returns no file
+            // number on this system.
             identity: (instant(metadata.created()), 0),
             size,
             changed: (i64::try_from(changed).unwrap_or_default(), 0),

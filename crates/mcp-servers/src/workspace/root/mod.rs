@@ -19,7 +19,7 @@ use crate::{text::suggestion, tool::ToolError};
 use folder::{Folder, Kind, Meta, Stamp};
 use path::{Access, NameRules, RelativePath};
 
-/// The open root folder with its limits.
+/// The root folder of the workspace with its access rules and limits.
 #[derive(Debug)]
 pub(super) struct Root {
     path: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct Root {
     temporary: AtomicU64,
 }
 
-/// Content and metadata of a file.
+/// The content and metadata of a file that was read.
 #[derive(Debug)]
 pub(super) struct ReadFile {
     pub(super) bytes: Vec<u8>,
@@ -38,10 +38,10 @@ pub(super) struct ReadFile {
     pub(super) protected: bool,
 }
 
-/// A failed file operation. The texts contain only paths below the root.
+/// An error of a file operation. Its text contains only paths below the root folder.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileFault {
-    /// The path does not exist. The suggestion names a similar path in the same folder.
+    /// The path does not exist. `suggestion` names a similar path in the same folder.
     #[error("{path} does not exist.{suggestion}")]
     Missing {
         path: RelativePath,
@@ -50,13 +50,13 @@ pub(super) enum FileFault {
     /// The path or one of its folders is a link.
     #[error("{0} is a link, and links are not followed.")]
     Link(RelativePath),
-    /// Another problem.
+    /// The file operation failed for another reason.
     #[error("{0}")]
     Other(String),
 }
 
 impl Root {
-    /// Opens the folder. The handle remains valid after a rename of the folder.
+    /// Opens the root folder. The handle remains valid after the folder is renamed.
     pub(super) fn open(path: &Path, rules: NameRules, max_file_bytes: u64) -> io::Result<Self> {
         // On Windows, `canonicalize` returns a form (`\\?\`) that some programs do not accept as
         // their working directory.
@@ -76,7 +76,7 @@ impl Root {
         })
     }
 
-    /// Runs file operations on a thread that may block.
+    /// Runs blocking file operations on a separate thread.
     pub(super) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
@@ -89,7 +89,7 @@ impl Root {
         })
     }
 
-    /// Returns the path for commands, if it still refers to this folder.
+    /// Returns the path in which commands run, if it still refers to this folder.
     pub(super) fn directory(&self) -> Option<&Path> {
         let now = Folder::open(&self.path).and_then(|folder| folder.stamp());
         let opened = self.folder.stamp();
@@ -105,7 +105,7 @@ impl Root {
         &self.rules
     }
 
-    /// Parses a path and checks the rules for this access.
+    /// Parses a path and checks whether the rules allow this access.
     pub(super) fn parse(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
         let path = RelativePath::parse(text, &self.path).map_err(FileFault::Other)?;
         let checked = self.rules.check(&path, access);
@@ -113,7 +113,7 @@ impl Root {
         Ok(path)
     }
 
-    /// Locks the check and replacement of files, so that a call sees the result of an earlier one.
+    /// Locks the checking and replacing of files, so that a call sees the result of earlier calls.
     pub(super) fn lock_for_save(&self) -> MutexGuard<'_, ()> {
         self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,27 +157,27 @@ impl Root {
         let folder = self.open_folder(path, folder.len(), false)?;
         let meta = folder.meta(name);
         let meta = meta.map_err(|error| self.missing(&folder, path, &error))?;
-        // Checked before the file is opened, because opening a device may have side effects.
+        // The kind is checked before opening, because opening a device may have side effects.
         must_be_file(path, meta.kind)?;
         let (file, meta) = folder.file(name).map_err(|error| system(path, &error))?;
         must_be_file(path, meta.kind)?;
         Ok((file, meta))
     }
 
-    /// Returns the names and metadata of the entries of a folder, sorted by name.
+    /// Returns the names and metadata of a folder's entries, sorted by name.
     pub(super) fn list(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileFault> {
         let folder = self.open_folder(path, path.names().len(), false)?;
         let mut names = folder.names().map_err(|error| system(path, &error))?;
         names.sort();
-        // Another process may have removed an entry.
+        // An entry is skipped if another process has removed it.
         let entries = names
             .into_iter()
             .filter_map(|name| Some((folder.meta(&name).ok()?, name)));
         Ok(entries.map(|(meta, name)| (name, meta)).collect())
     }
 
-    /// Returns the kind of an entry without opening it. Returns `None` if it or its folder does not
-    /// exist.
+    /// Returns the kind of a directory entry without opening it. Returns `None` if the entry or its
+    /// folder does not exist.
     pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
         let Some((folder, name)) = path.split() else {
             return Ok(Some(Kind::Folder));
@@ -194,7 +194,7 @@ impl Root {
         }
     }
 
-    /// Creates a file and its folders. Other processes never see a partial file.
+    /// Creates a file and its missing folders. Other processes never see a partial file.
     pub(super) fn create(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
         let (parents, name) = self.for_writing(path, bytes)?;
         let folder = self.open_folder(path, parents.len(), true)?;
@@ -203,8 +203,8 @@ impl Root {
         })
     }
 
-    /// Replaces a file with the same permissions, unless it has changed since it was read. Other
-    /// processes never see a partial file.
+    /// Replaces a file and keeps its permissions. Fails if the file has changed since it was read.
+    /// Other processes never see a partial file.
     pub(super) fn replace(
         &self,
         path: &RelativePath,
@@ -240,8 +240,8 @@ impl Root {
         path.split().ok_or_else(|| not_a_file(path))
     }
 
-    /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if the target has
-    /// changed.
+    /// Writes a temporary file and calls `put` to rename it. `put` returns `false` if the target
+    /// file has changed.
     fn write_and_rename(
         &self,
         folder: &Folder,
@@ -251,7 +251,8 @@ impl Root {
         put: impl FnOnce(&str) -> io::Result<bool>,
     ) -> Result<(), FileFault> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
-        // An earlier process with this id may have left a file with another time.
+        // The name contains the time too, because an earlier process with the same id may have left
+        // a file.
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = time.map_or(0, |time| time.as_micros());
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
@@ -279,7 +280,7 @@ impl Root {
         Err(fault)
     }
 
-    /// Opens the folder of the first names of a path. With `create`, creates missing folders.
+    /// Opens the folder at the first names of a path. With `create`, creates missing folders.
     fn open_folder(
         &self,
         path: &RelativePath,
@@ -307,7 +308,7 @@ impl Root {
         Ok(folder)
     }
 
-    /// Returns the reason why the last name of `path` is not a folder.
+    /// Returns the error for a path whose last name is not a folder.
     fn no_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
         match parent.meta(path.name()) {
             Err(error) => self.missing(parent, path, &error),
@@ -378,6 +379,6 @@ fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
 
 fn system(path: &RelativePath, error: &io::Error) -> FileFault {
     tracing::debug!(%path, %error, "a file operation failed");
-    // The kind of the error does not contain the whole path.
+    // Only the error kind is used, because the message may contain the absolute path.
     FileFault::Other(format!("{path}: {}.", error.kind()))
 }

@@ -8,8 +8,8 @@ use std::{fmt, path::Path};
 /// Maximum length of a path, in bytes.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// Names, in lower case, of files and folders that usually contain secrets. All names that begin
-/// with `.env` count too. The `config` of `.git` may contain tokens.
+/// Lower-case names of files and folders that usually contain secrets, such as tokens in the
+/// `config` of `.git`. Names that begin with `.env` are secret too.
 const SECRET: &[&str] = &[
     ".git",
     ".git-credentials",
@@ -33,15 +33,15 @@ const SECRET: &[&str] = &[
     "id_ed25519",
 ];
 
-/// A path below the root, as a list of names. The list of the root itself is empty.
+/// A path below the root folder, as a list of names. The list is empty for the root folder itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::workspace) struct RelativePath {
     names: Vec<String>,
 }
 
 impl RelativePath {
-    /// Parses a path with the separator `/`. Accepts an absolute path below the root, because
-    /// compilers print such paths. The error is for the model.
+    /// Parses a path with the separator `/`. Accepts an absolute path below the root folder,
+    /// because compilers print such paths. The error is for the model.
     pub(in crate::workspace) fn parse(text: &str, root: &Path) -> Result<Self, String> {
         let wrong_characters =
             || format!("{text:?} contains characters that are not possible in a path.");
@@ -86,20 +86,21 @@ impl RelativePath {
         &self.names
     }
 
-    /// Returns the folder and the last name. Returns `None` for the root.
+    /// Splits the path into the names of its folder and the last name. Returns `None` for the root
+    /// folder.
     pub(in crate::workspace) fn split(&self) -> Option<(&[String], &str)> {
         let (name, folder) = self.names.split_last()?;
         Some((folder, name))
     }
 
-    /// Returns the path of an entry of this folder.
+    /// Returns the path of an entry in this folder.
     pub(in crate::workspace) fn join(&self, name: &str) -> Self {
         let mut names = self.names.clone();
         names.push(name.to_owned());
         Self { names }
     }
 
-    /// Returns the path of the first names.
+    /// Returns the path that consists of the first `names` names.
     pub(in crate::workspace) fn start(&self, names: usize) -> Self {
         Self {
             names: self.names.iter().take(names).cloned().collect(),
@@ -120,8 +121,8 @@ impl fmt::Display for RelativePath {
     }
 }
 
-/// Returns whether a name has no special meaning. On Windows `a:b` is a stream of `a`, `NUL` a
-/// device, `a.` equal to `a`, and `PROGRA~1` an alias.
+/// Returns whether a file name has no special meaning. On Windows, `a:b` is a stream of `a`, `NUL`
+/// is a device, `a.` equals `a`, and `PROGRA~1` is an alias.
 fn is_plain(name: &str) -> bool {
     const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
     if !cfg!(windows) {
@@ -147,10 +148,10 @@ pub(in crate::workspace) enum Access {
     Write,
 }
 
-/// Rules for names that are off limits.
+/// The rules for hidden and secret names.
 #[derive(Debug, Clone, Default)]
 pub(in crate::workspace) struct NameRules {
-    /// In lower case.
+    /// Allowed names in lower case.
     allowed: Vec<String>,
 }
 
@@ -161,7 +162,7 @@ impl NameRules {
         }
     }
 
-    /// Checks every name of the path, because the content of a hidden folder is hidden too. Hidden
+    /// Checks every name of a path, because the content of a hidden folder is hidden too. Hidden
     /// files usually configure tools. The error is for the model.
     pub(in crate::workspace) fn check(
         &self,
@@ -196,12 +197,13 @@ impl NameRules {
     }
 }
 
-/// Folds case and removes invisible characters, which some file systems ignore in names.
+/// Folds the case of a file name and removes invisible characters, which some file systems ignore.
 fn fold(name: &str) -> String {
     let visible = name.chars().filter(|character| {
         !matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
     });
-    // Both conversions, because some letters (the long s) are equal only in upper case.
+    // Both conversions are needed, because some letters, such as the long s, are equal only in
+    // upper case.
     let folded = visible.flat_map(char::to_uppercase);
     folded.flat_map(char::to_lowercase).collect()
 }

@@ -10,26 +10,26 @@ use super::{
     path::RelativePath,
 };
 
-/// Maximum number of visited names.
+/// Maximum number of names that one traversal visits.
 const MAX_VISITED: usize = 20_000;
-/// Maximum depth below the start folder.
+/// Maximum depth of a traversal below its start folder.
 const MAX_DEPTH: usize = 16;
-/// Folders with many generated files. They are listed but not entered.
+/// Names of folders with many generated files. These folders are listed but not entered.
 const GENERATED_FOLDERS: [&str; 4] = ["node_modules", "target", "__pycache__", "venv"];
 
-/// Options of a traversal.
+/// The options of a folder traversal.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::workspace) struct Walk {
-    /// Enters folders.
+    /// Whether subfolders are entered.
     pub(in crate::workspace) recursive: bool,
-    /// Includes hidden names, but not the content of folders with secrets.
+    /// Whether hidden names are included. The content of folders with secrets stays excluded.
     pub(in crate::workspace) hidden: bool,
 }
 
 impl Walk {
-    /// Passes the entries of `start`, and of the folders below it, to `take` until `take` returns
-    /// `false`. The entries of a folder precede the entries of its subfolders. Returns whether all
-    /// entries were visited.
+    /// Passes each entry below the folder `start` to `take`, until `take` returns `false`. The
+    /// entries of a folder precede those of its subfolders. Returns whether all entries were
+    /// visited.
     pub(in crate::workspace) fn run(
         self,
         root: &Root,
@@ -43,7 +43,7 @@ impl Walk {
             let entries = match root.list(&folder) {
                 Ok(entries) => entries,
                 Err(fault) if folder == *start => return Err(fault),
-                // The folder was removed, or its permissions do not allow reading.
+                // The folder was removed in the meantime, or its permissions do not allow reading.
                 Err(_) => continue,
             };
             for (name, meta) in entries {
@@ -73,7 +73,7 @@ impl Walk {
     }
 }
 
-/// Converts a pattern of names: `*` matches any characters and `?` matches one.
+/// Parses a pattern for names: `*` matches any characters and `?` matches one character.
 pub(in crate::workspace) fn parse_pattern(pattern: &str) -> Result<Regex, regex::Error> {
     let escaped = regex::escape(pattern);
     let expression = escaped.replace(r"\*", ".*").replace(r"\?", ".");
