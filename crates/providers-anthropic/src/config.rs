@@ -10,18 +10,18 @@ use switchboard_providers_common::{
 
 use crate::{MessagesOptions, ServerTool, error::ERRORS, model::Messages};
 
-/// The address of Anthropic's own API.
+/// Base URL of Anthropic's own API.
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
-/// The environment variable with the API key.
+/// Name of the environment variable that contains the API key.
 pub const API_KEY_VARIABLE: &str = "ANTHROPIC_API_KEY";
-/// The environment variable with a token, used when there is no key.
+/// Name of the environment variable with a bearer token. It is used when no API key is set.
 pub const AUTH_TOKEN_VARIABLE: &str = "ANTHROPIC_AUTH_TOKEN";
-/// The environment variable with another base address.
+/// Name of the environment variable that overrides the base URL.
 pub const BASE_URL_VARIABLE: &str = "ANTHROPIC_BASE_URL";
-/// The environment variable with further headers, one `name: value` per line.
+/// Name of the environment variable with additional headers, one `name: value` per line.
 pub const CUSTOM_HEADERS_VARIABLE: &str = "ANTHROPIC_CUSTOM_HEADERS";
 
-/// The header that enables features that are not generally available.
+/// Name of the header that enables beta features.
 pub(crate) const BETAS: &str = "anthropic-beta";
 
 /// The configuration of Anthropic's API or of a compatible server.
@@ -37,29 +37,29 @@ pub(crate) const BETAS: &str = "anthropic-beta";
 /// ```
 #[derive(Debug, Clone)]
 pub struct AnthropicConfig {
-    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The key or token. Required for Anthropic's own address.
+    /// API key or token. Required for Anthropic's own address.
     pub credential: Option<Credential>,
-    /// The address without `/v1`, as in the official SDK. A trailing slash or `/v1` is accepted.
+    /// Base URL without `/v1`, as in the official SDK. A trailing slash or `/v1` is accepted.
     pub base_url: String,
-    /// Values of `anthropic-beta`. The values that options and request fields need are added
-    /// automatically, see [`MessagesOptions::automatic_betas`].
+    /// Values of the `anthropic-beta` header. Values that options and request fields require are
+    /// added automatically, see [`MessagesOptions::automatic_betas`].
     pub betas: Vec<String>,
-    /// Further headers. They override all other headers.
+    /// Additional HTTP headers. They override all other headers.
     pub headers: Headers,
-    /// Options of the mapping.
+    /// Options of the mapping between requests and the Messages API.
     pub options: MessagesOptions,
-    /// Time-outs and the retry policy.
+    /// Time-outs and retry policy of HTTP requests.
     pub transport: TransportConfig,
 }
 
-/// A key or token, and the header that carries it.
+/// An API key or token. The variant decides which header carries it.
 #[derive(Debug, Clone)]
 pub enum Credential {
-    /// `x-api-key`.
+    /// An API key, sent as `x-api-key`.
     ApiKey(SecretString),
-    /// `Authorization: Bearer`, for OAuth tokens and gateways.
+    /// A token for OAuth or a gateway, sent as `Authorization: Bearer`.
     AuthToken(SecretString),
 }
 
@@ -72,12 +72,12 @@ impl Credential {
 }
 
 impl AnthropicConfig {
-    /// Creates the configuration of Anthropic's own API.
+    /// Creates the configuration for Anthropic's own API.
     pub fn new(api_key: impl Into<SecretString>) -> Self {
         Self::compatible("anthropic", ANTHROPIC_BASE_URL).with_api_key(api_key)
     }
 
-    /// Creates the configuration of a compatible server, without a key.
+    /// Creates the configuration for a compatible server, without an API key.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -90,14 +90,14 @@ impl AnthropicConfig {
         }
     }
 
-    /// Sets the key. A blank key counts as none.
+    /// Sets the API key. A blank key removes the credential.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         self.credential = Some(Credential::ApiKey(api_key.into())).filter(|it| !it.is_blank());
         self
     }
 
-    /// Sets a token instead of a key. A blank token counts as none.
+    /// Sets a bearer token instead of an API key. A blank token removes the credential.
     #[must_use]
     pub fn with_auth_token(mut self, token: impl Into<SecretString>) -> Self {
         self.credential = Some(Credential::AuthToken(token.into())).filter(|it| !it.is_blank());
@@ -111,14 +111,14 @@ impl AnthropicConfig {
         self
     }
 
-    /// Adds a header without a secret. It overrides all other headers of that name.
+    /// Adds an HTTP header without a secret. It overrides all other headers of that name.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers = self.headers.with(name, value);
         self
     }
 
-    /// Returns whether the address is Anthropic's own.
+    /// Returns whether the base URL is Anthropic's own.
     pub fn is_anthropic(&self) -> bool {
         self.is_on_host("api.anthropic.com")
     }
@@ -140,8 +140,8 @@ impl ProviderConfig for AnthropicConfig {
 
     const MODELS_PATH: &'static str = "models?limit=1000";
 
-    /// Reads `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, `ANTHROPIC_BASE_URL` and
-    /// `ANTHROPIC_CUSTOM_HEADERS`.
+    /// Reads the API key from `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`, the base URL from
+    /// `ANTHROPIC_BASE_URL` and headers from `ANTHROPIC_CUSTOM_HEADERS`.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| ANTHROPIC_BASE_URL.to_owned());
@@ -152,7 +152,7 @@ impl ProviderConfig for AnthropicConfig {
         };
         for line in get(CUSTOM_HEADERS_VARIABLE).unwrap_or_default().lines() {
             if let Some((name, value)) = line.split_once(':') {
-                // The value may be the key of a gateway.
+                // A header value may be the secret key of a gateway.
                 let value = SecretString::from(value.trim());
                 config.headers = config.headers.with_secret(name.trim(), &value);
             }

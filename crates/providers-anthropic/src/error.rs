@@ -11,7 +11,7 @@ use switchboard_providers_common::provider::{
     ApiError, ErrorClass, ErrorRule, ErrorTable, text_of,
 };
 
-/// The API's codes and messages.
+/// The table that maps the API's error codes and messages to error classes.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details,
     rules: RULES,
@@ -19,7 +19,7 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 };
 
 const RULES: &[ErrorRule] = &[
-    // Some of these have status 429, which would be retried.
+    // These codes come first, because some of them have status 429, which would be retried.
     ErrorRule::codes(&["*_spend_limit_reached"], ErrorClass::QuotaExhausted),
     ErrorRule::codes(&["organization_on_hold"], ErrorClass::Permission),
     ErrorRule::messages(
@@ -27,14 +27,14 @@ const RULES: &[ErrorRule] = &[
             "prompt is too long",
             "exceed context limit",
             "exceeds the model's context",
-            // Compatible servers with other models.
+            // Compatible servers send these messages for other models.
             "maximum context length",
         ],
         ErrorClass::ContextOverflow,
     )
     .when_refused(),
     ErrorRule::messages(&["credit balance is too low"], ErrorClass::QuotaExhausted).when_refused(),
-    // Gateways use this type for every error. Their status is more exact.
+    // Gateways use this error type for every error, so the HTTP status is more precise.
     ErrorRule::codes(&["invalid_request_error"], ErrorClass::InvalidRequest).when_refused(),
     ErrorRule::codes(&["request_too_large"], ErrorClass::InvalidRequest),
     ErrorRule::codes(&["authentication_error"], ErrorClass::Authentication),
@@ -62,8 +62,8 @@ fn details(fields: &Map<String, Value>, error: &mut ApiError) {
     error.field = field_in_message(&error.message);
 }
 
-/// Returns the field at the start of a message, such as `messages.3.content.0.tool_result: …` or
-/// `max_tokens: 200000 > 128000, …`.
+/// Returns the field name at the start of an error message, such as
+/// `messages.3.content.0.tool_result: …` or `max_tokens: 200000 > 128000, …`.
 fn field_in_message(message: &str) -> Option<String> {
     const FIELDS: [&str; 13] = [
         "messages",
@@ -86,8 +86,8 @@ fn field_in_message(message: &str) -> Option<String> {
     (FIELDS.contains(&first) && path.chars().all(is_path)).then(|| path.to_owned())
 }
 
-/// Returns whether the API refuses earlier thinking blocks: they were signed for another start of
-/// the conversation, or changed.
+/// Returns whether the API refuses earlier thinking blocks, because they changed or were signed for
+/// another start of the conversation.
 pub(crate) fn refuses_thinking_blocks(error: &ModelError) -> bool {
     const MESSAGES: [&str; 3] = [
         "bound to a different conversation",

@@ -16,7 +16,7 @@ use crate::{
     messages::{MessagesDecoder, WireRequest, events_from_body, to_wire},
 };
 
-/// A model behind the Messages API, of Anthropic or of a compatible server.
+/// A model that is served by the Messages API of Anthropic or of a compatible server.
 ///
 /// The API may refuse earlier thinking blocks, for example after the start of the conversation was
 /// trimmed, or a forced tool choice. The request is then sent once more without them, and the
@@ -35,11 +35,11 @@ use crate::{
 /// ```
 pub type AnthropicModel = HttpModel<Messages>;
 
-/// The wire of the Messages API.
+/// The mapping between chat requests and the Messages API.
 #[derive(Debug)]
 pub struct Messages;
 
-/// The parts of a request that are dropped because the API refused them.
+/// The parts of a request that are dropped in the second attempt because the API refused them.
 #[derive(Debug, Default)]
 pub struct Adaptation {
     without_thinking_blocks: bool,

@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use crate::{ServerTool, rules::Effort};
 
-/// The default version of the API. Later versions refuse `temperature` and similar fields for
-/// every model. Every compatible server supports this version.
+/// The default API version. Later versions refuse `temperature` and similar fields for every model.
+/// Every compatible server supports this version.
 pub const DEFAULT_API_VERSION: &str = "2023-06-01";
 
 /// The first API version that answers 400 to `temperature`, `top_p` and `top_k`.
 const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 
-/// Options of the mapping.
+/// Options of the mapping between requests and the Messages API.
 ///
 /// ```
 /// use switchboard_providers_anthropic::MessagesOptions;
@@ -35,38 +35,41 @@ const VERSION_WITHOUT_SAMPLING: &str = "2026-10-21";
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MessagesOptions {
-    /// The date in the `anthropic-version` header. Newer versions refuse some fields of older ones.
+    /// Value of the `anthropic-version` header, a date. Newer versions refuse some fields of older
+    /// versions.
     pub api_version: String,
-    /// The output limit in tokens for requests without one. `None` selects 32,000 or the model's
-    /// maximum, whichever is less, and 8,192 for unknown models.
+    /// The output limit in tokens for requests without a limit. `None` selects 32,000 or the
+    /// model's maximum, whichever is less, and 8,192 for unknown models.
     pub default_max_tokens: Option<u32>,
-    /// Whether the API enforces the input schemas of tools (`strict`), as far as they and its
+    /// Whether the API enforces the input schemas of tools (`strict`), if the schemas and the API's
     /// limits per request allow it. Off by default: the API compiles all strict schemas of a
     /// request into one grammar and refuses the request when the grammar is too large.
     pub strict_tools: bool,
     /// `metadata.user_id`: an opaque id of the user, never a name or an address.
     pub user_id: Option<String>,
-    /// Whether the model's own thinking is sent back to it.
+    /// Whether the model receives its own earlier thinking again.
     pub replay_reasoning: bool,
-    /// Tools that the API runs on its own servers. They are declared before the tools of the
-    /// request. A server tool with the name of a declared tool is dropped with a warning.
+    /// Tools that the API runs on its own servers. They precede the tools of the request. A server
+    /// tool with the name of a tool of the request is dropped with a warning.
     pub server_tools: Vec<ServerTool>,
-    /// The use of the provider's prompt cache.
+    /// How requests use the provider's prompt cache.
     pub cache: CachePolicy,
-    /// `output_config.effort`. It overrides
-    /// [`ChatRequest::reasoning`](switchboard_domain::ChatRequest::reasoning). A level that the
-    /// model does not have is sent as the next lower one, with a warning.
+    /// Value of `output_config.effort`. It overrides
+    /// [`ChatRequest::reasoning`](switchboard_domain::ChatRequest::reasoning). An effort that the
+    /// model does not support is replaced by the next lower one, with a warning.
     pub effort: Option<Effort>,
-    /// Whether models that need a beta for it (Claude 4 to 4.5, with a budget) think between tool
-    /// calls. Off by default: every call is billed for all earlier thinking of the turn.
+    /// Whether Claude 4 to 4.5 may think between tool calls, which requires a beta header and a
+    /// thinking budget. Off by default, because every call is billed for all earlier thinking of
+    /// the turn.
     pub interleaved_thinking: bool,
-    /// Whether `anthropic-beta` gets the values that options and request fields need. Off for
-    /// servers that refuse unknown values.
+    /// Whether the `anthropic-beta` header automatically contains the values that options and
+    /// request fields require. Turn it off for servers that refuse unknown values.
     pub automatic_betas: bool,
 }
 
-/// The use of the provider's prompt cache. Reading from the cache is cheaper and faster. Writing
-/// costs a quarter more for five minutes, and twice as much for one hour.
+/// The use of the provider's prompt cache. Reading from the cache is cheaper and faster than
+/// sending new input. Writing costs a quarter more for a lifetime of five minutes, and twice as
+/// much for one hour.
 ///
 /// A cache entry is a prefix of a request (tools, instructions, conversation) that ends with a
 /// breakpoint. A request has at most four breakpoints. The next step of a run has a breakpoint
@@ -74,41 +77,42 @@ pub struct MessagesOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "scope", rename_all = "snake_case", deny_unknown_fields)]
 pub enum CachePolicy {
-    /// No breakpoints.
+    /// Sets no cache breakpoints.
     #[default]
     None,
-    /// A breakpoint after the tools and the leading instructions.
+    /// Sets a cache breakpoint after the tools and the leading instructions.
     Prefix {
-        /// The lifetime.
+        /// Lifetime of the cache entry.
         #[serde(default)]
         lifetime: CacheLifetime,
     },
-    /// Also breakpoints after the last two turns of the user or of tool results.
+    /// Sets cache breakpoints as [`Self::Prefix`] does, and after the last two turns of the user or
+    /// of tool results.
     Turns {
-        /// The lifetime of the conversation.
+        /// Lifetime of the cache entries of the conversation.
         #[serde(default)]
         lifetime: CacheLifetime,
-        /// The lifetime of the tools and instructions, if it differs. It is at least `lifetime`:
-        /// the API refuses a shorter lifetime before a longer one.
+        /// Lifetime of the cache entry of tools and instructions. The default is `lifetime`, which
+        /// is also the minimum: the API refuses a shorter lifetime before a longer one.
         #[serde(default)]
         prefix_lifetime: Option<CacheLifetime>,
     },
 }
 
-/// The lifetime of a cache entry after its last use.
+/// The lifetime of a prompt cache entry after its last use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum CacheLifetime {
-    /// Five minutes.
+    /// A lifetime of five minutes.
     #[default]
     #[serde(rename = "5m")]
     FiveMinutes,
-    /// One hour.
+    /// A lifetime of one hour.
     #[serde(rename = "1h")]
     Hour,
 }
 
 impl CachePolicy {
-    /// Returns the lifetimes of the prefix and of the conversation.
+    /// Returns the cache lifetimes of the prefix and of the conversation. `None` disables caching.
     pub(crate) fn lifetimes(self) -> Option<(CacheLifetime, Option<CacheLifetime>)> {
         match self {
             Self::None => None,
@@ -144,7 +148,7 @@ impl Default for MessagesOptions {
 impl MessagesOptions {
     /// Returns whether this API version refuses sampling parameters for every model.
     pub(crate) fn refuses_sampling(&self) -> bool {
-        // ISO dates have the order of their text.
+        // ISO dates sort correctly as text.
         self.api_version.as_str() >= VERSION_WITHOUT_SAMPLING
     }
 }

@@ -7,91 +7,92 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The features and limits of a model.
+/// The features and limits of a Claude model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Maximum number of tokens of prompt and answer together.
+    /// Maximum number of tokens in the prompt and the answer together.
     pub context_window: u64,
-    /// Maximum number of tokens of the answer, with thinking.
+    /// Maximum number of tokens in the answer, including thinking.
     pub max_output_tokens: u64,
-    /// Whether it supports PDF documents.
+    /// Whether the model accepts PDF documents.
     pub documents: bool,
-    /// The support for `temperature` and `top_p` in an API version that accepts them.
+    /// The model's support for `temperature` and `top_p` in API versions that accept them.
     pub sampling: Sampling,
-    /// The thinking mode. `None`: the model does not support thinking.
+    /// The thinking mode of the model. `None` for a model without thinking.
     pub thinking: Option<Thinking>,
-    /// Whether it thinks between calls with the beta `interleaved-thinking-2025-05-14`. With
-    /// adaptive thinking no beta is needed.
+    /// Whether the model needs the beta `interleaved-thinking-2025-05-14` to think between tool
+    /// calls. Adaptive thinking does not need it.
     pub interleaves_by_beta: bool,
-    /// The values of `output_config.effort`, in rising order. Empty: the field is refused.
+    /// The values of `output_config.effort` that the model accepts, in rising order. Empty if the
+    /// model refuses the field.
     pub efforts: &'static [Effort],
-    /// Whether `tool_choice` of type `any` or `tool` is accepted. `None`: reports differ.
+    /// Whether the model accepts a `tool_choice` of type `any` or `tool`. `None` if reports differ.
     pub forced_tool_choice: Option<bool>,
-    /// Whether `output_config.format` and `strict` tools are supported.
+    /// Whether the model supports `output_config.format` and `strict` tools.
     pub structured_output: bool,
-    /// Whether a conversation may end with an assistant message.
+    /// Whether the conversation may end with an assistant message, which the model then continues.
     pub prefill: bool,
-    /// Whether instructions within a conversation (`role: system`) are supported.
+    /// Whether the model supports system messages (`role: system`) within a conversation.
     pub later_instructions: bool,
-    /// The newest known version of the web search that it supports.
+    /// The newest known web search version that the model supports.
     pub web_search: WebSearchVersion,
 }
 
-/// The support for `temperature` and `top_p`.
+/// The support of a model for `temperature` and `top_p`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// Both.
+    /// The model accepts both parameters together.
     Both,
-    /// One at a time.
+    /// The model accepts only one of the parameters at a time.
     One,
-    /// Neither.
+    /// The model refuses both parameters.
     Refused,
 }
 
 /// The thinking mode of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thinking {
-    /// `enabled` with a budget of tokens.
+    /// Thinking of type `enabled`, with a budget in tokens.
     Budget,
-    /// `adaptive`. `output_config.effort` controls the amount.
+    /// Thinking of type `adaptive`. `output_config.effort` controls the amount.
     Adaptive {
-        /// The smallest amount of thinking that a request can ask for.
+        /// The smallest amount of thinking that a request can select.
         minimum: MinimumThinking,
     },
 }
 
-/// The minimum of thinking that can be requested.
+/// The smallest amount of thinking that a request can select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MinimumThinking {
-    /// `disabled`: no thinking.
+    /// Thinking can be `disabled`.
     Disabled,
-    /// `between_tools`: short notes between calls.
+    /// Thinking can be reduced to `between_tools`: short notes between tool calls.
     BetweenTools,
-    /// Thinking with a low effort.
+    /// Thinking can be reduced only by a low effort.
     LowEffort,
 }
 
-/// The effort of an answer: `output_config.effort`.
+/// The value of `output_config.effort`, which controls how thorough an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effort {
-    /// `low`.
+    /// The API value `low`.
     Low,
-    /// `medium`.
+    /// The API value `medium`.
     Medium,
-    /// `high`, the default of the API.
+    /// The API value `high`, which is the default.
     High,
-    /// `xhigh`.
+    /// The API value `xhigh`.
     XHigh,
-    /// `max`.
+    /// The API value `max`.
     Max,
 }
 
 impl Effort {
-    /// All levels, in rising order.
+    /// All effort levels, in rising order.
     pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::XHigh, Self::Max];
 
-    /// Returns the API's name of the level.
+    /// Returns the name of the effort level in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -103,43 +104,43 @@ impl Effort {
     }
 }
 
-/// The version of the built-in web search.
+/// A version of the API's own web search tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WebSearchVersion {
-    /// The date in the tool's type, such as `20260318`.
+    /// The date in the type of the tool, such as `20260318`.
     pub version: &'static str,
-    /// The request must contain `allowed_callers: ["direct"]`: the model cannot call the tool from
-    /// its own code, which the newer versions are made for.
+    /// Whether the request must contain `allowed_callers: ["direct"]`, because the model cannot
+    /// call the tool from its own code as newer versions expect.
     pub direct_only: bool,
 }
 
-/// A model family.
+/// A family of Claude models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// `claude-opus-…`
+    /// Models named `claude-opus-…`.
     Opus,
-    /// `claude-sonnet-…`
+    /// Models named `claude-sonnet-…`.
     Sonnet,
-    /// `claude-haiku-…`
+    /// Models named `claude-haiku-…`.
     Haiku,
-    /// `claude-fable-…`
+    /// Models named `claude-fable-…`.
     Fable,
-    /// `claude-mythos-…`
+    /// Models named `claude-mythos-…`.
     Mythos,
 }
 
-/// A row of the table.
+/// A row of the model table [`TABLE`].
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// The family. `None`: all families.
+    /// The model family of the row. `None` for all families.
     pub family: Option<Family>,
-    /// The first version (major, minor) of the row.
+    /// The first model version (major, minor) to which the row applies.
     pub since: (u32, u32),
-    /// The features and limits.
+    /// The features and limits of the models in this row.
     pub rules: Rules,
 }
 
-/// The first version of the web search, which compatible servers support.
+/// The first web search version, which compatible servers support.
 pub(crate) const DEFAULT_WEB_SEARCH: WebSearchVersion = WebSearchVersion {
     version: "20250305",
     direct_only: false,
@@ -163,7 +164,7 @@ const THINKING_BETWEEN_TOOLS: Option<Thinking> = Some(Thinking::Adaptive {
     minimum: MinimumThinking::BetweenTools,
 });
 
-// Each generation lists its differences from an earlier one.
+// Each generation lists only its differences from an earlier generation.
 const GENERATION_3: Rules = Rules {
     context_window: 200_000,
     max_output_tokens: 4_096,
@@ -237,7 +238,7 @@ const MYTHOS_PREVIEW: Rules = Rules {
     ..OPUS_4_7
 };
 const GENERATION_5: Rules = OPUS_4_8;
-/// Reports about the first Fable and Mythos models differ.
+/// `None` stands for features about which reports on the first Fable and Mythos models differ.
 const FABLE_5: Rules = Rules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
@@ -264,7 +265,8 @@ const SONNET_5_5: Rules = Rules {
     ..OPUS_5_5
 };
 
-/// The table. The first row applies whose family matches and whose version is not newer.
+/// The table of known models. A model uses the first row with its family (or without a family)
+/// and a version that is not newer than its own.
 pub const TABLE: &[Row] = &[
     row(Some(Family::Opus), (5, 5), OPUS_5_5),
     row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
@@ -297,7 +299,7 @@ const fn row(family: Option<Family>, since: (u32, u32), rules: Rules) -> Row {
     }
 }
 
-/// Returns the row of a model. Names of other vendors are accepted, such as
+/// Returns the features and limits of a model. Accepts names of other vendors, such as
 /// `us.anthropic.claude-opus-4-1-20250805-v1:0` and `anthropic/claude-sonnet-5.5`. Returns `None`
 /// for unknown names.
 pub fn rules(model: &str) -> Option<&'static Rules> {
@@ -306,7 +308,7 @@ pub fn rules(model: &str) -> Option<&'static Rules> {
     TABLE.iter().find(applies).map(|row| &row.rules)
 }
 
-/// Reads the family and the version from a model name.
+/// Parses the family and the version of a model name.
 fn family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     let (_, name) = model.split_once("claude-")?;
     let mut family = None;
@@ -318,7 +320,7 @@ fn family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
             "haiku" => family = Some(Family::Haiku),
             "fable" => family = Some(Family::Fable),
             "mythos" => family = Some(Family::Mythos),
-            // Longer numbers are dates.
+            // Numbers with more than two digits are dates, not versions.
             number if number.len() <= 2 => numbers.extend(number.parse::<u32>().ok()),
             _ => {}
         }
@@ -327,7 +329,7 @@ fn family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     match numbers.as_slice() {
         [major, minor, ..] => Some((family, (*major, *minor))),
         [major] => Some((family, (*major, 0))),
-        // `claude-mythos-preview`.
+        // The name `claude-mythos-preview` contains no version. It sorts before generation 5.
         [] if family == Family::Mythos => Some((family, (4, 9))),
         [] => None,
     }

@@ -3,12 +3,14 @@
 use serde_json::{Map, Value};
 use switchboard_providers_common::schema::{Change, ChangeKind, Compiled};
 
-/// Returns the changes that the API does not enforce. Encoded values are decoded again.
+/// Returns the schema changes that the API does not enforce. Omits encoded values, because the
+/// response decoder restores them.
 pub(crate) fn unenforced<'c>(strict: &'c Compiled<'_>) -> impl Iterator<Item = &'c Change> {
     strict.lost().filter(|it| it.kind != ChangeKind::Encoded)
 }
 
-/// Returns whether the strict form of a schema allows less: no objects of other keys, no recursion.
+/// Returns whether the strict form of a schema accepts fewer values than the original: no objects
+/// with arbitrary keys, no recursion.
 pub(crate) fn narrows(original: &Value, strict: &Compiled<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);

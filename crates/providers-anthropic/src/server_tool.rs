@@ -18,18 +18,18 @@ use crate::rules::{DEFAULT_WEB_SEARCH, Rules};
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// Web search.
+    /// The API's web search.
     WebSearch(WebSearch),
-    /// Any other tool, as the JSON that the API expects.
+    /// Any other tool of the API, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
-/// Settings of `web_search`.
+/// The settings of the API's web search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebSearch {
-    /// The date in the tool's type, such as `20250305`. `None` selects the newest version that the
-    /// model supports.
+    /// The version of the web search: the date in the type of the tool, such as `20250305`. `None`
+    /// selects the newest version that the model supports.
     pub version: Option<String>,
     /// Maximum number of searches per request.
     pub max_uses: Option<u32>,
@@ -45,44 +45,45 @@ pub struct WebSearch {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserLocation {
-    /// The city.
+    /// City of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub city: Option<String>,
-    /// The region, such as a state.
+    /// Region of the user, such as a state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Two-letter country code, ISO 3166-1.
+    /// Country of the user, as a two-letter code (ISO 3166-1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
-    /// IANA time zone, such as `Europe/Berlin`.
+    /// Time zone of the user (IANA), such as `Europe/Berlin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
 }
 
-/// A tool without a type of its own in this crate.
+/// A tool of the API for which this crate has no specific type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
-    /// The entry of `tools` as it is sent: `type`, usually `name`, and further fields.
+    /// The entry for the request field `tools`: `type`, usually `name`, and further fields.
     pub declaration: JsonObject,
-    /// The values that the tool needs in `anthropic-beta`.
+    /// Values of the `anthropic-beta` header that the tool requires.
     #[serde(default)]
     pub betas: Vec<String>,
 }
 
 impl ServerTool {
-    /// Creates a web search without limits.
+    /// Creates a web search tool without limits.
     pub fn web_search() -> Self {
         Self::WebSearch(WebSearch::default())
     }
 
-    /// Creates a tool from the entry of `tools` that is sent.
+    /// Creates a tool from its entry for the request field `tools`.
     pub fn raw(declaration: JsonObject) -> Self {
         let betas = Vec::new();
         Self::Raw(RawServerTool { declaration, betas })
     }
 
-    /// Returns the name by which the model calls the tool. A raw tool without a name returns "".
+    /// Returns the name under which the model calls the tool, or an empty string for a raw tool
+    /// without a name.
     pub fn name(&self) -> &str {
         match self {
             Self::WebSearch(_) => "web_search",
@@ -93,7 +94,7 @@ impl ServerTool {
         }
     }
 
-    /// Returns the values that the tool needs in `anthropic-beta`.
+    /// Returns the values of the `anthropic-beta` header that the tool requires.
     pub(crate) fn betas(&self) -> &[String] {
         match self {
             Self::WebSearch(_) => &[],
@@ -101,7 +102,7 @@ impl ServerTool {
         }
     }
 
-    /// Returns the entry of `tools` for a model with these `rules`.
+    /// Returns the tool's entry for the request field `tools`, for a model with these `rules`.
     pub(crate) fn declaration(&self, rules: Option<&Rules>) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,
@@ -139,7 +140,7 @@ impl ServerTool {
         entry
     }
 
-    /// Returns why the API would refuse this tool for every model.
+    /// Returns the reason why the API would refuse this tool for every model.
     pub(crate) fn configuration_error(&self) -> Option<String> {
         let search = match self {
             Self::WebSearch(search) => search,

@@ -11,7 +11,7 @@ use switchboard_domain::JsonObject;
 use super::wire;
 use crate::{CacheLifetime, MessagesOptions, ServerTool};
 
-/// The values by the type of a declared tool.
+/// Values of the `anthropic-beta` header, by the type of a server tool that requires them.
 const TOOL_BETAS: [(&str, &str); 5] = [
     ("code_execution_20250522", "code-execution-2025-05-22"),
     ("code_execution_20250825", "code-execution-2025-08-25"),
@@ -19,34 +19,34 @@ const TOOL_BETAS: [(&str, &str); 5] = [
     ("web_search_20260209", "code-execution-web-tools-2026-02-09"),
     ("web_fetch_20260209", "code-execution-web-tools-2026-02-09"),
 ];
-/// The values by a field that the caller added.
+/// Values of the `anthropic-beta` header, by an additional request field that requires them.
 const FIELD_BETAS: [(&str, &str); 2] = [
     ("context_management", "context-management-2025-06-27"),
     ("speed", "fast-mode-2026-02-01"),
 ];
-/// The values of `container.skills`.
+/// Values of the `anthropic-beta` header that the request field `container.skills` requires.
 const SKILL_BETAS: [&str; 3] = [
     "code-execution-2025-08-25",
     "skills-2025-10-02",
     "files-api-2025-04-14",
 ];
-/// The value of a cache lifetime of one hour.
+/// Value of the `anthropic-beta` header for a cache lifetime of one hour.
 const LONG_CACHE: &str = "extended-cache-ttl-2025-04-11";
-/// The value of thinking between tool calls with a budget.
+/// Value of the `anthropic-beta` header for thinking between tool calls with a budget.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
-/// The parts of a request that may need a value.
+/// The parts of a request that may require values of the `anthropic-beta` header.
 pub(crate) struct BetaSources<'a> {
     pub(crate) options: &'a MessagesOptions,
     pub(crate) server_tools: &'a [wire::ServerTool],
-    /// The caller's own fields.
+    /// Additional request fields that the caller set.
     pub(crate) extra: &'a JsonObject,
-    /// Whether the model needs a beta to think between tool calls, and the request allows it.
+    /// Whether the request allows thinking between tool calls and the model needs a beta for it.
     pub(crate) thinks_between_tools: bool,
 }
 
-/// Returns the values in alphabetical order, without duplicates. Prompt caches need the same header
-/// in every request.
+/// Returns the required values of the `anthropic-beta` header, sorted and without duplicates.
+/// Prompt caches need the same header in every request.
 pub(crate) fn required(sources: &BetaSources<'_>) -> Vec<String> {
     let BetaSources { options, extra, .. } = sources;
     if !options.automatic_betas {

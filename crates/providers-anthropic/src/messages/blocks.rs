@@ -6,7 +6,7 @@ use switchboard_providers_common::{ShapeRestorer, opaque_text};
 
 use super::content::{CITATIONS, CONTAINER};
 
-/// A block that has started and not stopped.
+/// A content block that has started but not stopped.
 #[derive(Debug)]
 pub(crate) enum OpenBlock {
     Text {
@@ -18,20 +18,21 @@ pub(crate) enum OpenBlock {
     },
     ToolUse {
         part: u32,
-        /// The input of `content_block_start`: `{}` in a stream, the whole input in a whole body.
+        /// The tool input in `content_block_start`: `{}` in a stream, the complete input in a
+        /// response without streaming.
         input: Option<Value>,
         restorer: ShapeRestorer,
     },
-    /// A block that only this API has. It becomes one part when it is complete.
+    /// A block without an equivalent in the domain. It becomes one opaque part when it is complete.
     Opaque {
         block: JsonObject,
         input: String,
     },
-    /// A call without a name. Its deltas are ignored.
+    /// A tool call without a name. Its deltas are ignored.
     Ignored,
 }
 
-/// Emits the citations of a text. Every model of the provider may receive them again.
+/// Emits the citations of a text part. Every model of the provider may receive them again.
 pub(crate) fn emit_citations(
     model: &ModelId,
     part: u32,
@@ -46,7 +47,8 @@ pub(crate) fn emit_citations(
     }
 }
 
-/// Emits the input of a call that was not streamed, and the buffered rest of one that was.
+/// Emits the complete input of a tool call that was not streamed, or the buffered rest of a
+/// streamed input.
 pub(crate) fn emit_input(
     part: u32,
     input: Option<Value>,
@@ -56,7 +58,7 @@ pub(crate) fn emit_input(
     let whole = match input {
         None | Some(Value::Null) => String::new(),
         Some(Value::Object(object)) if object.is_empty() => String::new(),
-        // Some servers send JSON text.
+        // Some compatible servers send the input as JSON text.
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
     };
@@ -65,7 +67,7 @@ pub(crate) fn emit_input(
     }
 }
 
-/// Applies an unknown delta to a block: strings are appended, other values are replaced.
+/// Applies a delta of unknown type to a block. Appends strings and replaces other values.
 pub(crate) fn apply_delta(block: &mut JsonObject, delta: JsonObject) {
     for (name, value) in delta {
         if name == "type" {
@@ -94,11 +96,11 @@ pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -
     })
 }
 
-/// Returns the fields of a call that [`ToolUse`](switchboard_domain::ToolUse) does not have.
+/// Returns the fields of a tool call that [`ToolUse`](switchboard_domain::ToolUse) does not have.
 pub(crate) fn further_fields(block: &JsonObject) -> JsonObject {
     let is_redundant = |name: &str, value: &Value| match name {
         "type" | "id" | "name" | "input" => true,
-        // `direct` is the default: the model itself made the call.
+        // `direct` is the default caller and is omitted: the model itself made the call.
         "caller" => value.get("type").is_none_or(|it| it == "direct"),
         _ => value.is_null(),
     };
@@ -110,7 +112,7 @@ pub(crate) fn further_fields(block: &JsonObject) -> JsonObject {
         .collect()
 }
 
-/// Returns a state that every model of the provider may receive again.
+/// Creates a provider state that every model of the provider may receive again.
 pub(crate) fn state_for_any_model(model: &ModelId, data: Value) -> ProviderState {
     ProviderState {
         provider: model.provider.clone(),

@@ -6,7 +6,8 @@ use switchboard_domain::JsonObject;
 use super::wire::{Block, Body, CacheBreakpoint, Message, Role};
 use crate::options::{CacheLifetime, CachePolicy};
 
-/// Maximum number of breakpoints: "A maximum of 4 blocks with `cache_control` may be provided".
+/// Maximum number of cache breakpoints per request: "A maximum of 4 blocks with `cache_control` may
+/// be provided".
 const MAX_BREAKPOINTS: usize = 4;
 
 /// Sets the cache breakpoints of a request.
@@ -32,12 +33,13 @@ pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Bo
     let mut users = body.messages.iter_mut().rev();
     let mut users = users.by_ref().filter(|it| it.role == Role::User);
     let (last, previous) = (users.next(), users.next());
-    // The most useful first: the breakpoint on the tools matters only when the instructions change.
+    // The most useful breakpoints are set first. The one on the tools matters only when the
+    // instructions change.
     mark_turn(last, turns, &mut take);
     let leading = &body.system[..leading.min(body.system.len())];
     body.system_breakpoint = last_breakpoint(leading, prefix).filter(|_| take());
     mark_turn(previous, turns, &mut take);
-    // A deferred tool is not part of the prefix.
+    // A tool with `defer_loading` is not part of the cached prefix.
     let is_deferred = |it: &JsonObject| it.get("defer_loading") == Some(&Value::Bool(true));
     let tool = match body.tools.last_mut() {
         Some(tool) => Some(&mut tool.cache_control),
@@ -68,7 +70,7 @@ fn mark_turn(
     }
 }
 
-/// Returns a breakpoint on the last block that allows one.
+/// Returns a cache breakpoint on the last block that allows one.
 fn last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
     let index = blocks.iter().rposition(Block::allows_cache_control)?;
     let control = lifetime.into();
@@ -77,7 +79,7 @@ fn last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<Cach
 
 const CACHE_CONTROL: &str = "cache_control";
 
-/// Returns the number of breakpoints in fields of the caller.
+/// Counts the cache breakpoints in the additional fields of the caller.
 fn count_breakpoints(fields: &JsonObject) -> usize {
     let own = fields.get(CACHE_CONTROL).is_some_and(Value::is_object);
     usize::from(own) + fields.values().map(count_in_value).sum::<usize>()

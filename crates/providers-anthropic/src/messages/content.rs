@@ -21,17 +21,18 @@ use super::{
 };
 use crate::options::MessagesOptions;
 
-/// The key of the signature in the state of a reasoning part.
+/// Key of the signature in the provider state of a reasoning part.
 pub(crate) const SIGNATURE: &str = "signature";
-/// The key of encrypted thinking in the state of a reasoning part.
+/// Key of encrypted thinking in the provider state of a reasoning part.
 pub(crate) const REDACTED: &str = "redacted";
-/// The key of the citations in the state of a text part.
+/// Key of the citations in the provider state of a text part.
 pub(crate) const CITATIONS: &str = "citations";
-/// The kind of the opaque part with the container of the code execution tool. On the wire the
-/// container is a field of the request and the answer.
+/// The kind of the opaque part that contains the container of the code execution tool. In the API,
+/// the container is a field of the request and of the response.
 pub(crate) const CONTAINER: &str = "container";
 
-/// Converts parts and collects warnings about parts that are changed or dropped.
+/// A converter of message parts to content blocks. It collects warnings about changed or dropped
+/// parts.
 pub(crate) struct ContentMapper<'m> {
     pub(crate) model: &'m ModelId,
     pub(crate) names: &'m ToolNames,
@@ -39,13 +40,13 @@ pub(crate) struct ContentMapper<'m> {
     pub(crate) replay_reasoning: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) dropped_reasoning: usize,
-    /// The number of texts and calls that are sent without the state of another model.
+    /// Number of texts and tool calls that are sent without the state that another model created.
     pub(crate) dropped_states: usize,
     unpaired: UnpairedBlocks<'m>,
 }
 
 impl<'m> ContentMapper<'m> {
-    /// Creates a mapper for a request to `model`.
+    /// Creates a mapper for the parts of a request to `model`.
     pub(crate) fn new(
         request: &'m ChatRequest,
         model: &'m ModelId,
@@ -68,7 +69,7 @@ impl<'m> ContentMapper<'m> {
 }
 
 impl ContentMapper<'_> {
-    /// Converts a part of a system message. Only text is possible.
+    /// Converts a part of a system message. Only text parts are supported.
     pub(crate) fn instruction<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
             Part::Text(text) => visible_text(&text.text),
@@ -158,7 +159,7 @@ impl ContentMapper<'_> {
 
     fn opaque<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
         if opaque.kind == CONTAINER && opaque.text.is_none() {
-            // `container` sends it as a field of the request.
+            // The container is not sent as a block: `container` sends it as a field of the request.
             return None;
         }
         let mut why = "of another model";
@@ -179,8 +180,8 @@ impl ContentMapper<'_> {
         text
     }
 
-    /// Converts a tool result. The API accepts only text in a failed result, so its media are added
-    /// to `after_results`.
+    /// Converts a tool result. The API accepts only text in the result of a failed call, so its
+    /// media are added to `after_results`.
     pub(crate) fn tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -255,7 +256,8 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Replaces a medium that cannot be sent by its type, so that the model knows of it.
+    /// Replaces media that cannot be sent by a text with their type, so that the model is informed
+    /// of them.
     fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
@@ -272,7 +274,7 @@ impl ContentMapper<'_> {
         None
     }
 
-    /// Returns the state of a part if this model created it.
+    /// Returns the provider state of a part if the current model created it.
     fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
         state?.for_model(self.model)
     }
@@ -282,7 +284,7 @@ impl ContentMapper<'_> {
     }
 }
 
-/// Returns a text block. The API refuses blank text.
+/// Returns a text block, or `None` for blank text, which the API refuses.
 fn visible_text(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
@@ -303,8 +305,8 @@ fn citation_to_send(citation: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Returns the id of the container in which code waits for tool results or has paused. After
-/// another message of the user the container may have expired, so the id is not sent.
+/// Returns the id of the code execution container in which code waits for tool results or has
+/// paused. Returns `None` after another user message, because the container may have expired.
 pub(crate) fn container<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
     let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
     let mut messages = request.messages.iter().rev();

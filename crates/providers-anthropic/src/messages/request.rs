@@ -30,27 +30,27 @@ use crate::{
     schema,
 };
 
-/// The default output limit, in tokens.
+/// The default output limit of a known model, in tokens.
 const DEFAULT_MAX_TOKENS: u32 = 32_000;
 /// The default output limit of an unknown model, in tokens.
 const DEFAULT_MAX_TOKENS_UNKNOWN: u32 = 8_192;
-/// Maximum number of optional properties in an enforced answer.
+/// Maximum number of optional properties in a response schema that the API enforces.
 const MAX_OPTIONAL: usize = 24;
 
-/// The converted request, and its differences from the request of the domain.
+/// A converted request, with its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows its texts from the domain request.
+    /// The request body. It borrows texts from the domain request.
     pub body: Body<'a>,
-    /// The values that the request needs in `anthropic-beta`.
+    /// Values of the `anthropic-beta` header that the request requires.
     pub betas: Vec<String>,
-    /// The effect of the tool choice.
+    /// How the API applies the tool choice of the request.
     pub tool_choice: ToolChoiceOutcome,
-    /// The changes of tools that the decoder reverses.
+    /// The changes of tool names and inputs that the decoder reverses.
     pub tool_mapping: ToolMapping,
-    /// The parts and options that were changed or dropped.
+    /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The tool use ids of the conversation.
+    /// The ids of the tool uses in the conversation.
     pub local_ids: LocalIds,
 }
 
@@ -171,7 +171,7 @@ pub fn to_wire<'a>(
     })
 }
 
-/// Returns `max_tokens`, which the API requires and limits to the model's maximum.
+/// Returns `max_tokens`, which the API requires and which must not exceed the model's maximum.
 fn max_tokens(
     request: &ChatRequest,
     model: &ModelId,
@@ -197,13 +197,13 @@ fn max_tokens(
     }
 }
 
-/// Returns whether the caller's own fields enable thinking with a budget.
+/// Returns whether the additional fields of the caller enable thinking with a budget.
 fn extra_has_budget(request: &ChatRequest) -> bool {
     let thinking = request.extra.get("thinking");
     thinking.and_then(|it| it.get("type")?.as_str()) == Some("enabled")
 }
 
-/// Maps the options that not every model supports.
+/// A mapper for sampling options, which not every model supports.
 struct SamplingMapper<'a, 'm> {
     request: &'a ChatRequest,
     model: &'m ModelId,
@@ -211,8 +211,8 @@ struct SamplingMapper<'a, 'm> {
 }
 
 impl<'a> SamplingMapper<'a, '_> {
-    /// Returns `temperature` and `top_p`. `refusing` names the model or API version that refuses
-    /// both.
+    /// Returns the values of `temperature` and `top_p`. `refusing` names the model or API version
+    /// that refuses both.
     fn temperature_and_top_p(
         &mut self,
         rules: Option<&Rules>,
@@ -220,7 +220,7 @@ impl<'a> SamplingMapper<'a, '_> {
         thinks: bool,
     ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
-        // The default is 1.
+        // The default value of both parameters is 1.
         let differs = |value: f64| (value - 1.0).abs() > f64::EPSILON;
         let mut temperature = sampling.temperature.filter(|it| differs(*it));
         let mut top_p = sampling.top_p.filter(|it| differs(*it));
@@ -229,7 +229,7 @@ impl<'a> SamplingMapper<'a, '_> {
                 Some(refusing) => format!("{refusing} does not support"),
                 None => "thinking does not allow".to_owned(),
             };
-            // With thinking the API accepts top_p from 0.95.
+            // With thinking, the API accepts only `top_p` values of at least 0.95.
             let accepted = top_p.filter(|it| refusing.is_none() && *it >= 0.95);
             if temperature.take().is_some() {
                 self.warn(&format!("{why} temperature"));
@@ -254,7 +254,7 @@ impl<'a> SamplingMapper<'a, '_> {
         (temperature, top_p)
     }
 
-    /// Returns the stop sequences. The API refuses blank ones.
+    /// Returns the stop sequences without blank ones, which the API refuses.
     fn stop_sequences(&mut self) -> Vec<&'a str> {
         let stop = &self.request.sampling.stop;
         let visible: Vec<&str> = stop
@@ -268,7 +268,7 @@ impl<'a> SamplingMapper<'a, '_> {
         visible
     }
 
-    /// Warns about options that this API does not have.
+    /// Warns about request options that the API does not support.
     fn warn_unsupported(&mut self) {
         if self.request.sampling.seed.is_some() {
             self.warn("this API does not support a seed");
@@ -284,7 +284,8 @@ impl<'a> SamplingMapper<'a, '_> {
     }
 }
 
-/// Returns the output format. A schema that the API cannot enforce is added to `system` instead.
+/// Returns the output format. If the API cannot enforce the schema, adds the schema to the
+/// instructions in `system` instead.
 fn response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -300,7 +301,8 @@ fn response_format<'a>(
     };
     let strict = compile(schema, Dialect::AnthropicStrict);
     let optional = measure(&strict.schema).optional;
-    // The caller reads the answer's text, so its shape must not change.
+    // The caller reads the answer directly, so the API must not enforce a schema with a different
+    // shape.
     if strict.changes_shape() || schema::narrows(schema, &strict) || optional > MAX_OPTIONAL {
         warn(format!(
             "the API cannot enforce schema `{name}` (it needs an object of known properties, at \

@@ -20,10 +20,10 @@ use super::{
 };
 use crate::error::ERRORS;
 
-/// Maximum number of warnings about unexpected events.
+/// Maximum number of warnings about unexpected events in one answer.
 const MAX_UNEXPECTED: usize = 32;
 
-/// The state machine of a stream: wire events in, domain events out.
+/// A state machine that converts the events of the API's stream to domain events.
 ///
 /// A call is finished by the event after its own end. When the output limit is reached, the API
 /// ends the incomplete call like a complete one and reports the reason only afterwards.
@@ -34,24 +34,24 @@ pub struct MessagesDecoder {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     done: bool,
-    /// The open blocks, by their index on the wire.
+    /// The open content blocks, by their index in the API's stream.
     open: BTreeMap<u64, OpenBlock>,
-    /// The last call that ended, as long as it may be incomplete.
+    /// The last tool call that ended, until a later event shows that it is complete.
     last_call: Option<u32>,
     has_calls: bool,
-    /// The number of calls without a name. They cannot be executed.
+    /// Number of tool calls without a name, which cannot be executed.
     nameless_calls: usize,
     stop_reason: Option<String>,
     stop_details: Option<StopDetails>,
     container: Option<JsonObject>,
     usage: UsageReport,
-    /// The unexpected events with a warning. Each has one.
+    /// The unexpected events for which a warning was emitted, to warn only once about each.
     unexpected: BTreeSet<String>,
 }
 
 impl MessagesDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
-    /// request, `ids` are the tool use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` come from the
+    /// request mapping, and `ids` are the tool use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -76,14 +76,14 @@ impl MessagesDecoder {
         }
     }
 
-    /// Sets the mapping of the request's tools.
+    /// Sets the tool mapping of the request.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.tool_mapping = tool_mapping;
         self
     }
 
-    /// Reads a whole body.
+    /// Reads a complete response body, without streaming.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -121,7 +121,7 @@ impl MessagesDecoder {
                 self.update_usage(envelope.usage, events);
             }
             "message_stop" => self.finish_answer(events),
-            // A server without streaming answers with the whole message.
+            // A server without streaming support answers with a complete message.
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.stop_reason.is_none() {
@@ -137,7 +137,7 @@ impl MessagesDecoder {
         Ok(())
     }
 
-    /// Reads `message_start`, or a whole message.
+    /// Reads a `message_start` event or a complete message.
     fn start_message(&mut self, message: MessageStart, events: &mut Vec<ModelEvent>) {
         if self.answer.has_started() {
             self.warn_unexpected("a second `message_start`", events);
@@ -242,7 +242,7 @@ impl MessagesDecoder {
     fn read_delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
         let kind = take_text(&mut delta, "type");
         if !self.open.contains_key(&index) {
-            // Some servers send no `content_block_start`.
+            // Some compatible servers omit `content_block_start`.
             let block = match kind.as_str() {
                 "text_delta" => json!({"type": "text"}),
                 "thinking_delta" => json!({"type": "thinking"}),
@@ -341,14 +341,14 @@ impl MessagesDecoder {
         }
     }
 
-    /// Finishes the last call: an event after it shows that it is complete.
+    /// Finishes the last tool call: another event after it shows that its input is complete.
     fn finish_last_call(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.last_call.take() {
             events.push(ModelEvent::PartFinished { index });
         }
     }
 
-    /// Emits state of a reasoning part that only this model may receive again.
+    /// Emits the state of a reasoning part. Only the model that created it may receive it again.
     fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
             let state = ProviderState::minted_by(&self.model, json!({ name: value }));
@@ -357,7 +357,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// Reads the end of the stream.
+    /// Completes the answer at the end of the stream.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
         self.answer.start(None, None, events);
@@ -369,7 +369,7 @@ impl MessagesDecoder {
         );
         for block in std::mem::take(&mut self.open).into_values() {
             match (is_incomplete, block) {
-                // The part stays open, which marks its input as malformed.
+                // The tool call stays unfinished, which marks its input as malformed.
                 (
                     true,
                     OpenBlock::ToolUse {
@@ -409,7 +409,7 @@ impl MessagesDecoder {
         summary.finish(reason, raw, events);
     }
 
-    /// Emits the provider's explanation of a refusal.
+    /// Emits the provider's explanation of a refusal as text.
     fn emit_refusal(&mut self, events: &mut Vec<ModelEvent>) {
         let details = self.stop_details.take().unwrap_or_default();
         let is_visible = |text: &String| !text.trim().is_empty();
@@ -426,7 +426,7 @@ impl MessagesDecoder {
     }
 
     fn warn_unexpected(&mut self, what: &str, events: &mut Vec<ModelEvent>) {
-        // The server chooses the names of events, so their number is limited.
+        // The server chooses the event names, so the number of warnings is limited.
         if self.unexpected.len() >= MAX_UNEXPECTED || !self.unexpected.insert(what.to_owned()) {
             return;
         }
@@ -448,7 +448,7 @@ impl WireDecoder for MessagesDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let data = data.trim();
-        // Some gateways end every stream as OpenAI does.
+        // Some gateways end every stream with `[DONE]`, as OpenAI does.
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
@@ -459,7 +459,8 @@ impl WireDecoder for MessagesDecoder {
             );
             self.new_error(ModelErrorKind::Protocol, message)
         };
-        // serde would read an array as the fields in order.
+        // Arrays are refused first, because serde would read an array as the fields of the struct
+        // in order.
         if data.starts_with('[') {
             return Err(unreadable());
         }
@@ -491,7 +492,7 @@ fn finish_reason(stop_reason: &str) -> FinishReason {
         "end_turn" | "stop_sequence" => FinishReason::Stop,
         "tool_use" => FinishReason::ToolUse,
         "max_tokens" => FinishReason::Length,
-        // After a compaction the model also continues with the next request.
+        // After a compaction, the model also continues its answer in the next request.
         "pause_turn" | "compaction" => FinishReason::Paused,
         "refusal" => FinishReason::Refusal,
         "model_context_window_exceeded" => FinishReason::ContextOverflow,
@@ -499,7 +500,7 @@ fn finish_reason(stop_reason: &str) -> FinishReason {
     }
 }
 
-/// Removes a string from an object. Other values count as "".
+/// Removes a string field from an object. Returns an empty string for other values.
 fn take_text(object: &mut JsonObject, name: &str) -> String {
     match object.shift_remove(name) {
         Some(Value::String(text)) => text,

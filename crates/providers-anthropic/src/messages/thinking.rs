@@ -7,14 +7,14 @@ use crate::rules::{self, Effort, MinimumThinking};
 
 /// The smallest budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1_024;
-/// The newest models omit the text of thinking by default.
+/// The display mode that requests the text of thinking, which the newest models omit by default.
 const DISPLAY: &str = "summarized";
 
-/// The fields of a request about thinking.
+/// The request fields that control thinking.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ThinkingFields {
     pub(crate) thinking: Option<Thinking>,
-    /// `output_config.effort`.
+    /// The value of `output_config.effort`.
     pub(crate) effort: Option<Effort>,
 }
 
@@ -28,7 +28,7 @@ impl From<Thinking> for ThinkingFields {
 }
 
 impl ThinkingFields {
-    /// Returns whether thinking is on. The API then refuses most sampling parameters.
+    /// Returns whether thinking is enabled. The API then refuses most sampling parameters.
     pub(crate) fn is_on(self) -> bool {
         matches!(
             self.thinking,
@@ -36,13 +36,14 @@ impl ThinkingFields {
         )
     }
 
-    /// Returns whether thinking has a budget. The API then refuses a forced tool choice.
+    /// Returns whether thinking is enabled with a budget. The API then refuses a forced tool
+    /// choice.
     pub(crate) fn has_budget(self) -> bool {
         matches!(self.thinking, Some(Thinking::Enabled { .. }))
     }
 
-    /// Sets the configured effort, or the next lower one that the model supports. Without thinking
-    /// the API refuses more than `high`.
+    /// Applies the configured effort, or the next lower one that the model supports. Without
+    /// thinking, the API refuses an effort above `high`.
     pub(crate) fn with_effort(
         mut self,
         configured: Option<Effort>,
@@ -79,7 +80,8 @@ impl ThinkingFields {
     }
 }
 
-/// Maps [`ChatRequest::reasoning`]. Without it, no field is sent and the API's default applies.
+/// Maps [`ChatRequest::reasoning`] to thinking fields. A request without it has no thinking fields,
+/// so the API's default applies.
 ///
 /// `continues_without_thinking`: the last turn of the assistant is not complete, and the
 /// conversation lacks the thinking at its start.
@@ -99,11 +101,11 @@ pub(crate) fn thinking(
     };
     let mode = match rules::rules(model) {
         Some(rules) => rules.thinking,
-        // A model that is newer than the table.
+        // A Claude model that is not in the table is newer than the table.
         None if model.contains("claude") => Some(rules::Thinking::Adaptive {
             minimum: MinimumThinking::Disabled,
         }),
-        // The mode that compatible servers support.
+        // Other models run on compatible servers, which support thinking with a budget.
         None => Some(rules::Thinking::Budget),
     };
     let mode = mode.filter(|_| capabilities.reasoning != Some(false));
@@ -154,7 +156,7 @@ pub(crate) fn thinking(
             ThinkingFields::default()
         }
         Some(rules::Thinking::Budget) => {
-            // Thinking counts towards the limit. Half of the limit remains for the answer.
+            // Thinking tokens count towards `max_tokens`. Half of them remain for the answer.
             let budget_tokens = budget_of(effort).min(max_tokens / 2).max(MIN_BUDGET);
             Thinking::Enabled { budget_tokens }.into()
         }
@@ -165,13 +167,13 @@ fn effort_of(effort: ReasoningEffort) -> Effort {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => Effort::Low,
         ReasoningEffort::High => Effort::High,
-        // `Medium`, and levels that this version does not know.
+        // `Medium` and unknown future levels.
         _ => Effort::Medium,
     }
 }
 
-/// Returns a budget in tokens. The API has no levels. These are a sixteenth, a quarter and three
-/// quarters of the default output limit.
+/// Returns a thinking budget in tokens for a reasoning effort. The values are a sixteenth, a
+/// quarter and three quarters of the default output limit, because the API has no budget levels.
 fn budget_of(effort: ReasoningEffort) -> u32 {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => 2_000,

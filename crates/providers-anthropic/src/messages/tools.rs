@@ -16,14 +16,14 @@ use switchboard_providers_common::{
 use super::wire;
 use crate::{ServerTool, options::MessagesOptions, rules::rules, schema};
 
-/// Maximum numbers of strict tools, and of optional properties and unions in all their schemas:
-/// "Too many strict tools", camel#4171.
+/// Maximum numbers of strict tools, and of optional properties and unions in all their schemas. The
+/// API answers "Too many strict tools" above the first one (camel#4171).
 const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
-/// The tools and the tool choice as they are sent.
+/// The tools and the tool choice in the form of the API.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
-    /// The API's own tools.
+    /// The server tools, which the API runs itself.
     pub(crate) server: Vec<wire::ServerTool>,
     pub(crate) declared: Vec<wire::Tool<'a>>,
     pub(crate) tool_mapping: ToolMapping,
@@ -43,7 +43,7 @@ impl Tools<'_> {
     }
 }
 
-/// The input of the mapping of tools.
+/// The input for mapping the tools of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
@@ -52,12 +52,12 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) capabilities: &'m ModelCapabilities,
     pub(crate) options: &'a MessagesOptions,
     pub(crate) schemas: &'m ToolSchemas,
-    /// Whether the request has thinking of type `enabled`, with which the API refuses a forced
+    /// Whether the request has thinking of type `enabled`. The API then refuses a forced tool
     /// choice.
     pub(crate) thinks_with_budget: bool,
 }
 
-/// Maps the tools and the tool choice.
+/// Maps the tools and the tool choice of a request.
 pub(crate) fn tools<'a>(
     context: ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
@@ -145,7 +145,7 @@ pub(crate) fn tools<'a>(
     if allowed.is_empty() || all.all(|name| allowed.contains(&name)) {
         return Ok(builder.build_tools(&[], choice, native));
     }
-    // The wire has no choice among some of the tools, so only these are sent.
+    // The API cannot restrict the choice to several tools, so only the allowed tools are sent.
     let outcome = emulated("only the allowed tools were sent, and one of them was required");
     Ok(builder.build_tools(&allowed, choice, outcome))
 }
@@ -154,7 +154,7 @@ fn is_declared(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == *name)
 }
 
-/// Returns the API's own tools that can be sent.
+/// Returns the server tools that can be sent in this request.
 fn server_tools<'a>(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
@@ -186,7 +186,7 @@ struct ToolBuilder<'a, 'm> {
     names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
-    /// The unused part of [`STRICT_LIMITS`].
+    /// The remaining numbers of [`STRICT_LIMITS`].
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
     schemas: &'m ToolSchemas,
@@ -194,7 +194,7 @@ struct ToolBuilder<'a, 'm> {
 }
 
 impl<'a> ToolBuilder<'a, '_> {
-    /// Builds the tools with the names in `only`, or all tools if it is empty.
+    /// Builds the tools whose names are in `only`, or all tools if `only` is empty.
     fn build_tools(
         mut self,
         only: &[&str],
@@ -250,8 +250,8 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns the schema of a tool whose input the API does not enforce. It only describes the
-    /// input, which is validated before the call. A change of meaning gets a warning.
+    /// Returns the schema of a tool whose input the API does not enforce. The input is validated
+    /// before the call. A schema change that affects the meaning emits a warning.
     fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
         let compiled = self.schemas.compiled(tool, Dialect::Anthropic);
         if compiled.changes_shape() {
@@ -267,8 +267,8 @@ impl<'a> ToolBuilder<'a, '_> {
         compiled
     }
 
-    /// Returns the schema of a tool whose input the API enforces, if it can and the limits allow
-    /// it.
+    /// Returns the strict schema of a tool, or `None` if the API cannot enforce it within its
+    /// limits.
     fn strict_schema(&mut self, tool: &Arc<ToolDefinition>) -> Option<ToolSchema> {
         if !self.strict {
             return None;
@@ -297,7 +297,7 @@ impl<'a> ToolBuilder<'a, '_> {
     }
 }
 
-/// Returns the name of a tool on the wire.
+/// Returns the name of a tool in the API.
 pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
     match names.wire(name) {
         same if same == name => Cow::Borrowed(name),

@@ -12,21 +12,22 @@ use crate::{
     rules::Rules,
 };
 
-/// The converted conversation.
+/// A conversation in the form of the API.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
-    /// The instructions before the conversation, and later ones that cannot stay in their place.
+    /// The instructions before the conversation, and later instructions that the model does not
+    /// support in their place.
     pub(crate) system: Vec<Block<'a>>,
-    /// The number of instructions before the conversation.
+    /// Number of blocks in `system` that precede the conversation.
     pub(crate) leading: usize,
-    /// The messages. User and assistant alternate, and the user is first.
+    /// The messages. User and assistant messages alternate, and the first one is of the user.
     pub(crate) messages: Vec<wire::Message<'a>>,
 }
 
 impl Conversation<'_> {
-    /// Returns whether the model continues a turn that does not start with thinking: it waits for
-    /// tool results, or it continues its own text. The API then refuses thinking with a budget:
-    /// "Expected `thinking` or `redacted_thinking`, but found `tool_use`".
+    /// Returns whether the model must continue a turn that does not start with thinking, after tool
+    /// results or after its own text. The API then refuses thinking with a budget: "Expected
+    /// `thinking` or `redacted_thinking`, but found `tool_use`".
     pub(crate) fn continues_without_thinking(&self) -> bool {
         let is_answer = |message: &&wire::Message<'_>| message.role == wire::Role::Assistant;
         let Some(last) = self.messages.iter().rfind(is_answer) else {
@@ -38,7 +39,7 @@ impl Conversation<'_> {
     }
 }
 
-/// Converts the conversation.
+/// Converts the messages of a request.
 ///
 /// Leading system messages become `system`. Later ones stay at the end of the user's turn if the
 /// model supports that. Otherwise they are added to the leading ones, which keeps their authority,
@@ -108,20 +109,20 @@ pub(crate) fn conversation<'a>(
 }
 
 struct Turns<'a> {
-    /// Whether the model supports instructions within the conversation.
+    /// Whether the model supports instructions between messages.
     inline_instructions: bool,
-    /// The number of later instructions in `system`.
+    /// Number of later instructions that were moved to `system`.
     moved_instructions: usize,
     system: Vec<Block<'a>>,
     list: Vec<Turn<'a>>,
-    /// Later instructions until the next turn of the user.
+    /// Instructions that wait for the next turn of the user.
     pending_instructions: Vec<Block<'a>>,
 }
 
-/// The consecutive messages of one role.
+/// A turn: consecutive messages of the same role.
 struct Turn<'a> {
     role: wire::Role,
-    /// Tool results, which come first.
+    /// Tool results of the turn. They are sent first.
     results: Vec<Block<'a>>,
     content: Vec<Block<'a>>,
     /// Instructions during or directly after the turn.
@@ -166,7 +167,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Returns the current turn of this role, or a new one.
+    /// Returns the current turn if it has this role, otherwise starts a new turn.
     fn current_turn(&mut self, role: wire::Role) -> &mut Turn<'a> {
         if self.list.last().is_none_or(|last| last.role != role) {
             let instructions = match role {
@@ -182,16 +183,16 @@ impl<'a> Turns<'a> {
         &mut self.list[last]
     }
 
-    /// Moves instructions after the last message of the model to `system`.
+    /// Moves the instructions after the model's last message to `system`.
     fn move_pending_instructions(&mut self) {
         self.moved_instructions += self.pending_instructions.len();
         self.system.append(&mut self.pending_instructions);
     }
 
-    /// Gives each call one result in the next message.
+    /// Ensures that each tool call has exactly one result in the next message.
     fn pair_results(&mut self, mapper: &mut ContentMapper<'_>) {
         let mut index = 0;
-        // The calls of the previous turn.
+        // Ids of the tool calls in the previous turn.
         let mut open: Vec<String> = Vec::new();
         while index < self.list.len() || !open.is_empty() {
             let turn = self.list.get(index);
@@ -219,9 +220,9 @@ impl<'a> Turns<'a> {
         mapper.warn(WarningKind::PartDowngraded, message);
     }
 
-    /// Adjusts a conversation that ends with the assistant, which asks the model to continue its
-    /// text. The newest models refuse that unless the turn paused. Older models refuse white space
-    /// at the end.
+    /// Adjusts a conversation that ends with an assistant message, which the model would continue.
+    /// The newest models refuse such a conversation unless the turn has paused. Older models refuse
+    /// trailing white space.
     fn adjust_end(&mut self, rules: Option<&Rules>, mapper: &mut ContentMapper<'_>) {
         let last = self.list.last_mut();
         let Some(last) = last.filter(|it| it.role == wire::Role::Assistant) else {
@@ -229,7 +230,7 @@ impl<'a> Turns<'a> {
         };
         let is_native = |block: &Block<'_>| matches!(block, Block::Native(_));
         if last.content.iter().any(is_native) {
-            // The turn paused in one of the API's own tools and continues unchanged.
+            // The turn paused in a server tool and continues unchanged.
             return;
         }
         if rules.is_none_or(|rules| rules.prefill) {
@@ -266,7 +267,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Returns the ids of the calls.
+    /// Returns the ids of the tool calls in this turn.
     fn call_ids(&self) -> Vec<String> {
         let ids = self.content.iter().filter_map(|block| match block {
             Block::ToolUse { id, .. } => Some(id.clone().into_owned()),
@@ -275,7 +276,7 @@ impl<'a> Turn<'a> {
         ids.collect()
     }
 
-    /// Ensures that the turn has exactly one result for each of `calls`.
+    /// Ensures that the turn has exactly one result for each of the `calls`.
     fn match_results(&mut self, calls: &[String], mapper: &mut ContentMapper<'_>) {
         let mut missing: HashSet<&str> = calls.iter().map(String::as_str).collect();
         let mut unmatched = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Returns an id that matches `^[a-zA-Z0-9_-]+$`.
+/// Returns a tool use id that matches `^[a-zA-Z0-9_-]+$`, as the API requires.
 ///
 /// An id of another provider that does not match is replaced by a hash. The hash is the same in
 /// the call and in its result, on every machine and in every release.
@@ -14,7 +14,7 @@ pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
     Cow::Owned(format!("call_{:016x}", digest(id)))
 }
 
-/// 64-bit FNV-1a.
+/// Returns the 64-bit FNV-1a hash of a text.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -9,7 +9,8 @@ use super::{ContentMapper, visible_owned_text};
 use crate::messages::wire::{Block, Source};
 
 impl ContentMapper<'_> {
-    /// Converts the bytes of a resource. Returns `None` for a type that the API does not support.
+    /// Converts the bytes of a resource to a block. Returns `None` for a type that the API does not
+    /// support.
     pub(super) fn resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
         if let Some(media_type) = image_type(media_type) {
             let supported = self.capabilities.images != Some(false);
@@ -92,7 +93,8 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Converts a document that the API downloads. It supports only PDF.
+    /// Converts a document URL, from which the API downloads. The API supports only PDF documents
+    /// there.
     fn document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
         let is_pdf = essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
         let title = document.title.as_deref();
@@ -109,7 +111,7 @@ impl ContentMapper<'_> {
     }
 }
 
-/// Returns the name of an image type that the API supports.
+/// Returns the media type of an image if the API supports it.
 fn image_type(media_type: &str) -> Option<&'static str> {
     match essence(media_type).to_ascii_lowercase().as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),
@@ -120,7 +122,7 @@ fn image_type(media_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the type and the base64 text of a `data:` URL. The API does not download from it.
+/// Returns the media type and the base64 text of a `data:` URL. The API does not accept such URLs.
 fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

@@ -6,13 +6,13 @@ use std::collections::HashSet;
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, ModelId, Part, Role};
 
-/// The blocks without a counterpart. The counterpart was cut off by the output limit or trimmed
-/// with the start of the conversation.
+/// The tool call and result blocks without a counterpart. The output limit cut the counterpart off,
+/// or it was trimmed with the start of the conversation.
 #[derive(Debug, Default)]
 pub(super) struct UnpairedBlocks<'a> {
-    /// The ids of calls without a result.
+    /// Ids of tool calls without a result.
     calls: HashSet<&'a str>,
-    /// The ids in results without a call.
+    /// Ids of tool calls in results whose call is missing.
     results: HashSet<&'a str>,
 }
 
@@ -22,7 +22,7 @@ impl<'a> UnpairedBlocks<'a> {
     /// A call may still get its result until the next message of the user: the turn paused, or the
     /// provider's code waits for results of the request's tools.
     pub(super) fn find(request: &'a ChatRequest, model: &ModelId) -> Self {
-        // The calls of this turn and of earlier turns.
+        // Ids of calls without a result: in this turn, and in earlier turns.
         let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());
         let mut results = HashSet::new();
         for message in &request.messages {
@@ -53,7 +53,7 @@ impl<'a> UnpairedBlocks<'a> {
         }
     }
 
-    /// Returns whether a block has no counterpart.
+    /// Returns whether a block is unpaired.
     pub(super) fn contains(&self, block: &Value) -> bool {
         match (call_id(block), result_id(block)) {
             (Some(id), _) => self.calls.contains(id),
@@ -63,7 +63,8 @@ impl<'a> UnpairedBlocks<'a> {
     }
 }
 
-/// Returns the id of a call of the provider's own tools: `server_tool_use`, `mcp_tool_use`.
+/// Returns the call id of a block in which the model calls a server tool (`server_tool_use`,
+/// `mcp_tool_use`).
 fn call_id(block: &Value) -> Option<&str> {
     let kind = block.get("type")?.as_str()?;
     kind.ends_with("_tool_use")
@@ -71,7 +72,7 @@ fn call_id(block: &Value) -> Option<&str> {
         .flatten()
 }
 
-/// Returns the id of the call in a result block.
+/// Returns the call id of a result block.
 fn result_id(block: &Value) -> Option<&str> {
     block.get("tool_use_id")?.as_str()
 }

@@ -6,59 +6,59 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolInput};
 
-/// A block of a message.
+/// A content block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block<'a> {
-    /// Text. The API refuses blank text.
+    /// A text block. The API refuses blank text.
     Text {
         text: Cow<'a, str>,
-        /// The citations, as the API sent them.
+        /// Citations of the text, as the API sent them.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         citations: Vec<Cow<'a, Value>>,
     },
     Image {
-        /// The bytes or the address.
+        /// The bytes or the URL of the image.
         source: Source<'a>,
     },
     Document {
-        /// The bytes, the text or the address.
+        /// The bytes, the text or the URL of the document.
         source: Source<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
     },
-    /// The model's thinking, unchanged.
+    /// Thinking of the model, which must be sent back unchanged.
     Thinking {
-        /// The text, which may be empty.
+        /// Text of the thinking, which may be empty.
         thinking: &'a str,
-        /// The signature of the text.
+        /// Signature of the thinking.
         signature: &'a str,
     },
-    /// The model's thinking, encrypted.
+    /// Encrypted thinking of the model.
     RedactedThinking { data: &'a str },
     ToolUse {
-        /// `^[a-zA-Z0-9_-]+$`.
+        /// Id of the tool use. It matches `^[a-zA-Z0-9_-]+$`.
         id: Cow<'a, str>,
-        /// The name of the tool.
+        /// Name of the called tool.
         name: Cow<'a, str>,
-        /// The input, always an object.
+        /// Input of the tool, always an object.
         input: Input<'a>,
-        /// Further fields as the API sent them, such as `caller`.
+        /// Additional fields as the API sent them, such as `caller`.
         #[serde(flatten)]
         further: Option<&'a JsonObject>,
     },
     /// The result of a tool call.
     ToolResult {
-        /// The id of the call.
+        /// Id of the tool use that this result belongs to.
         tool_use_id: Cow<'a, str>,
-        /// Texts, images and documents.
+        /// Content of the result: texts, images and documents.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         content: Vec<Block<'a>>,
-        /// Whether the call failed. The content of a failed call is text.
+        /// Whether the call failed. The content of a failed call is only text.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// A block that only this API has, unchanged.
+    /// A block without an equivalent in the domain, sent back unchanged.
     #[serde(untagged)]
     Native(&'a Value),
 }
@@ -71,13 +71,13 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Returns whether the block is thinking.
+    /// Returns whether the block contains thinking.
     pub(crate) fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 
-    /// Returns whether `cache_control` is allowed on the block. It is not allowed on thinking and
-    /// blank text. The rules for the API's own blocks differ, so they never get it.
+    /// Returns whether the block may have `cache_control`. Thinking and blank text may not. Blocks
+    /// of server tools have varying rules, so they never get it.
     pub(crate) fn allows_cache_control(&self) -> bool {
         match self {
             Self::Text { text, .. } => !text.trim().is_empty(),
@@ -94,19 +94,19 @@ impl<'a> Block<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Source<'a> {
-    /// Bytes as base64.
+    /// The bytes as base64 text.
     Base64 {
-        /// `image/jpeg`, `image/png`, `image/gif` or `image/webp` for an image, `application/pdf`
-        /// for a document.
+        /// Media type: `image/jpeg`, `image/png`, `image/gif` or `image/webp` for an image,
+        /// `application/pdf` for a document.
         media_type: &'a str,
-        /// The base64 text.
+        /// The bytes as base64 text.
         data: &'a str,
     },
-    /// An address, from which the API downloads.
+    /// A URL from which the API downloads.
     Url { url: &'a str },
-    /// The text of a document.
+    /// A plain-text document.
     Text {
-        /// `text/plain`.
+        /// Media type of the text, always `text/plain`.
         media_type: &'static str,
         data: Cow<'a, str>,
     },

@@ -13,38 +13,39 @@ use switchboard_providers_common::{BodyFields, body_fields::non_empty, schema::T
 use super::content::Block;
 use crate::{CacheLifetime, Effort};
 
-/// The request body.
+/// The body of a Messages API request.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub model: &'a str,
-    /// Maximum number of output tokens, with thinking. Required.
+    /// Maximum number of output tokens, including thinking. The API requires this field.
     pub max_tokens: u32,
     /// The instructions before the conversation, as text blocks.
     pub system: Vec<Block<'a>>,
-    /// The cache breakpoint in `system`.
+    /// The cache breakpoint within `system`.
     pub system_breakpoint: Option<CacheBreakpoint>,
-    /// The conversation. User and assistant alternate, and the user is first.
+    /// The conversation. User and assistant messages alternate, and the first one is of the user.
     pub messages: Vec<Message<'a>>,
-    /// The API's own tools. They are sent first, because they change least.
+    /// The server tools, which the API runs. They precede the other tools, because they change
+    /// least.
     pub server_tools: Vec<ServerTool>,
     pub tools: Vec<Tool<'a>>,
-    /// The tool choice. The API refuses it without tools.
+    /// The tool choice. The API refuses it in a request without tools.
     pub tool_choice: Option<ToolChoice<'a>>,
     pub thinking: Option<Thinking>,
     /// The output format and the effort.
     pub output_config: Option<OutputConfig<'a>>,
-    /// 0.0 to 1.0.
+    /// Sampling temperature, from 0.0 to 1.0.
     pub temperature: Option<f64>,
-    /// 0.0 to 1.0.
+    /// Nucleus sampling threshold, from 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// Texts that end the answer.
+    /// Texts at which the answer ends.
     pub stop_sequences: Vec<&'a str>,
-    /// The container in which the model continues to run code.
+    /// Id of the container in which the model continues to run code.
     pub container: Option<&'a str>,
     pub metadata: Option<Metadata<'a>>,
-    /// Whether to stream the answer.
+    /// Whether the API streams the answer.
     pub stream: bool,
-    /// Further fields of the caller. They override the fields above except `stream`, which
+    /// Additional fields of the caller. They override all fields above except `stream`, which
     /// decides how the answer is read.
     pub extra: &'a JsonObject,
 }
@@ -79,12 +80,12 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// A message.
+/// A message of the conversation in the form of the API.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message<'a> {
     pub role: Role,
     pub content: Vec<Block<'a>>,
-    /// The cache breakpoint in `content`.
+    /// The cache breakpoint within `content`.
     pub breakpoint: Option<CacheBreakpoint>,
 }
 
@@ -101,15 +102,15 @@ impl Serialize for Message<'_> {
     }
 }
 
-/// The last block of a cached prefix.
+/// A cache breakpoint: the last block of a cached prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheBreakpoint {
-    /// The index of the block in its list.
+    /// Index of the block in its list.
     pub index: usize,
     pub control: CacheControl,
 }
 
-/// Blocks, one of which may be a cache breakpoint.
+/// A list of blocks with at most one cache breakpoint.
 struct BlocksWithBreakpoint<'b, 'a> {
     blocks: &'b [Block<'a>],
     breakpoint: Option<CacheBreakpoint>,
@@ -137,11 +138,11 @@ impl Serialize for BlocksWithBreakpoint<'_, '_> {
     }
 }
 
-/// The lifetime of a cached prefix.
+/// The field `cache_control`, which sets the lifetime of a cached prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "ephemeral")]
 pub struct CacheControl {
-    /// `1h`. Without a value the lifetime is five minutes.
+    /// Lifetime of the cached prefix, `1h` or the default of five minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<&'static str>,
 }
@@ -156,7 +157,7 @@ impl From<CacheLifetime> for CacheControl {
     }
 }
 
-/// All tools, in the order of the wire.
+/// All tools of a request, in the order in which they are sent.
 struct ToolList<'b, 'a> {
     server: &'b [ServerTool],
     client: &'b [Tool<'a>],
@@ -181,13 +182,13 @@ impl Serialize for ToolList<'_, '_> {
     }
 }
 
-/// One of the API's own tools.
+/// A server tool, which the API runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerTool {
-    /// `type`, `name` and the settings.
+    /// The fields `type` and `name`, and the settings of the tool.
     #[serde(flatten)]
     pub declaration: JsonObject,
-    /// The lifetime, if the tool is a cache breakpoint.
+    /// Cache control, if the tool is a cache breakpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
 }
@@ -196,32 +197,32 @@ pub struct ServerTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions within a conversation. They must follow a user message, and an assistant
-    /// message or the end must follow them.
+    /// Instructions within a conversation. They must follow a user message, and only an assistant
+    /// message may follow them.
     System,
-    /// The user, and tool results.
+    /// The user. Messages with tool results have this role too.
     User,
     Assistant,
 }
 
-/// A declared tool.
+/// A tool that the caller runs.
 #[derive(Debug, Serialize)]
 pub struct Tool<'a> {
-    /// `[a-zA-Z0-9_-]{1,128}`.
+    /// Name of the tool. It matches `[a-zA-Z0-9_-]{1,128}`.
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
-    /// The JSON Schema of the input, an object.
+    /// JSON Schema of the tool's input, which must be an object.
     pub input_schema: ToolSchema,
-    /// Whether the API enforces the schema.
+    /// Whether the API enforces the input schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub strict: bool,
-    /// The lifetime, if the tool is a cache breakpoint.
+    /// Cache control, if the tool is a cache breakpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
 }
 
-/// The tool choice.
+/// Whether and which tools the model must call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToolChoice<'a> {
@@ -229,12 +230,12 @@ pub enum ToolChoice<'a> {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
-    /// At least one tool call.
+    /// The model must call at least one tool.
     Any {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         disable_parallel_tool_use: bool,
     },
-    /// A call of this tool.
+    /// The model must call this tool.
     Tool {
         name: Cow<'a, str>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -243,25 +244,25 @@ pub enum ToolChoice<'a> {
     None,
 }
 
-/// The thinking mode.
+/// The thinking mode of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Thinking {
-    /// The model decides how much to think. The effort guides it.
+    /// The model decides how much to think, guided by the effort.
     Adaptive {
-        /// `summarized`. The newest models omit the text by default.
+        /// Display mode `summarized`. The newest models omit the text of thinking by default.
         display: &'static str,
     },
     Enabled {
-        /// At least 1,024 and less than `max_tokens`.
+        /// Thinking budget in tokens: at least 1,024 and less than `max_tokens`.
         budget_tokens: u32,
     },
     Disabled,
-    /// No thinking, but short notes between tool calls.
+    /// No thinking except for short notes between tool calls.
     BetweenTools,
 }
 
-/// The output format and the effort.
+/// The output settings: format and effort.
 #[derive(Debug, Serialize)]
 pub struct OutputConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -270,18 +271,18 @@ pub struct OutputConfig<'a> {
     pub format: Option<OutputFormat<'a>>,
 }
 
-/// The output format.
+/// The format of the model's answer.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum OutputFormat<'a> {
-    /// JSON that conforms to a schema.
+    /// The answer is JSON that conforms to a schema.
     JsonSchema {
-        /// The schema, in the API's subset.
+        /// The response schema, in the subset of JSON Schema that the API supports.
         schema: Cow<'a, Value>,
     },
 }
 
-/// The user.
+/// Metadata of the request: the id of the end user.
 #[derive(Debug, Serialize)]
 pub struct Metadata<'a> {
     pub user_id: &'a str,

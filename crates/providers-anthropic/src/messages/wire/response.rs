@@ -6,46 +6,47 @@ use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
 use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-/// An event of a stream. A whole body is a `message` event.
+/// An event of a response stream. A response without streaming is read as a `message` event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Envelope {
-    /// `message_start`, `content_block_start`, …; `message` for a whole body; `error`.
+    /// Type of the event: `message_start`, `content_block_start` and others, `message` for a
+    /// response without streaming, or `error`.
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub kind: Option<String>,
-    /// The index of the block.
+    /// Index of the content block that the event belongs to.
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// The message of `message_start`.
+    /// The message in a `message_start` event.
     #[serde(deserialize_with = "lenient")]
     pub message: Option<MessageStart>,
-    /// The block of `content_block_start`.
+    /// The content block in a `content_block_start` event.
     #[serde(deserialize_with = "lenient")]
     pub content_block: Option<JsonObject>,
-    /// The change of a block or of the message.
+    /// The change of a content block or of the message.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<JsonObject>,
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// The error of a failed answer.
+    /// The error in an `error` event.
     pub error: Option<Value>,
 }
 
-/// A message in `message_start`, or a whole message.
+/// The message in a `message_start` event, or a complete message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageStart {
-    /// The id of the message.
+    /// Id of the message.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// The blocks. Empty at the start of a stream.
+    /// The content blocks. Empty at the start of a stream.
     #[serde(deserialize_with = "lenient_list")]
     pub content: Vec<JsonObject>,
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// The reason for the end.
+    /// The stop reason of the API, such as `end_turn`.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -59,7 +60,7 @@ pub struct MessageStart {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageDelta {
-    /// The reason for the end.
+    /// The stop reason of the API, such as `end_turn`.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -69,11 +70,11 @@ pub struct MessageDelta {
     pub container: Option<JsonObject>,
 }
 
-/// Details of a refusal.
+/// The details of a refusal to answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct StopDetails {
-    /// The policy, such as `cyber`.
+    /// Name of the violated policy, such as `cyber`.
     #[serde(deserialize_with = "lenient")]
     pub category: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -84,30 +85,30 @@ pub struct StopDetails {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Prompt tokens, *without* those that were read from or written to a cache.
+    /// Number of prompt tokens, excluding those read from or written to a cache.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
-    /// Tokens written to a cache.
+    /// Number of prompt tokens written to a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_creation_input_tokens: Option<u64>,
-    /// Tokens written to a cache, by lifetime.
+    /// Numbers of prompt tokens written to a cache, by cache lifetime.
     #[serde(deserialize_with = "lenient")]
     pub cache_creation: Option<CacheCreation>,
-    /// Tokens read from a cache.
+    /// Number of prompt tokens read from a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_read_input_tokens: Option<u64>,
-    /// Tokens of the answer, with thinking.
+    /// Number of answer tokens, including thinking.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Details of the answer's tokens.
+    /// Breakdown of the answer tokens.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
-    /// Requests of the API's own tools: `web_search_requests`, `web_fetch_requests` and others.
+    /// Numbers of server tool requests: `web_search_requests`, `web_fetch_requests` and others.
     #[serde(deserialize_with = "lenient")]
     pub server_tool_use: Option<ServerToolUse>,
 }
 
-/// Tokens written to a cache, by lifetime.
+/// The numbers of prompt tokens written to a cache, by cache lifetime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct CacheCreation {
@@ -118,7 +119,7 @@ pub struct CacheCreation {
 }
 
 impl CacheCreation {
-    /// Returns the sum of the known counts.
+    /// Returns the sum of the counts that are known, or `None` if none is known.
     fn sum(self) -> Option<u64> {
         match (
             self.ephemeral_5m_input_tokens,
@@ -130,7 +131,7 @@ impl CacheCreation {
     }
 }
 
-/// The number of requests of the API's own tools: the sum of all fields that end with `_requests`.
+/// The total number of server tool requests: the sum of all fields that end with `_requests`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ServerToolUse(pub Option<u64>);
 
@@ -145,7 +146,7 @@ impl<'de> Deserialize<'de> for ServerToolUse {
     }
 }
 
-/// Details of the answer's tokens.
+/// The breakdown of the answer tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
@@ -154,8 +155,8 @@ pub struct OutputDetails {
 }
 
 impl UsageReport {
-    /// Merges a later report of the same answer. The larger count wins, because some servers end
-    /// with zeros.
+    /// Merges a later report of the same answer. The larger count wins, because some servers report
+    /// zeros at the end.
     pub(crate) fn update(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;
         let written = written.or_else(|| later.cache_creation?.sum());
