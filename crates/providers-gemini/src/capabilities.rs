@@ -7,14 +7,15 @@
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
 
-/// Returns the known capabilities of `model`, the API's name with or without `models/`. The catalog
-/// takes precedence over the series.
+/// Returns the known capabilities of `model`, a name with or without `models/`. The catalog takes
+/// precedence over the series.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = of_series(model);
     let mut both = catalog::either(&known.unwrap_or_default(), &of_series);
     if Series::of(model).is_some_and(|series| series.line == Line::Gemma) {
-        // The catalog lists Gemma as other servers run it; this API has refused functions for it.
+        // The catalog describes Gemma as other servers run it. This API has refused functions for
+        // it, so the series decides.
         both.tools = of_series.tools;
     }
     both
@@ -50,7 +51,7 @@ fn of_series(model: &str) -> ModelCapabilities {
     }
 }
 
-/// A generation of Google's chat models.
+/// A generation of Google's chat models, such as Gemini 2.5 Flash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Series {
     line: Line,
@@ -68,29 +69,29 @@ enum Line {
     Gemma,
 }
 
-/// The field that controls a model's thinking.
+/// The request field that controls a model's thinking, with its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Thinking {
-    /// `thinkingLevel`.
+    /// The model uses the field `thinkingLevel`.
     Levels {
-        /// The lowest level.
+        /// The lowest level that the model accepts.
         least: &'static str,
-        /// Whether `MEDIUM` is accepted.
+        /// Whether the model accepts the level `MEDIUM`.
         medium: bool,
     },
-    /// `thinkingBudget`.
+    /// The model uses the field `thinkingBudget`.
     Budget {
-        /// Minimum number of tokens.
+        /// Minimum thinking budget in tokens.
         least: u32,
-        /// Maximum number of tokens.
+        /// Maximum thinking budget in tokens.
         most: u32,
-        /// Whether 0 is accepted.
+        /// Whether the model accepts a budget of 0, which disables thinking.
         can_be_off: bool,
     },
 }
 
 impl Thinking {
-    /// The setting for an unknown model.
+    /// The thinking control that is assumed for an unknown model.
     pub(crate) const NEWEST: Self = Self::Levels {
         least: "LOW",
         medium: true,
@@ -98,8 +99,8 @@ impl Thinking {
 }
 
 impl Series {
-    /// Returns the series of a model by its name or a path that ends with it. Returns `None` for
-    /// unknown names and for variants with other rules (speech, images, robots).
+    /// Returns the series of a model by its name or by a path that ends with its name. Returns
+    /// `None` for unknown names, and for speech, image and robot models, which have other rules.
     pub(crate) fn of(model: &str) -> Option<Self> {
         let special = [
             "tts",
@@ -132,7 +133,7 @@ impl Series {
                     (_, true, false) => Line::Flash,
                     _ => Line::Other,
                 };
-                // The models behind the aliases in November 2026.
+                // The version to which the aliases with `latest` refer in November 2026.
                 let latest = || match line {
                     _ if !has("latest") => None,
                     Line::Pro => Some((3, 1)),
@@ -147,7 +148,7 @@ impl Series {
         }
     }
 
-    /// Returns the thinking setting. `None`: the model does not think.
+    /// Returns how thinking is controlled, or `None` for a model without thinking.
     pub(crate) fn thinking(self) -> Option<Thinking> {
         match (self.line, self.version) {
             (_, (..2, _) | (2, ..5)) | (Line::Gemma, (..4, _)) => None,
@@ -178,18 +179,19 @@ impl Series {
         }
     }
 
-    /// Whether the model refuses a turn in which its first call has no thought signature.
+    /// Returns whether the model refuses a turn whose first call has no thought signature.
     pub(crate) fn wants_signatures(self) -> bool {
         self.line != Line::Gemma && self.version >= (3, 0)
     }
 
-    /// Whether a tool's result may contain media. Older models accept them only beside it.
+    /// Returns whether a tool result may contain media. For older models, media must be separate
+    /// parts.
     pub(crate) fn takes_media_in_results(self) -> bool {
         self.line != Line::Gemma && self.version >= (3, 0)
     }
 
-    /// Whether functions and a response schema are accepted together. Older models refuse that:
-    /// "Function calling with a response mime type: 'application/json' is unsupported".
+    /// Returns whether the model accepts functions together with a response schema. Older models
+    /// answer "Function calling with a response mime type: 'application/json' is unsupported".
     pub(crate) fn takes_schema_beside_tools(self) -> bool {
         self.version >= (3, 0)
     }
@@ -201,13 +203,13 @@ impl Series {
         self.line == Line::Gemma || self.version >= (3, 0)
     }
 
-    /// Whether `systemInstruction` is accepted: "Developer instruction is not enabled for
-    /// models/gemma-3-27b-it".
+    /// Returns whether the model accepts `systemInstruction`. Gemma answers "Developer instruction
+    /// is not enabled for models/gemma-3-27b-it".
     pub(crate) fn takes_instructions(self) -> bool {
         self.line != Line::Gemma || self.version >= (4, 0)
     }
 
-    /// Whether sampling parameters have an effect. The newest models ignore them.
+    /// Returns whether sampling parameters have an effect. The newest models ignore them.
     fn sampling(self) -> Option<bool> {
         match self.version {
             (3, 5) if self.line == Line::FlashLite => Some(false),
@@ -217,7 +219,7 @@ impl Series {
         }
     }
 
-    /// Returns the maximum number of tokens of the prompt and of the answer.
+    /// Returns the maximum numbers of tokens in the prompt and in the answer.
     fn limits(self) -> Option<(u64, u64)> {
         match (self.line, self.version) {
             (Line::Gemma, (3, _)) => Some((131_072, 8_192)),
@@ -231,7 +233,7 @@ impl Series {
     }
 }
 
-/// Parses a version: `2.5`, `3`, and `3n` for Gemma.
+/// Parses the version in a model name: `2.5`, `3`, or `3n` for Gemma.
 fn version(word: &str) -> Option<(u32, u32)> {
     let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
     let major = major.trim_end_matches('n');

@@ -18,18 +18,19 @@ use crate::{
     served::{MODELS_PATH, page},
 };
 
-/// Google's own address.
+/// Base URL of Google's own API.
 pub const GEMINI_BASE_URL: &str = "https://generativelanguage.googleapis.com";
-/// The default version of the API: `v1` lacks features that this crate requests.
+/// The default API version. The version `v1` lacks features that this crate requests.
 pub const DEFAULT_API_VERSION: &str = "v1beta";
-/// The environment variables with the key; the first wins, as in the official SDK.
+/// Names of the environment variables with the API key. The first one that is set is used, as in
+/// the official SDK.
 pub const API_KEY_VARIABLES: [&str; 2] = ["GOOGLE_API_KEY", "GEMINI_API_KEY"];
-/// The environment variable with another address.
+/// Name of the environment variable that overrides the base URL.
 pub const BASE_URL_VARIABLE: &str = "GOOGLE_GEMINI_BASE_URL";
-/// The environment variable with another version of the API.
+/// Name of the environment variable that overrides the API version.
 pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 
-/// How to reach the Gemini API or a server that speaks its wire.
+/// The configuration for the Gemini API or a compatible server.
 ///
 /// ```
 /// use switchboard_providers_gemini::GeminiConfig;
@@ -42,21 +43,21 @@ pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 /// ```
 #[derive(Clone)]
 pub struct GeminiConfig {
-    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The key, sent as `x-goog-api-key`. Required for Google's own address.
+    /// The API key, sent as `x-goog-api-key`. Required for Google's own address.
     pub api_key: Option<SecretString>,
-    /// The address without the version. An address that ends with a version (`/v1beta`) is used
+    /// Base URL without the API version. A URL that ends with a version (`/v1beta`) is used
     /// unchanged.
     pub base_url: String,
-    /// The version of the API: `v1beta`, `v1` or `v1alpha`.
+    /// The API version: `v1beta`, `v1` or `v1alpha`.
     pub api_version: String,
-    /// Whether answers are requested as streams (`:streamGenerateContent`) unless a request asks
-    /// for a whole answer. Off for servers that support only `:generateContent`.
+    /// Whether answers are streamed (`:streamGenerateContent`) unless a request asks otherwise.
+    /// Turn it off for servers that support only `:generateContent`.
     pub streaming: bool,
-    /// Options of the mapping.
+    /// Options of the mapping between requests and the Gemini API.
     pub options: GeminiOptions,
-    /// Time-outs and the retry policy.
+    /// Time-outs and retry policy of HTTP requests.
     pub transport: TransportConfig,
 }
 
@@ -75,12 +76,12 @@ impl fmt::Debug for GeminiConfig {
 }
 
 impl GeminiConfig {
-    /// The configuration for Google's own API.
+    /// Creates the configuration for Google's own API.
     pub fn new(api_key: impl Into<SecretString>) -> Self {
         Self::compatible("gemini", GEMINI_BASE_URL).with_api_key(api_key)
     }
 
-    /// The configuration for another server that speaks the wire, without a key.
+    /// Creates the configuration for a compatible server, without an API key.
     pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
@@ -93,19 +94,19 @@ impl GeminiConfig {
         }
     }
 
-    /// Sets the key. A blank key counts as none.
+    /// Sets the API key. A blank key removes it.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
         self
     }
 
-    /// Whether the address is Google's own.
+    /// Returns whether the base URL is Google's own.
     pub fn is_google(&self) -> bool {
         self.is_on_host("generativelanguage.googleapis.com")
     }
 
-    /// Returns the path of a model: `models/{name}`, or the name itself if it is a path
+    /// Returns the URL path of a model: `models/{name}`, or the name itself if it is a path
     /// (`tunedModels/…`).
     ///
     /// Fails with [`ModelErrorKind::InvalidRequest`] for a name that leads to another path.
@@ -129,8 +130,8 @@ impl ProviderConfig for GeminiConfig {
 
     const MODELS_PATH: &'static str = MODELS_PATH;
 
-    /// Reads `GOOGLE_API_KEY` or `GEMINI_API_KEY`, `GOOGLE_GEMINI_BASE_URL` and
-    /// `GOOGLE_GENAI_API_VERSION`.
+    /// Reads the API key from `GOOGLE_API_KEY` or `GEMINI_API_KEY`, the base URL from
+    /// `GOOGLE_GEMINI_BASE_URL` and the API version from `GOOGLE_GENAI_API_VERSION`.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| GEMINI_BASE_URL.to_owned());

@@ -14,15 +14,16 @@ use switchboard_providers_common::{
 
 use crate::{GeminiModel, generate::Continuation};
 
-/// The source of the rest of an answer.
+/// The data needed to request the remaining parts of an answer.
 pub(crate) struct Source {
     pub(crate) model: GeminiModel,
-    /// The first request.
+    /// The first request, which is repeated with a continuation token.
     pub(crate) sent: SentRequest,
     pub(crate) continuation: Continuation,
 }
 
-/// Returns the server-sent events of an answer that begins with `first`.
+/// Returns the server-sent events of an answer that begins with `first`, including its
+/// continuations.
 pub(crate) fn continued(source: Source, first: HttpAnswer) -> ByteStream {
     let parts = Parts {
         current: Some(events(source.model.provider(), first)),
@@ -34,7 +35,7 @@ pub(crate) fn continued(source: Source, first: HttpAnswer) -> ByteStream {
 
 struct Parts {
     source: Source,
-    /// The body being read. `None` between two requests, and at the end.
+    /// The response body that is read. `None` between two requests and at the end.
     current: Option<ByteStream>,
     at_line_end: bool,
 }
@@ -61,12 +62,13 @@ impl Parts {
                     self.current = None;
                     return Some((Err(error), self));
                 }
-                // The body ends within a line: the rest would be read as part of it.
+                // The body ended within a line, so a continuation would be read as part of that
+                // line.
                 None if !self.at_line_end => return None,
                 None => {
                     self.current = None;
-                    // The last event may lack its closing line. It must be read before the token in
-                    // it is used.
+                    // The last event may lack its blank line. The decoder must read the event
+                    // before the token in it is used.
                     return Some((Ok(Bytes::from_static(b"\n\n")), self));
                 }
             }
@@ -75,8 +77,8 @@ impl Parts {
 }
 
 impl Source {
-    /// Sends the first request again with `token`. An error is [`ModelErrorKind::Interrupted`],
-    /// because the answer has begun.
+    /// Sends the first request again with the continuation `token`. Errors have the kind
+    /// [`ModelErrorKind::Interrupted`], because the answer has begun.
     async fn request(&self, token: String) -> Result<ByteStream, ModelError> {
         let provider = self.model.provider();
         let body = with_token(&self.sent.body, token).map_err(|fault| {
@@ -103,7 +105,7 @@ impl Source {
     }
 }
 
-/// Returns the body of an answer as server-sent events. An answer that is one JSON document becomes
+/// Returns the body of an answer as server-sent events. A body that is one JSON document becomes
 /// one event.
 fn events(provider: &str, answer: HttpAnswer) -> ByteStream {
     if !answer.is_whole() {
@@ -118,7 +120,7 @@ fn events(provider: &str, answer: HttpAnswer) -> ByteStream {
 
 fn as_event(document: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(document.len() + 64);
-    // Line ends occur only between JSON values; within a string they are escaped.
+    // A JSON document may be split at line ends, because strings contain them only in escaped form.
     let lines = document.split(|byte| matches!(byte, b'\n' | b'\r'));
     for line in lines.filter(|line| !line.is_empty()) {
         event.extend_from_slice(b"data: ");

@@ -8,10 +8,10 @@ use switchboard_providers_common::provider::{
     ApiError, ErrorClass, ErrorRule, ErrorTable, text_of,
 };
 
-/// The code of a quota that is not refilled soon: one per day, or one of zero.
+/// The error code of a quota that is not refilled soon: a quota per day, or a quota of zero.
 const LONG_QUOTA: &str = "LONG_QUOTA";
 
-/// The API's codes and messages.
+/// The table that maps the API's error codes and messages to error classes.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details,
     rules: RULES,
@@ -19,7 +19,7 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 };
 
 const RULES: &[ErrorRule] = &[
-    // The API answers 400 to a wrong key.
+    // The API answers with status 400 to a wrong key.
     ErrorRule::codes(&["API_KEY_INVALID"], ErrorClass::Authentication),
     ErrorRule::messages(
         &["api key not valid", "api key expired"],
@@ -69,7 +69,7 @@ const RULES: &[ErrorRule] = &[
     ),
 ];
 
-/// Reads the messages of `google.rpc` in `details`.
+/// Reads the `google.rpc` messages in the error field `details`.
 fn details(fields: &Map<String, Value>, error: &mut ApiError) {
     let details = fields.get("details").and_then(Value::as_array);
     for detail in details.into_iter().flatten() {

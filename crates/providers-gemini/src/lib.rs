@@ -40,5 +40,5 @@ pub use server_tool::ServerTool;
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
 
-/// A client of one server, shared by its models.
+/// An HTTP client for one server, which all models of the server share.
 pub type GeminiClient = HttpClient<GeminiConfig>;

@@ -16,7 +16,7 @@ use crate::{
     generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire},
 };
 
-/// A model behind the Gemini API.
+/// A model that is served by the Gemini API.
 ///
 /// The API may refuse a thought signature that this model is said to have created: another key or
 /// another route of a proxy did. Then the request is sent once more without signatures, and the
@@ -35,11 +35,11 @@ use crate::{
 /// ```
 pub type GeminiModel = HttpModel<GenerateContent>;
 
-/// The wire of `generateContent` and `streamGenerateContent`.
+/// The mapping for `generateContent` and `streamGenerateContent`.
 #[derive(Debug)]
 pub struct GenerateContent;
 
-/// Whether thought signatures are left out because the API refused one.
+/// Whether the second attempt omits thought signatures because the API refused one.
 #[derive(Debug, Default)]
 pub struct WithoutSignatures(bool);
 
@@ -133,7 +133,8 @@ impl Wire for GenerateContent {
     }
 }
 
-/// "Function call is missing a `thought_signature`…", "Corrupted thought signature."
+/// Returns whether the API refused a signature: "Function call is missing a `thought_signature`…",
+/// "Corrupted thought signature."
 fn is_about_signatures(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::ServerTool;
 
-/// Options of the mapping beside the request.
+/// Options of the mapping between requests and the Gemini API.
 ///
 /// ```
 /// use switchboard_providers_gemini::{GeminiOptions, SchemaForm};
@@ -25,15 +25,15 @@ use crate::ServerTool;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GeminiOptions {
-    /// The form of the schemas that are sent.
+    /// The form in which schemas are sent.
     pub schemas: SchemaForm,
-    /// Whether thinking models are asked to return their thoughts.
+    /// Whether thinking models are asked to include their thoughts in the answer.
     pub include_thoughts: bool,
-    /// Whether the model's own thoughts and signatures are replayed to it. Off for the second
+    /// Whether the model receives its own earlier thoughts and signatures again. Off in the second
     /// attempt after the API has refused a signature.
     pub replay_thoughts: bool,
-    /// Tools that the API runs itself, declared after the request's tools. A server tool with the
-    /// name of a request's tool is omitted, with a warning.
+    /// Tools that the API runs itself. They follow the tools of the request. A server tool with the
+    /// name of a tool of the request is omitted with a warning.
     ///
     /// Together with functions the request sets `includeServerSideToolInvocations`, which Vertex AI
     /// does not support; [`ChatRequest::extra`](switchboard_domain::ChatRequest::extra) can
@@ -52,15 +52,15 @@ impl Default for GeminiOptions {
     }
 }
 
-/// The form of the schemas of tools and answers.
+/// The form in which the schemas of tools and answers are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SchemaForm {
-    /// `parametersJsonSchema` and `responseJsonSchema`: the API's subset of JSON Schema.
+    /// The API's subset of JSON Schema, in `parametersJsonSchema` and `responseJsonSchema`.
     #[serde(rename = "json_schema")]
     JsonSchema,
-    /// `parameters` and `responseSchema`: the older subset of OpenAPI, for older servers.
+    /// The older subset of OpenAPI, in `parameters` and `responseSchema`, for older servers.
     OpenApi,
 }
 

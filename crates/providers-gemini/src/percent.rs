@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// Escapes all bytes of `text` except letters, digits, `-._~` and `also` (RFC 3986, section 2.3).
+/// Percent-encodes all bytes of `text` except letters, digits, `-._~` and the byte `also` (RFC
+/// 3986, section 2.3).
 pub(crate) fn encoded(text: &str, also: u8) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -5,16 +5,16 @@ use switchboard_providers_common::provider::{ModelPage, ServedModel};
 
 use crate::percent;
 
-/// The path of the first page, relative to the API version.
+/// The path of the first page of the model list, relative to the API version.
 pub(crate) const MODELS_PATH: &str = "models?pageSize=1000";
 
-/// Reads the answer of `GET {base}/{version}/models`. Returns `None` if it is not such an answer.
-/// Models that do not generate content (embeddings, video) are left out.
+/// Parses a page of the model list (`GET {base}/{version}/models`). Returns `None` for another
+/// response. Omits models that do not generate content, such as embedding and video models.
 pub(crate) fn page(body: &Value) -> Option<ModelPage> {
     let token = body.get("nextPageToken").and_then(Value::as_str);
     let models = match body.get("models") {
         Some(models) => models.as_array()?.iter().filter_map(model).collect(),
-        // A page may be empty, and then has no list.
+        // An empty page of the model list has no field `models`.
         None if token.is_some() || body.as_object()?.is_empty() => Vec::new(),
         None => return None,
     };

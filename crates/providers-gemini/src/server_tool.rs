@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::JsonObject;
 
-/// A tool that the API runs while the model answers. Its calls and results are
-/// [`Part::Opaque`](switchboard_domain::Part::Opaque) parts, which are replayed unchanged.
+/// A tool that the API runs while the model answers. Its calls and results become
+/// [`Part::Opaque`](switchboard_domain::Part::Opaque) parts, which are sent back unchanged.
 ///
 /// Together with functions it requires Gemini 3 or later. For older models it is then omitted, with
 /// a warning.
@@ -21,53 +21,53 @@ use switchboard_domain::JsonObject;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// Searches the web.
+    /// The API's web search, `googleSearch`.
     GoogleSearch(GoogleSearch),
-    /// Any other tool, as the JSON that the API expects.
+    /// Any other tool of the API, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
-/// `googleSearch`.
+/// The settings of `googleSearch`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GoogleSearch {
-    /// Searches for images too.
+    /// Whether to search for images too.
     pub images: bool,
-    /// Restricts the results to this time range.
+    /// The time range to which the results are restricted.
     pub time_range: Option<TimeRange>,
 }
 
-/// A time range.
+/// A time range for search results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TimeRange {
-    /// The start, RFC 3339, such as `2026-01-01T00:00:00Z`.
+    /// Start of the range in RFC 3339, such as `2026-01-01T00:00:00Z`.
     pub start: String,
-    /// The exclusive end, RFC 3339.
+    /// End of the range in RFC 3339, exclusive.
     pub end: String,
 }
 
-/// A tool of the API without a typed form.
+/// A tool of the API for which this crate has no specific type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
-    /// The entry of `tools`: an object with one field, the tool's name.
+    /// The entry for the request field `tools`: an object with one field, the name of the tool.
     pub declaration: JsonObject,
 }
 
 impl ServerTool {
-    /// Searches the web.
+    /// Creates a web search tool with default settings.
     pub fn google_search() -> Self {
         Self::GoogleSearch(GoogleSearch::default())
     }
 
-    /// Creates a tool from the entry of `tools` that is sent.
+    /// Creates a tool from its entry for the request field `tools`.
     pub fn raw(declaration: JsonObject) -> Self {
         Self::Raw(RawServerTool { declaration })
     }
 
-    /// Returns the name in a tool choice, such as `google_search`. For a raw tool, the name of its
-    /// field in snake case.
+    /// Returns the name of the tool for a tool choice, such as `google_search`. The name of a raw
+    /// tool is its field name in snake case.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
@@ -78,7 +78,7 @@ impl ServerTool {
         }
     }
 
-    /// Returns the entry of `tools`.
+    /// Returns the tool's entry for the request field `tools`.
     pub(crate) fn declaration(&self) -> JsonObject {
         match self {
             Self::GoogleSearch(search) => {
@@ -117,7 +117,7 @@ impl GoogleSearch {
     }
 }
 
-/// `googleMaps` → `google_maps`.
+/// Converts a name to snake case: `googleMaps` becomes `google_maps`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len());
     for letter in name.chars() {

@@ -13,22 +13,22 @@ use self::parts::{Mapper, SIGNATURE};
 use super::wire::{self, Content, Data, FunctionResponse, Outcome, Response};
 use crate::capabilities::Series;
 
-/// The signature of calls of other models. The API's guide to thought signatures defines it as "do
-/// not check". Without it, a turn that another model began is refused.
+/// A placeholder signature for calls that another model made. The API's guide to thought signatures
+/// documents it as "do not check". Without a signature, the API refuses the turn.
 const NOT_SIGNED: &str = "skip_thought_signature_validator";
 
-/// The result that the model receives for a call without one.
+/// The result that is sent to the model for a call without a result.
 const NO_RESULT: &str = "No result of this call was recorded.";
 
-/// The mapped conversation.
+/// A conversation in the form of the API.
 #[derive(Debug)]
 pub(crate) struct Conversation<'a> {
     pub(crate) system_instruction: Option<Content<'a>>,
-    /// The contents of user and model. The results of a turn's calls are a separate content.
+    /// The messages of user and model. The results of a turn's tool calls are a separate message.
     pub(crate) contents: Vec<Content<'a>>,
 }
 
-/// Maps the whole conversation.
+/// Maps all messages of a request.
 ///
 /// System messages become `systemInstruction`, later ones with a warning. Adjacent messages of one
 /// role become one content. The results of a content's calls follow it, one per call and in call
@@ -97,28 +97,28 @@ pub(crate) fn conversation<'a>(
 #[derive(Default)]
 struct Turns<'a> {
     system: Vec<wire::Part<'a>>,
-    /// Number of later instructions that moved to the top.
+    /// Number of later instructions that were moved to the start.
     hoisted: usize,
     list: Vec<Turn<'a>>,
 }
 
-/// The adjacent messages of one role.
+/// A turn: adjacent messages of the same role.
 struct Turn<'a> {
     is_model: bool,
-    /// The calls of the model.
+    /// The tool calls of a model turn.
     calls: Vec<Call<'a>>,
-    /// The results in the order of the conversation.
+    /// The tool results of a user turn, in the order of the conversation.
     results: Vec<&'a ToolResult>,
-    /// The mapped results, one per call of the turn before.
+    /// The mapped tool results, one for each call of the previous turn.
     responses: Vec<FunctionResponse<'a>>,
     parts: Vec<wire::Part<'a>>,
 }
 
-/// The names of a call for its result.
+/// The ids and the name of a tool call, for mapping its result.
 struct Call<'a> {
-    /// The domain's id.
+    /// Id of the call in the domain.
     id: &'a str,
-    /// The wire's id.
+    /// Id of the call in the API, if the API assigned one.
     wire_id: Option<&'a str>,
     name: Cow<'a, str>,
 }
@@ -159,7 +159,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Returns the current turn of a role, or a new one.
+    /// Returns the current turn if it has this role, otherwise starts a new turn.
     fn current_turn(&mut self, is_model: bool) -> &mut Turn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
             self.list.push(Turn::new(is_model));
@@ -168,7 +168,8 @@ impl<'a> Turns<'a> {
         &mut self.list[last]
     }
 
-    /// Moves the instructions to the first message for models without `systemInstruction`.
+    /// Moves the instructions to the first message if the model does not support
+    /// `systemInstruction`.
     fn place_instructions(&mut self, mapper: &mut Mapper<'_>) {
         let takes = mapper.series.is_none_or(Series::takes_instructions);
         if takes || self.system.is_empty() {
@@ -188,10 +189,10 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Pairs calls and results, so that each call has one result in the next content.
+    /// Ensures that each tool call has exactly one result in the next message.
     fn pair(&mut self, mapper: &mut Mapper<'_>) {
         let mut at = 0;
-        // The calls of the turn before.
+        // The tool calls of the previous turn.
         let mut open: Vec<Call<'a>> = Vec::new();
         while at < self.list.len() || !open.is_empty() {
             let is_user = self.list.get(at).is_some_and(|turn| !turn.is_model);
@@ -219,12 +220,12 @@ impl<'a> Turns<'a> {
         mapper.warn(WarningKind::PartDowngraded, message);
     }
 
-    /// Signs the first call of each answer without a signature of this model, because the API
-    /// refuses unsigned calls. The API checks only the answers since the last user message; the
-    /// others are signed too, because prompt caches need the same bytes.
+    /// Adds the placeholder signature to the first call of each answer that this model did not
+    /// sign, because the API refuses unsigned calls. The API checks only answers after the last
+    /// user message. Earlier answers are signed too, because prompt caches need identical requests.
     fn sign(&mut self) {
         for turn in &mut self.list {
-            // Server tools are part of the turn and may carry the signature.
+            // Calls of server tools are part of the turn and may carry the required signature.
             if turn.parts.iter().any(is_signed_piece) {
                 continue;
             }
@@ -257,7 +258,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Creates one response per call, and text from every other result.
+    /// Creates one response for each call, and text parts from all other results.
     fn answer(&mut self, calls: Vec<Call<'a>>, mapper: &mut Mapper<'_>) {
         let mut results = std::mem::take(&mut self.results);
         let mut beside = Vec::new();

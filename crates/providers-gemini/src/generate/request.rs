@@ -19,25 +19,25 @@ use crate::{
     options::{GeminiOptions, SchemaForm},
 };
 
-/// Maximum number of stop sequences.
+/// Maximum number of stop sequences that the API accepts.
 const MAX_STOPS: usize = 5;
 
-/// A mapped request, and the outcome of its mapping.
+/// A mapped request, with its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows every text from the domain request.
+    /// The request body. It borrows texts from the domain request.
     pub body: Body<'a>,
-    /// The outcome of the tool choice.
+    /// How the API applies the tool choice of the request.
     pub tool_choice: ToolChoiceOutcome,
-    /// Warnings about parts that this wire does not support.
+    /// Warnings about parts and options that the API does not support.
     pub warnings: Vec<Warning>,
-    /// The tool-use ids of the conversation.
+    /// The ids of the tool uses in the conversation.
     pub local_ids: LocalIds,
-    /// Maps the tools of the answer back.
+    /// The changes of tool names and inputs that the decoder reverses.
     pub tool_mapping: ToolMapping,
 }
 
-/// Maps a request for `model`.
+/// Maps a request to the API's form for `model`.
 ///
 /// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
 /// warning. A tool name that this wire does not accept is replaced by an alias.
@@ -94,7 +94,7 @@ pub fn to_wire<'a>(
         .iter()
         .any(Content::has_server_side_tool_invocations)
     {
-        // The API requires the field in every such request.
+        // The API requires this setting if the messages contain calls or results of server tools.
         let config = tool_config.get_or_insert_default();
         config.include_server_side_tool_invocations = true;
     }
@@ -174,7 +174,7 @@ fn sampling<'a>(
     };
     let ignored = capabilities.sampling == Some(false);
     let mut keep = |name: &str, value: Option<f64>| {
-        // 1 is the default.
+        // The default value of both sampling parameters is 1.
         if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
             dropped(format!("{} takes no {name}", model.name));
         }

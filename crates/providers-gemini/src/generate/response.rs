@@ -7,8 +7,8 @@ use switchboard_providers_common::WireDecoder as _;
 
 use super::stream::GenerateDecoder;
 
-/// Reads a body of status 200 into the events of the equivalent stream. A list of chunks, the API's
-/// answer to streaming without `alt=sse`, is accepted too.
+/// Converts a response body with status 200 into the events of the equivalent stream. Accepts a
+/// list of chunks too, which is the API's answer to streaming without `alt=sse`.
 ///
 /// Fails with the provider's error if the body is one, and with
 /// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if the body has no

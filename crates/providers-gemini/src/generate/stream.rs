@@ -26,7 +26,7 @@ use super::{
 };
 use crate::error::ERRORS;
 
-/// The state machine that converts the chunks of an answer into domain events.
+/// A state machine that converts the chunks of an answer to domain events.
 ///
 /// The wire has no closing event: `Finished` is emitted when the transport ends, if a
 /// `finishReason` or a blocked prompt came before. Calls arrive whole. A text or thought with a
@@ -37,30 +37,31 @@ pub struct GenerateDecoder {
     answer: AnswerEvents,
     ids: LocalIds,
     tool_mapping: ToolMapping,
-    /// Requests the rest of an answer. Without it, an unfinished answer ends at a limit.
+    /// Requests the continuation of an unfinished answer. `None` ends the answer at the API's
+    /// limit.
     continuation: Option<Continuation>,
-    /// The number of the request that the chunks belong to.
+    /// Number of the request whose chunks are read, for answers with continuations.
     request_number: u32,
-    /// The newest continuation token, and the token that the current request was sent with.
+    /// The latest continuation token, and the token with which the current request was sent.
     token: Option<String>,
     used_token: Option<String>,
-    /// The usage of the requests before the current one.
+    /// Token usage of the requests before the current one.
     earlier_usage: Usage,
     usage: UsageReport,
-    /// The open text or thought.
+    /// The part index and kind of the text or thought that is still open.
     open: Option<(u32, Kind)>,
     calls: usize,
-    /// Number of calls without a name.
+    /// Number of tool calls without a name, which cannot be executed.
     nameless: usize,
-    /// The reports beside the content, in the order of [`BESIDE_CONTENT`].
+    /// The latest grounding and URL reports of the answer, in the order of [`BESIDE_CONTENT`].
     reports: [Option<Value>; BESIDE_CONTENT.len()],
     finish: Option<String>,
     finish_message: Option<String>,
     blocked: Option<String>,
-    /// Whether the answer may end without a `finishReason`, as a whole document may.
+    /// Whether the answer may end without a `finishReason`, as an answer without streaming may.
     finish_optional: bool,
     done: bool,
-    /// Whether there was a candidate, or the reason for its absence.
+    /// Whether the API sent a candidate or a reason why there is none.
     has_answer: bool,
     has_other_candidates: bool,
 }
@@ -72,8 +73,8 @@ enum Kind {
 }
 
 impl GenerateDecoder {
-    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are the outcome of
-    /// the request's mapping, `ids` the tool-use ids of the conversation.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` come from the
+    /// request mapping, and `ids` are the tool use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -105,20 +106,20 @@ impl GenerateDecoder {
         }
     }
 
-    /// Sets the mapping of the request's tools: names and inputs of calls are mapped back.
+    /// Sets the tool mapping of the request, with which the names and inputs of calls are restored.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.tool_mapping = tool_mapping;
         self
     }
 
-    /// Sets the source of the rest of an unfinished answer.
+    /// Sets the continuation that requests the rest of an unfinished answer.
     pub(crate) fn with_continuation(mut self, continuation: Continuation) -> Self {
         self.continuation = Some(continuation);
         self
     }
 
-    /// Accepts an answer without a `finishReason`, as a whole document may be.
+    /// Accepts an answer without a `finishReason`, as an answer without streaming may be.
     pub(crate) fn for_whole_answer(mut self) -> Self {
         self.finish_optional = true;
         self
@@ -169,7 +170,7 @@ impl GenerateDecoder {
         Ok(())
     }
 
-    /// Emits the usage so far.
+    /// Emits the token usage of all requests so far.
     fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
         self.usage.update(report);
         let mut usage = self.earlier_usage;
@@ -180,7 +181,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Starts the state of another request when its chunks begin.
+    /// Resets the per-request state when the chunks of a continuation request begin.
     fn notice_next_request(&mut self) {
         let number = self
             .continuation
@@ -215,7 +216,7 @@ impl GenerateDecoder {
         for (known, kind) in self.reports.iter_mut().zip(BESIDE_CONTENT) {
             let report = candidate.remove(kind);
             let report = report.filter(|it| it.as_object().is_some_and(|it| !it.is_empty()));
-            // Each report includes the earlier ones.
+            // Later reports replace earlier ones, because each report includes them.
             *known = report.or(known.take());
         }
         self.finish_message = text_of(&candidate, "finishMessage").or(self.finish_message.take());
@@ -235,12 +236,13 @@ impl GenerateDecoder {
         }
     }
 
-    /// Requests the rest of an answer that ended at the API's limit. Returns whether it did.
+    /// Requests the continuation of an answer that ended at the API's limit. Returns whether there
+    /// is one.
     fn requests_rest(&mut self, word: &str) -> bool {
         let (Some(continuation), Some(token)) = (&self.continuation, &self.token) else {
             return false;
         };
-        // The same token would return the same part again.
+        // A token that was already used would return the same chunks again.
         let is_new = self.used_token.as_ref() != Some(token);
         let is_requested = word == CONTINUATION && is_new && continuation.request(token);
         if is_requested {
@@ -266,7 +268,7 @@ impl GenerateDecoder {
             return;
         }
         let Some(name) = data_field(&part).map(str::to_owned) else {
-            // A signature alone belongs to an empty text.
+            // A signature without content belongs to an empty text part.
             if signature.is_some() {
                 self.add_text(kind, "", signature.as_deref(), events);
             }
@@ -274,7 +276,8 @@ impl GenerateDecoder {
         };
         self.close_part(events);
         let whole = match part.get("inlineData").and_then(Value::as_object) {
-            // Media parts cannot hold a signature.
+            // Media with a signature stay opaque, because media parts of the domain cannot hold a
+            // signature.
             Some(blob) if signature.is_none() && !is_thought => medium(blob),
             _ => None,
         };
@@ -295,7 +298,8 @@ impl GenerateDecoder {
     ) {
         let name = text_of(&call, "name").unwrap_or_default();
         let id = text_of(&call, ID);
-        // Arguments arrive in pieces only on request. A call without its end is never executed.
+        // The API sends arguments in fragments only on request. A call whose end is missing is
+        // never executed.
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
         let input = call.remove("args").filter(|args| !args.is_null());
@@ -306,7 +310,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Emits a complete call.
+    /// Emits a tool call that arrived complete.
     fn whole_call(
         &mut self,
         name: &str,
@@ -321,7 +325,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Begins a call. Returns `None` if it has no name.
+    /// Starts a tool call. Returns `None` if the call has no name.
     fn begin_call(
         &mut self,
         name: &str,
@@ -377,7 +381,7 @@ impl GenerateDecoder {
                 Kind::Thought => ModelEvent::ReasoningDelta { index, text },
             });
         }
-        // A signed text is complete.
+        // A signature marks the end of its text.
         if signature.is_some() {
             self.close_part(events);
         }
@@ -392,7 +396,8 @@ impl GenerateDecoder {
         let index = self.answer.start_part(part, events);
         let data = match (kind, signature) {
             (_, Some(signature)) => Some(json!({ SIGNATURE: signature })),
-            // Empty state marks the model of the thought: it is replayed to no other model.
+            // An empty state records which model created the thought, so that no other model
+            // receives it.
             (Kind::Thought, None) => Some(json!({})),
             (Kind::Text, None) => None,
         };
@@ -431,7 +436,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Ends the answer.
+    /// Completes the answer at the end of the stream.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let blocked = self.blocked.take().filter(|_| self.finish.is_none());
         let is_blocked = blocked.is_some();
@@ -498,7 +503,7 @@ impl WireDecoder for GenerateDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let data = data.trim();
-        // Proxies to other wires send a closing mark.
+        // Compatible servers may end the stream with `[DONE]`, as OpenAI does.
         if self.done || data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
@@ -514,7 +519,7 @@ impl WireDecoder for GenerateDecoder {
         }
         match body {
             Value::Object(chunk) => self.read_chunk(chunk, events),
-            // Errors come in a list, and so do streams without `alt=sse`.
+            // The API sends errors, and streams without `alt=sse`, as a list.
             Value::Array(list) if list.iter().all(Value::is_object) => {
                 list.into_iter().try_for_each(|chunk| match chunk {
                     Value::Object(chunk) => self.read_chunk(chunk, events),

@@ -18,7 +18,7 @@ use self::{mapping::ToolMapping, schema::parameters};
 use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig};
 use crate::{ServerTool, options::SchemaForm};
 
-/// The mapped tools and tool choice.
+/// The tools and the tool choice in the form of the API.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
@@ -36,7 +36,7 @@ impl Tools<'_> {
     }
 }
 
-/// The input of the mapping of tools.
+/// The input for mapping the tools of a request.
 pub(crate) struct Context<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) provider: &'m str,
@@ -44,28 +44,29 @@ pub(crate) struct Context<'a, 'm> {
     pub(crate) names: &'m ToolMapping,
     pub(crate) form: SchemaForm,
     pub(crate) schemas: &'m ToolSchemas,
-    /// Whether the answer has a schema and the model does not accept tools beside it.
+    /// Whether the request has a response schema and the model accepts no tools beside it.
     pub(crate) schema_instead: bool,
-    /// The configured server tools.
+    /// The server tools from the configuration.
     pub(crate) server: &'m [ServerTool],
-    /// Whether the model accepts server tools beside functions.
+    /// Whether the model accepts server tools together with functions.
     pub(crate) takes_both: bool,
 }
 
-/// The tools to send, and the required ones.
+/// A plan of which tools are sent and which are required.
 struct Plan<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
     forced: Option<Forced<'a>>,
 }
 
-/// A tool must be used: one of these, any if neither names one.
+/// The tools of which the model must use one. If no function and no server tool is named, any tool
+/// satisfies the choice.
 struct Forced<'a> {
     functions: Vec<&'a str>,
     server: Vec<&'a str>,
 }
 
-/// Maps the tools and the tool choice.
+/// Maps the tools and the tool choice of a request.
 pub(crate) fn tools<'a>(
     context: &Context<'a, '_>,
     warnings: &mut Vec<Warning>,
@@ -90,7 +91,7 @@ pub(crate) fn tools<'a>(
         return Err(context.unsupported());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
-        // Each omitted tool has a warning.
+        // The omitted tools already have a warning each.
         return match plan.forced {
             Some(_) => Err(context.unsupported()),
             None => Ok(Tools::none(ToolChoiceOutcome::Native)),
@@ -108,8 +109,9 @@ pub(crate) fn tools<'a>(
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
 impl Plan<'_, '_> {
-    /// Omits the tools that a choice does not name, unless the wire can express the choice. It can
-    /// among functions: all stay declared, which preserves prompt caches.
+    /// Removes the tools that the tool choice does not allow, unless the API can express the
+    /// choice. The API can restrict the choice among functions, so all functions stay declared,
+    /// which preserves prompt caches.
     fn narrow(&mut self) {
         let Some(forced) = &self.forced else {
             return;
@@ -133,7 +135,7 @@ impl Plan<'_, '_> {
 }
 
 impl<'a, 'm> Context<'a, 'm> {
-    /// Returns the server tools that can be declared.
+    /// Returns the server tools that can be declared in this request.
     fn server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
@@ -149,7 +151,7 @@ impl<'a, 'm> Context<'a, 'm> {
         server
     }
 
-    /// Returns the tools of which one is required. `None`: no tool is required.
+    /// Returns the required tools, or `None` if the tool choice requires no tool.
     fn forced(&self, server: &[&ServerTool]) -> Result<Option<Forced<'a>>, ModelError> {
         let names = required_tools(self.request, self.provider, CHOICE, |name| {
             let mut server = server.iter();
@@ -162,8 +164,8 @@ impl<'a, 'm> Context<'a, 'm> {
         }))
     }
 
-    /// Maps the choice of no tool. The wire can forbid functions, which stay declared; server tools
-    /// are omitted.
+    /// Maps the tool choice that forbids all tools. Functions stay declared, because the API can
+    /// forbid them. Server tools are omitted.
     fn no_tool(&self, had_server: bool, warnings: &mut Vec<Warning>) -> Tools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model takes none beside the schema of an answer";
@@ -185,7 +187,7 @@ impl<'a, 'm> Context<'a, 'm> {
         self.declared(&plan, CallingMode::None, Vec::new(), outcome, warnings)
     }
 
-    /// Omits server tools that the model does not accept.
+    /// Removes server tools that the model does not accept beside functions.
     fn leave_out_server_tools(&self, plan: &mut Plan<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
             "this model takes none beside the schema of an answer"
@@ -212,7 +214,7 @@ impl<'a, 'm> Context<'a, 'm> {
         unsupported(self.provider, feature)
     }
 
-    /// Returns the calling mode, the allowed functions and the outcome of the choice.
+    /// Returns the calling mode, the allowed functions and how the API applies the tool choice.
     fn choose(
         &self,
         plan: &mut Plan<'a, 'm>,

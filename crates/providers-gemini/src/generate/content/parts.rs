@@ -14,21 +14,23 @@ use crate::generate::{
     wire::{self, Args, Blob, Data, FileData, FunctionCall, Said},
 };
 
-/// The key of a part's signature in its state.
+/// Key of a part's signature in its provider state.
 pub(crate) const SIGNATURE: &str = "thoughtSignature";
-/// The key of the API's call id in a part's state.
+/// Key of the API's call id in a part's provider state.
 pub(crate) const ID: &str = "id";
-/// The key of an opaque part's data in its state.
+/// Key of an opaque part's data in its provider state.
 pub(crate) const PIECE: &str = "part";
 
-/// The kind of the part with the sources of an answer. On the wire it is a field of the candidate.
+/// The kind of the opaque part with the sources of an answer. In the API, it is a field of the
+/// candidate.
 const GROUNDING: &str = "groundingMetadata";
-/// The kind of the part with the pages that were read, also a field of the candidate.
+/// The kind of the opaque part with the web pages that the model read. In the API, it is a field of
+/// the candidate.
 const PAGES: &str = "urlContextMetadata";
-/// The kinds of parts that are fields of the candidate.
+/// The kinds of opaque parts that are fields of the candidate in the API.
 pub(crate) const BESIDE_CONTENT: [&str; 2] = [GROUNDING, PAGES];
 
-/// Maps parts, and warns about parts that the wire does not support.
+/// A mapper of message parts. It collects warnings about parts that the API does not support.
 pub(crate) struct Mapper<'m> {
     pub(crate) model: &'m ModelId,
     pub(crate) series: Option<Series>,
@@ -37,12 +39,12 @@ pub(crate) struct Mapper<'m> {
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
-    /// Number of texts and calls that are sent without the state of another model.
+    /// Number of texts and tool calls that are sent without the state that another model created.
     pub(crate) states_dropped: usize,
 }
 
 impl Mapper<'_> {
-    /// Maps instructions, which are text only.
+    /// Maps a part of a system message. Only text parts are supported.
     pub(crate) fn instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
             Part::Text(text) => said(&text.text),
@@ -78,7 +80,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// Returns the API's id of a call of this model.
+    /// Returns the API's id of a tool call that this model made.
     pub(crate) fn wire_id<'a>(&self, tool_use: &'a ToolUse) -> Option<&'a str> {
         self.own(tool_use.provider_state.as_ref())?
             .get(ID)?
@@ -138,13 +140,13 @@ impl Mapper<'_> {
                 Some(wire::Part::Native(Cow::Owned(Value::Object(unsigned))))
             }
             Some((_, piece)) => Some(wire::Part::Native(Cow::Borrowed(piece))),
-            // A field beside the content, which the API does not accept back.
+            // The API does not accept candidate fields in a request.
             None if own.is_some() && BESIDE_CONTENT.contains(&opaque.kind.as_str()) => None,
             None => self.foreign(opaque),
         }
     }
 
-    /// Maps an opaque part of another provider.
+    /// Maps an opaque part that another provider created.
     fn foreign<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
         let words = opaque.text.as_deref().and_then(said);
         let (kind, what) = match words {
@@ -190,7 +192,7 @@ impl Mapper<'_> {
             out.push(self.in_words("document", media, "the model reads no documents"));
             return;
         }
-        // The API does not accept it.
+        // The API does not accept a document title, so it precedes the document as text.
         if let Some(title) = document.title.as_deref().filter(|it| !it.trim().is_empty()) {
             out.push(wire::Part::text(format!("[document: {title}]")));
         }
@@ -205,7 +207,7 @@ impl Mapper<'_> {
         }
     }
 
-    /// Names media that cannot be sent, so that the model knows about it.
+    /// Replaces media that cannot be sent by a description, so that the model is informed of them.
     fn in_words(&mut self, what: &str, media: &Media, why: &str) -> wire::Part<'static> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as these words: {why}");
@@ -224,12 +226,12 @@ impl Mapper<'_> {
     }
 }
 
-/// Maps text that is not empty: the API refuses empty text without a signature.
+/// Maps text. Returns `None` for empty text, which the API refuses without a signature.
 fn said(text: &str) -> Option<wire::Part<'_>> {
     (!text.is_empty()).then(|| wire::Part::text(text))
 }
 
-/// Mapped media.
+/// Media in the form of the API: bytes or a URL.
 pub(crate) enum Medium<'a> {
     Inline(Blob<'a>),
     Elsewhere(FileData<'a>),
@@ -274,8 +276,8 @@ fn data_url(url: &str) -> Option<(&str, &str)> {
     Some((media_type, data))
 }
 
-/// Returns the media type that the API accepts. Text types that it does not accept ("Unsupported
-/// MIME type: application/json") become plain text.
+/// Returns a media type that the API accepts. Text types that it refuses ("Unsupported MIME type:
+/// application/json") become plain text.
 fn sent_type(media_type: &str) -> Cow<'_, str> {
     let essence = media_type.split(';').next().unwrap_or_default().trim();
     let lower = essence.to_ascii_lowercase();

@@ -9,7 +9,8 @@ use super::parts::{Mapper, Medium};
 use crate::capabilities::Series;
 use crate::generate::wire::{self, Data, FunctionResponse, Outcome, Response, ResultPart};
 
-/// Media types that a result may contain, by the API's guide to multimodal function responses.
+/// Media types that a tool result may contain, according to the API's guide to multimodal function
+/// responses.
 const IN_RESULTS: [&str; 5] = [
     "image/png",
     "image/jpeg",
@@ -19,8 +20,9 @@ const IN_RESULTS: [&str; 5] = [
 ];
 
 impl Mapper<'_> {
-    /// Maps the result of the call with the wire's `id` and `name`. Media that a result cannot
-    /// contain are appended to `beside`, which follows all results: calls must be answered first.
+    /// Maps the tool result of the call with the API's `id` and `name`. Media that a result cannot
+    /// contain are added to `beside`, which follows all results, because the API requires the
+    /// results first.
     pub(crate) fn result<'a>(
         &mut self,
         result: &'a ToolResult,
@@ -88,8 +90,8 @@ impl Mapper<'_> {
     }
 }
 
-/// Converts a result into an object. Text becomes `output` or `error`. Structured content that
-/// repeats the text replaces it.
+/// Converts a tool result to an object. Text becomes the field `output` or `error`. Structured
+/// content replaces text that repeats it.
 pub(crate) fn response(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
     let data = data.filter(|_| data_says_it(result));
@@ -122,7 +124,7 @@ pub(crate) fn response(result: &ToolResult) -> Response<'_> {
     }
 }
 
-/// Whether the structured content includes the text.
+/// Returns whether the structured content of a result includes its text.
 fn data_says_it(result: &ToolResult) -> bool {
     match &*result.content {
         [] => true,
@@ -134,7 +136,7 @@ fn data_says_it(result: &ToolResult) -> bool {
     }
 }
 
-/// Returns the text of a result, with other content named in brackets.
+/// Returns the text of a tool result, with a description of other content in brackets.
 pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
     match &*result.content {
         [] => result
@@ -154,7 +156,7 @@ pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
     }
 }
 
-/// Returns the media of a content.
+/// Returns the media of a tool result's content.
 fn medium(content: &ToolContent) -> Option<Medium<'_>> {
     match content {
         ToolContent::Image(media) | ToolContent::Audio(media) => Medium::of(media),
@@ -168,7 +170,7 @@ fn medium(content: &ToolContent) -> Option<Medium<'_>> {
     }
 }
 
-/// Whether the API supports the media type, and the model is not known to refuse it.
+/// Returns whether the API supports the media type and the model is not known to refuse it.
 fn is_taken(media_type: &str, capabilities: &ModelCapabilities) -> bool {
     let takes = |capability: Option<bool>| capability != Some(false);
     match media_type.split('/').next().unwrap_or_default() {

@@ -5,8 +5,8 @@ use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warnin
 use crate::capabilities::{Series, Thinking};
 use crate::generate::wire::ThinkingConfig;
 
-/// Maps [`ChatRequest::reasoning`]. Without it, the field is omitted and the model's default
-/// applies.
+/// Maps [`ChatRequest::reasoning`]. A request without it has no thinking field, so the model's
+/// default applies.
 pub(crate) fn thinking(
     request: &ChatRequest,
     model: &str,
@@ -44,7 +44,7 @@ pub(crate) fn thinking(
                 ReasoningEffort::None => least,
                 ReasoningEffort::Low => "LOW",
                 ReasoningEffort::High => "HIGH",
-                // `Medium`, and levels added to the domain later.
+                // `Medium` and unknown future levels.
                 _ if medium => "MEDIUM",
                 _ => {
                     dropped(format!(
@@ -69,7 +69,8 @@ pub(crate) fn thinking(
                 ReasoningEffort::None if can_be_off => 0,
                 ReasoningEffort::None => least,
                 wanted => {
-                    // Thoughts count toward the limit; half of it stays for the answer.
+                    // Thoughts count towards the output limit. Half of the limit remains for the
+                    // answer.
                     let room = request.max_output_tokens.map_or(most, |limit| limit / 2);
                     budget(wanted).min(room).clamp(least, most)
                 }
@@ -79,7 +80,8 @@ pub(crate) fn thinking(
     Some(config)
 }
 
-/// Returns the thinking budget in tokens, as the API's OpenAI-compatible endpoint maps it.
+/// Returns the thinking budget in tokens for a reasoning effort, with the values of Google's
+/// OpenAI-compatible endpoint.
 fn budget(wanted: ReasoningEffort) -> u32 {
     match wanted {
         ReasoningEffort::None | ReasoningEffort::Low => 1_024,

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of requests for one answer.
 const MAX_REQUESTS: u32 = 32;
 
-/// State shared by the decoder, which reads the token, and the body, which requests the rest.
+/// The state that the decoder and the body share. The decoder reads continuation tokens, and the
+/// body requests continuations with them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Continuation(Arc<Mutex<State>>);
 
@@ -16,7 +17,8 @@ struct State {
 }
 
 impl Continuation {
-    /// Requests what follows `token`. Returns `false` if the limit of requests is reached.
+    /// Requests the continuation that follows `token`. Returns `false` if the maximum number of
+    /// requests is reached.
     pub(crate) fn request(&self, token: &str) -> bool {
         let mut state = self.state();
         let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;
@@ -26,12 +28,12 @@ impl Continuation {
         is_allowed
     }
 
-    /// Returns the number of requests after the first.
+    /// Returns the number of continuation requests.
     pub(crate) fn further_requests(&self) -> u32 {
         self.state().further_requests
     }
 
-    /// Takes the token of the next request and counts that request.
+    /// Removes the token of the next request and counts that request.
     pub(crate) fn take(&self) -> Option<String> {
         let mut state = self.state();
         let token = state.token.take()?;
@@ -40,7 +42,7 @@ impl Continuation {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is valid after every step under the lock, also after a panic.
+        // A poisoned lock is ignored, because every update leaves the state valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

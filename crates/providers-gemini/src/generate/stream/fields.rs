@@ -5,7 +5,7 @@ use switchboard_domain::{Media, Part};
 
 use crate::generate::content::parts::SIGNATURE;
 
-/// Fields of a part beside its data field.
+/// Fields of a part that describe its data field.
 const ABOUT_DATA: [&str; 10] = [
     "thought",
     SIGNATURE,
@@ -19,7 +19,7 @@ const ABOUT_DATA: [&str; 10] = [
     "audioMetadata",
 ];
 
-/// Returns the name of a part's data field.
+/// Returns the name of the field that contains the data of a part.
 pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
     let mut fields = piece.iter();
     let data =
@@ -27,13 +27,13 @@ pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
     data.map(|(name, _)| name.as_str())
 }
 
-/// Returns a string field that is not empty.
+/// Returns a string field of an object, or `None` if it is missing or empty.
 pub(crate) fn text_of(object: &Map<String, Value>, name: &str) -> Option<String> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Converts media of the model.
+/// Converts media that the model generated.
 pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
     let media = Media::base64(text_of(blob, "mimeType")?, text_of(blob, "data")?);
     match media.media_type.split('/').next() {

@@ -2,16 +2,18 @@
 
 use switchboard_domain::FinishReason;
 
-/// The finish reason of an answer that continues with the next request.
+/// The finish reason of an answer that continues in the next response.
 pub(crate) const CONTINUATION: &str = "CONTINUATION";
 
-/// Converts a finish reason. `STOP` with calls becomes tool use later.
+/// Converts the API's finish reason. The decoder changes `STOP` to tool use later if there are
+/// calls.
 pub(crate) fn finish_reason(word: &str) -> FinishReason {
     match word {
         "STOP" => FinishReason::Stop,
-        // Not the API's, but sent by compatible servers.
+        // The API itself never sends `FUNCTION_CALL`, but compatible servers do.
         "FUNCTION_CALL" => FinishReason::ToolUse,
-        // An answer that cannot be continued: the API's limit per request.
+        // `CONTINUATION` remains only if the answer cannot be continued, so it ended at the API's
+        // limit.
         "MAX_TOKENS" | CONTINUATION => FinishReason::Length,
         "SAFETY"
         | "RECITATION"
@@ -29,7 +31,8 @@ pub(crate) fn finish_reason(word: &str) -> FinishReason {
     }
 }
 
-/// Whether a finish reason is set. Proxies send the zero value of the enum within an answer.
+/// Returns whether a finish reason is set. Some proxies send the zero value of the enum before the
+/// end of an answer.
 pub(crate) fn is_present(word: &str) -> bool {
     !word.is_empty() && word != "FINISH_REASON_UNSPECIFIED"
 }

@@ -3,21 +3,21 @@
 use serde_json::Value;
 use switchboard_domain::Usage;
 
-/// The counts of `usageMetadata`. An absent count is unknown, not zero.
+/// The token counts of `usageMetadata`. A missing count is unknown, not zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UsageReport {
-    /// Includes cached tokens.
+    /// Number of prompt tokens, including cached tokens.
     prompt: Option<u64>,
-    /// Results of the provider's own tools. Not included in `prompt`.
+    /// Number of tokens in the results of server tools. Not included in `prompt`.
     tool_results: Option<u64>,
     cached: Option<u64>,
-    /// Excludes thoughts.
+    /// Number of answer tokens, excluding thoughts.
     candidates: Option<u64>,
     thoughts: Option<u64>,
 }
 
 impl UsageReport {
-    /// Reads a report. Values that are not counts are ignored.
+    /// Parses a usage report. Values that are not counts are ignored.
     pub(crate) fn of(report: &Value) -> Self {
         let count = |name: &str| report.get(name).and_then(Value::as_u64);
         Self {
@@ -29,7 +29,7 @@ impl UsageReport {
         }
     }
 
-    /// Applies a later report of the same request. Absent counts keep their values.
+    /// Merges a later report of the same request. Missing counts keep their earlier values.
     pub(crate) fn update(&mut self, later: Self) {
         *self = Self {
             prompt: later.prompt.or(self.prompt),

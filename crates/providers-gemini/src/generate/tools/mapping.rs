@@ -12,12 +12,12 @@ use switchboard_providers_common::{
 use super::schema::dialect;
 use crate::options::SchemaForm;
 
-/// The mapping of a request's tools, which maps the calls of the answer back. A name that the wire
-/// does not accept has an alias.
+/// The mapping of a request's tools, with which the decoder restores names and inputs. A name that
+/// the API does not accept has an alias.
 #[derive(Debug, Clone, Default)]
 pub struct ToolMapping {
     tools: Vec<Arc<ToolDefinition>>,
-    /// The dialect of the schemas that were sent.
+    /// The schema dialect in which the tools were sent.
     dialect: Option<Dialect>,
     names: Option<ToolNames>,
 }
@@ -32,7 +32,7 @@ impl ToolMapping {
         }
     }
 
-    /// Returns the wire's name of a tool of the request or its history.
+    /// Returns the name that the API uses for a tool of the request or of its history.
     pub(crate) fn to_wire<'a>(&self, name: &'a str) -> Cow<'a, str> {
         let wire = self.names.as_ref().map(|names| names.wire(name));
         match wire.filter(|wire| wire != name) {
@@ -41,13 +41,14 @@ impl ToolMapping {
         }
     }
 
-    /// Returns the domain's name of a tool.
+    /// Returns the domain name for a tool name of the API.
     pub(crate) fn to_domain<'a>(&'a self, name: &'a str) -> &'a str {
         let names = self.names.as_ref();
         names.map_or(name, |names| names.declared(name))
     }
 
-    /// Returns the input of a call in the form of the tool's own schema. `name` is the domain's.
+    /// Returns the input of a call in the form of the tool's original schema. `name` is the domain
+    /// name.
     pub(crate) fn input(&self, name: &str, args: Value) -> Value {
         match (self.tool(name), self.dialect) {
             (Some(tool), Some(dialect)) => restore(&tool.input_schema, dialect, args),
@@ -55,7 +56,7 @@ impl ToolMapping {
         }
     }
 
-    /// Returns the tool by the domain's name.
+    /// Returns the tool with this domain name.
     pub(crate) fn tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.tools.iter().find(|tool| tool.name == name)
     }

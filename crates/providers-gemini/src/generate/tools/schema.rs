@@ -10,7 +10,7 @@ use switchboard_providers_common::schema::{
 
 use crate::options::SchemaForm;
 
-/// Returns the dialect of a form.
+/// Returns the schema dialect for a configured schema form.
 pub(crate) fn dialect(form: SchemaForm) -> Dialect {
     match form {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
@@ -18,7 +18,7 @@ pub(crate) fn dialect(form: SchemaForm) -> Dialect {
     }
 }
 
-/// Compiles the schema of a tool's input. Returns `None` for a tool without parameters in the older
+/// Compiles the input schema of a tool. Returns `None` for a tool without parameters in the OpenAPI
 /// form.
 ///
 /// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning.
@@ -50,13 +50,14 @@ pub(crate) fn parameters(
     (form == SchemaForm::JsonSchema || !is_empty).then_some(compiled)
 }
 
-/// Whether a compiled schema allows only objects.
+/// Returns whether a compiled schema accepts only objects.
 fn is_of_objects(schema: &Value) -> bool {
     let name = schema.get("type").and_then(Value::as_str);
     name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
-/// Compiles the schema of an answer, which the caller reads unchanged.
+/// Compiles a response schema. The shape must not change, because the caller reads the answer
+/// directly.
 pub(crate) fn answer<'a>(
     schema: &'a Value,
     form: SchemaForm,

@@ -6,18 +6,18 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolInput};
 
-/// The message of one role.
+/// A message of the conversation (`Content` in the API).
 #[derive(Debug, Serialize)]
 pub struct Content<'a> {
-    /// `user` or `model`; absent in `systemInstruction`.
+    /// Role of the author, `user` or `model`. Absent in `systemInstruction`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<&'static str>,
-    /// The parts, at least one.
+    /// Parts of the message, at least one.
     pub parts: Vec<Part<'a>>,
 }
 
 impl Content<'_> {
-    /// Whether it contains calls or results of server tools.
+    /// Returns whether the message contains calls or results of server tools.
     pub(crate) fn has_server_side_tool_invocations(&self) -> bool {
         self.parts.iter().any(|part| {
             let Part::Native(piece) = part else {
@@ -30,13 +30,13 @@ impl Content<'_> {
     }
 }
 
-/// A part of a content.
+/// A part of a message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Part<'a> {
-    /// A part of an earlier answer, unchanged.
+    /// A part of an earlier answer, sent back unchanged.
     Native(Cow<'a, Value>),
-    /// A part created by the mapping.
+    /// A part that the mapping creates.
     Said(Said<'a>),
 }
 
@@ -55,16 +55,16 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Data with its thought mark and signature.
+/// The data of a part with its thought flag and signature.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Said<'a> {
     #[serde(flatten)]
     pub data: Data<'a>,
-    /// Whether the data is a thought.
+    /// Whether the data is a thought of the model.
     #[serde(skip_serializing_if = "is_false")]
     pub thought: bool,
-    /// The signature of this part.
+    /// Thought signature of this part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<&'a str>,
 }
@@ -77,48 +77,49 @@ pub(super) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// The data field of a part.
+/// The data field of a part: text, media, a call or a result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Data<'a> {
     Text(Cow<'a, str>),
     InlineData(Blob<'a>),
     FileData(FileData<'a>),
-    /// A function call of the model.
+    /// A function call that the model made.
     FunctionCall(FunctionCall<'a>),
-    /// The result of a function.
+    /// The result of a function call.
     FunctionResponse(FunctionResponse<'a>),
 }
 
-/// Bytes.
+/// Media as bytes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Blob<'a> {
     pub mime_type: Cow<'a, str>,
-    /// Base64.
+    /// The bytes as base64 text.
     pub data: &'a str,
 }
 
-/// Bytes at an address.
+/// Media at a URL.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileData<'a> {
     pub mime_type: Cow<'a, str>,
-    /// The address of an uploaded file, of a video, or any that the API may fetch.
+    /// URL of an uploaded file, of a video, or of any file that the API may download.
     pub file_uri: &'a str,
 }
 
-/// A function call of the model.
+/// A function call that the model made.
 #[derive(Debug, Serialize)]
 pub struct FunctionCall<'a> {
-    /// The API's id, if there is one.
+    /// Id of the call, if the API assigned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     pub name: Cow<'a, str>,
     pub args: Args<'a>,
 }
 
-/// A tool's input, always an object. Malformed input is sent as `{"malformed_input": …}`.
+/// The input of a function call, always an object. Malformed input is sent as `{"malformed_input":
+/// …}`.
 #[derive(Debug)]
 pub struct Args<'a>(pub &'a ToolInput);
 
@@ -135,10 +136,10 @@ impl Serialize for Args<'_> {
     }
 }
 
-/// The result of a function.
+/// The result of a function call.
 #[derive(Debug, Serialize)]
 pub struct FunctionResponse<'a> {
-    /// The API's id of the call, if there is one.
+    /// Id of the function call, if the API assigned one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     pub name: Cow<'a, str>,
@@ -147,11 +148,12 @@ pub struct FunctionResponse<'a> {
     pub parts: Vec<ResultPart<'a>>,
 }
 
-/// A result, always an object. An object without `output` and `error` is the output itself.
+/// The content of a function result, always an object. The API treats an object without `output`
+/// and `error` as the output.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Response<'a> {
-    /// An object that is the output.
+    /// An object that is the output itself.
     Whole(&'a JsonObject),
     Output {
         output: Outcome<'a>,
@@ -161,7 +163,7 @@ pub enum Response<'a> {
     },
 }
 
-/// The content of a result.
+/// The outcome of a function call: its output or its error.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Outcome<'a> {
@@ -169,7 +171,7 @@ pub enum Outcome<'a> {
     Data(&'a Value),
 }
 
-/// Media of a result.
+/// Media within a function result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultPart<'a> {

@@ -12,17 +12,18 @@ use switchboard_providers_common::schema::ToolSchema;
 
 use super::content::{Content, is_false};
 
-/// The request body. The address names the model and whether the answer is streamed.
+/// The request body. The URL contains the model and selects streaming.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub system_instruction: Option<Content<'a>>,
     pub contents: Vec<Content<'a>>,
-    /// The functions declared, and the API's own tools.
+    /// The declared functions and server tools.
     pub tools: Vec<Tool<'a>>,
     pub tool_config: Option<ToolConfig<'a>>,
     pub generation_config: GenerationConfig<'a>,
-    /// Fields set by the caller, which override the others. Objects are merged and `tools` joined,
-    /// so that one field of `generationConfig` or one more tool can be set alone.
+    /// Additional fields of the caller, which override the others. Objects are merged and `tools`
+    /// concatenated, so that the caller can set a single field of `generationConfig` or add one
+    /// tool.
     pub extra: &'a JsonObject,
 }
 
@@ -47,7 +48,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// The fields that are merged with those of the caller.
+/// Returns whether a field is merged with the same field of the caller.
 fn is_merged(name: &str) -> bool {
     matches!(name, "tools" | "toolConfig" | "generationConfig")
 }
@@ -58,7 +59,7 @@ struct Fields<'a, M> {
 }
 
 impl<M: SerializeMap> Fields<'_, M> {
-    /// Writes a field that has a value, merged with the caller's.
+    /// Writes a field that has a value, merged with the same field of the caller.
     fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
         match (value, self.extra.get(name)) {
             (Some(value), None) => self.map.serialize_entry(name, &value),
@@ -68,7 +69,7 @@ impl<M: SerializeMap> Fields<'_, M> {
                 self.map.serialize_entry(name, &value)
             }
             (None, Some(more)) if is_merged(name) => self.map.serialize_entry(name, more),
-            // Written with the caller's fields, or not at all.
+            // Other fields of the caller are written separately. Fields without a value are omitted.
             _ => Ok(()),
         }
     }
@@ -91,7 +92,7 @@ fn merge(ours: &mut Value, theirs: &Value) {
     }
 }
 
-/// An entry of `tools`.
+/// An entry of the request field `tools`.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Tool<'a> {
@@ -99,44 +100,45 @@ pub enum Tool<'a> {
         #[serde(rename = "functionDeclarations")]
         function_declarations: Vec<FunctionDeclaration<'a>>,
     },
-    /// A tool that the API runs itself.
+    /// A server tool, which the API runs itself.
     Own(JsonObject),
 }
 
-/// A function.
+/// A declaration of a function that the caller runs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionDeclaration<'a> {
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
-    /// Its input in JSON Schema. Excludes `parameters`.
+    /// JSON Schema of the function's input. Mutually exclusive with `parameters`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters_json_schema: Option<ToolSchema>,
-    /// Its input in the subset of OpenAPI; absent for a function without any.
+    /// Schema of the function's input in the subset of OpenAPI. Absent for a function without
+    /// input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<ToolSchema>,
 }
 
-/// How tools are used.
+/// Settings for the use of tools.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolConfig<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_calling_config: Option<FunctionCallingConfig<'a>>,
-    /// Whether calls and results of server tools are part of the contents. Required for server
-    /// tools beside functions.
+    /// Whether the messages include calls and results of server tools. Required when server tools
+    /// accompany functions.
     #[serde(skip_serializing_if = "is_false")]
     pub include_server_side_tool_invocations: bool,
 }
 
-/// How functions are called.
+/// Settings for function calls.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FunctionCallingConfig<'a> {
-    /// Whether the model may or must.
+    /// Whether the model may or must call functions.
     pub mode: CallingMode,
-    /// The allowed functions. Empty means all.
+    /// Names of the allowed functions. Empty to allow all functions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_function_names: Vec<Cow<'a, str>>,
 }
@@ -146,7 +148,7 @@ pub struct FunctionCallingConfig<'a> {
 #[serde(rename_all = "UPPERCASE")]
 pub enum CallingMode {
     Auto,
-    /// The model decides. Beside server tools `AUTO` is refused.
+    /// The model may call functions, as with `AUTO`, which the API refuses beside server tools.
     Validated,
     /// The model must call a function.
     Any,
@@ -154,32 +156,32 @@ pub enum CallingMode {
     None,
 }
 
-/// Settings of the answer.
+/// Settings for generating the answer.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GenerationConfig<'a> {
-    /// 0.0 to 2.0.
+    /// Sampling temperature, from 0.0 to 2.0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// 0.0 to 1.0.
+    /// Nucleus sampling threshold, from 0.0 to 1.0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Output limit in tokens, thoughts included.
+    /// Output limit in tokens, including thoughts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
-    /// Up to five texts at which the answer ends.
+    /// Texts at which the answer ends, at most five.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     pub stop_sequences: &'a [String],
-    /// The seed for repeatable answers, 32 bits.
+    /// Seed for reproducible answers, a 32-bit integer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<i32>,
-    /// `application/json` for an answer in the form of a schema.
+    /// Media type of the answer: `application/json` for an answer that conforms to a schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_mime_type: Option<&'static str>,
-    /// The schema of the answer in JSON Schema. Excludes `response_schema`.
+    /// Response schema in JSON Schema. Mutually exclusive with `response_schema`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_json_schema: Option<Cow<'a, Value>>,
-    /// The schema of the answer in the subset of OpenAPI.
+    /// Response schema in the subset of OpenAPI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_schema: Option<Cow<'a, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,17 +194,17 @@ impl GenerationConfig<'_> {
     }
 }
 
-/// The thinking setting. Level and budget exclude each other.
+/// The thinking settings. Level and budget are mutually exclusive.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingConfig {
     /// Whether the answer includes thoughts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_thoughts: Option<bool>,
-    /// `MINIMAL`, `LOW`, `MEDIUM` or `HIGH`, for Gemini 3 and later.
+    /// Thinking level for Gemini 3 and later: `MINIMAL`, `LOW`, `MEDIUM` or `HIGH`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<&'static str>,
-    /// Tokens of thinking, for Gemini 2.5; 0 switches it off.
+    /// Thinking budget in tokens for Gemini 2.5. 0 disables thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_budget: Option<u32>,
 }
