@@ -1,6 +1,6 @@
-//! A server of one's own: the page and all dialects over an agent that this program makes, with a
-//! Rust function as its tool. Needs no key: the demo model answers. Try `curl -X POST
-//! localhost:8484/chat -H 'content-type: application/json'
+//! An HTTP server with the web page and all dialects, for an agent with a Rust function as its
+//! tool. Needs no API key, because the demo model answers. Try
+//! `curl -X POST localhost:8484/chat -H 'content-type: application/json'
 //! -d '{"message": "What is the weather in Oslo?"}'`.
 use std::sync::Arc;
 
@@ -21,19 +21,18 @@ use tokio::net::TcpListener;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[schemars(crate = "switchboard_orchestration::tools::functions::schemars")]
-struct Place {
-    /// The name of the city.
+struct CityInput {
     city: String,
 }
 
-struct Weather {
+struct WeatherEngine {
     model: Arc<dyn ChatModel>,
     tools: Arc<dyn ToolHost>,
 }
 
 #[async_trait]
-impl Engine for Weather {
-    // Every request gets the same agent. The arguments could select among several.
+impl Engine for WeatherEngine {
+    // Returns the same agent for every request. An engine can also choose the agent by the request.
     async fn agent(
         &self,
         _settings: &RunSettings,
@@ -69,11 +68,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weather = Function::new(
         "weather",
         "Returns the current weather of a city.",
-        |place: Place| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
+        |place: CityInput| async move { Ok::<_, String>(format!("It rains in {}.", place.city)) },
     );
-    // Otherwise the demo model asks before it calls the function.
+    // A read-only function runs without an approval by the user.
     let tools = FunctionTools::new().with_function(weather.read_only());
-    let engine = Weather {
+    let engine = WeatherEngine {
         model: Arc::new(DemoModel::new()),
         tools: Arc::new(tools),
     };

@@ -16,7 +16,7 @@ mod terminal;
 
 #[cfg(unix)]
 fn main() {
-    picture::draw();
+    picture::draw_picture();
 }
 
 #[cfg(not(unix))]
@@ -34,7 +34,7 @@ mod picture {
 
     const ROWS: u16 = 18;
     const COLUMNS: u16 = 114;
-    /// Of a character, in the units of the picture.
+    /// Width of one character in units of the SVG view box.
     const WIDTH: f64 = 8.4;
     const HEIGHT: f64 = 19.0;
     const MARGIN: f64 = 18.0;
@@ -42,14 +42,14 @@ mod picture {
     const PAPER: &str = "#16181d";
     const INK: &str = "#d7dae0";
 
-    pub(super) fn draw() {
+    pub(super) fn draw_picture() {
         let file: PathBuf = std::env::args_os()
             .nth(1)
             .expect("the file to write")
             .into();
         let home = tempfile::tempdir().unwrap();
         let program = std::env::current_exe().unwrap();
-        // The examples lie in a folder beside the program.
+        // Cargo builds examples into the folder `examples/` beside the program.
         let program = program.parent().and_then(|it| it.parent()).unwrap();
         let program = program.join("switchboard");
         let variables = [
@@ -75,13 +75,13 @@ mod picture {
         chat.wait_for("usage", |screen| {
             screen.contains("2 answers") && is_ready(screen)
         });
-        let svg = chat.look(svg);
+        let svg = chat.look(render_svg);
         chat.keys("\u{4}");
         chat.end();
         std::fs::write(&file, svg).unwrap();
     }
 
-    fn svg(screen: &vt100::Screen) -> String {
+    fn render_svg(screen: &vt100::Screen) -> String {
         let (rows, columns) = screen.size();
         let width = f64::from(columns) * WIDTH + 2.0 * MARGIN;
         let height = f64::from(rows) * HEIGHT + 2.0 * MARGIN;
@@ -99,7 +99,7 @@ mod picture {
         svg
     }
 
-    /// Writes the words of a row. Each is placed at its column, because fonts differ in width.
+    /// Writes one screen row. Each word is placed at its column, because fonts differ in width.
     fn write_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
         let mut words: Vec<(Range<u16>, String, String)> = Vec::new();
         for column in 0..columns {
@@ -108,7 +108,7 @@ mod picture {
                 continue;
             }
             let end = column + if cell.is_wide() { 2 } else { 1 };
-            let style = style_of(cell);
+            let style = svg_style(cell);
             match words.last_mut() {
                 Some((cells, of, text)) if cells.end == column && *of == style => {
                     cells.end = end;
@@ -130,7 +130,7 @@ mod picture {
         }
     }
 
-    fn style_of(cell: &Cell) -> String {
+    fn svg_style(cell: &Cell) -> String {
         let colour = match cell.fgcolor() {
             Color::Idx(1 | 9) => "#ff6b68",
             Color::Idx(2 | 10) => "#7fd88f",

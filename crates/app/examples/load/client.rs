@@ -7,48 +7,48 @@ use serde_json::{Value, json};
 
 use super::{
     Outcome,
-    cpu::{cpus, pin_to},
-    process::Process,
+    cpu::{choose_cpus, pin_thread_to_cpu},
+    process::ServerProcess,
 };
 
-/// Requests of one round.
+/// Number of requests in one round.
 const REQUESTS: u32 = 512;
-/// Requests in progress at the same time.
+/// Number of concurrent requests.
 const CONCURRENCY: usize = 64;
 const QUESTION: &str = "What is the state of order 4711, and when will it be here?";
-/// A word of the answer and how often a complete answer contains it.
+/// A word of the answer and its minimum number of occurrences in a complete answer.
 const EXPECTED: (&str, usize) = ("Thursday", 7);
 
-/// One kind of request.
+/// A kind of request that the benchmark measures.
 #[derive(Clone, Copy)]
-struct Kind {
+struct RequestKind {
     name: &'static str,
-    /// Uses `POST /chat` with its stored runs instead of Chat Completions.
+    /// Whether requests use `POST /chat`, which stores the run, instead of Chat Completions.
     stored: bool,
     streamed: bool,
     with_tool: bool,
 }
 
-const KINDS: [Kind; 4] = [
-    Kind {
+const KINDS: [RequestKind; 4] = [
+    RequestKind {
         name: "chat-whole",
         stored: false,
         streamed: false,
         with_tool: false,
     },
-    Kind {
+    RequestKind {
         name: "chat-stream",
         stored: false,
         streamed: true,
         with_tool: false,
     },
-    Kind {
+    RequestKind {
         name: "chat-stream-tool",
         stored: false,
         streamed: true,
         with_tool: true,
     },
-    Kind {
+    RequestKind {
         name: "stored-whole",
         stored: true,
         streamed: false,
@@ -56,16 +56,16 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// A server and the client that calls it.
-struct Target<'a> {
+/// A measured server and the HTTP client that calls it.
+struct TargetServer<'a> {
     client: reqwest::Client,
     address: &'a str,
     stored: bool,
     streamed: bool,
 }
 
-impl<'a> Target<'a> {
-    fn new(address: &'a str, kind: Kind, stored: bool) -> Outcome<Self> {
+impl<'a> TargetServer<'a> {
+    fn new(address: &'a str, kind: RequestKind, stored: bool) -> Outcome<Self> {
         Ok(Self {
             client: reqwest::Client::builder().no_proxy().build()?,
             address,
@@ -74,7 +74,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Outcome<String> {
+    async fn post_json(&self, path: &str, body: &Value) -> Outcome<String> {
         let request = self.client.post(format!("{}{path}", self.address));
         let request = request.header("content-type", "application/json");
         let response = request.body(body.to_string()).send().await?;
@@ -82,13 +82,14 @@ impl<'a> Target<'a> {
     }
 
     /// Sends one request and checks that the answer is complete.
-    async fn ask(&self) -> Outcome<()> {
+    async fn send_question(&self) -> Outcome<()> {
         let answer = if self.stored {
-            self.post("/chat", &json!({"message": QUESTION})).await?
+            self.post_json("/chat", &json!({"message": QUESTION}))
+                .await?
         } else {
             let messages = json!([{"role": "user", "content": QUESTION}]);
             let body = json!({"model": "default", "messages": messages, "stream": self.streamed});
-            self.post("/v1/chat/completions", &body).await?
+            self.post_json("/v1/chat/completions", &body).await?
         };
         let (word, count) = EXPECTED;
         if answer.matches(word).count() >= count {
@@ -98,12 +99,13 @@ impl<'a> Target<'a> {
         Err(format!("incomplete answer from {}: {start}", self.address).into())
     }
 
-    /// Returns requests per second, and median and 99th percentile of the response times.
-    async fn round(&self) -> Outcome<[f64; 3]> {
+    /// Runs one round. Returns requests per second, and the median and the 99th percentile of the
+    /// response times in microseconds.
+    async fn measure_round(&self) -> Outcome<[f64; 3]> {
         let start = Instant::now();
         let requests = stream::iter(0..REQUESTS).map(|_| async {
             let start = Instant::now();
-            self.ask().await?;
+            self.send_question().await?;
             Outcome::Ok(start.elapsed().as_secs_f64() * 1e6)
         });
         let mut times: Vec<f64> = requests.buffer_unordered(CONCURRENCY).try_collect().await?;
@@ -114,13 +116,13 @@ impl<'a> Target<'a> {
     }
 }
 
-pub(crate) async fn measure(program: &str, turn: &str, rounds: u32) -> Outcome<()> {
-    let [client_cpu, server_cpu] = cpus()?;
+pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outcome<()> {
+    let [client_cpu, server_cpu] = choose_cpus()?;
     let turn = fs::canonicalize(turn)?;
     let tools = turn.to_str().ok_or("the path of `turn` is not text")?;
-    pin_to(client_cpu)?;
+    pin_thread_to_cpu(client_cpu)?;
     let folder = tempfile::tempdir()?;
-    let model = Process::model(&turn, folder.path()).await?;
+    let model = ServerProcess::start_model_server(&turn, folder.path()).await?;
     for kind in KINDS {
         let folder = tempfile::tempdir()?;
         let configuration = json!({
@@ -129,25 +131,26 @@ pub(crate) async fn measure(program: &str, turn: &str, rounds: u32) -> Outcome<(
             "mcp_servers": {"orders": {"command": tools, "args": ["serve-tools"]}},
         });
         let arguments: &[&str] = if kind.with_tool { &[] } else { &["--no-tools"] };
-        pin_to(server_cpu)?;
-        let server = Process::switchboard(program, folder.path(), &configuration, arguments);
+        pin_thread_to_cpu(server_cpu)?;
+        let server =
+            ServerProcess::start_switchboard(program, folder.path(), &configuration, arguments);
         let server = server.await?;
-        pin_to(client_cpu)?;
-        let direct = Target::new(&model.address, kind, false)?;
-        let through = Target::new(&server.address, kind, kind.stored)?;
-        // Warm-up, not counted.
-        through.ask().await?;
-        let cpu_before = server.usage()?.cpu;
+        pin_thread_to_cpu(client_cpu)?;
+        let direct = TargetServer::new(&model.address, kind, false)?;
+        let through = TargetServer::new(&server.address, kind, kind.stored)?;
+        // The first request warms up the server and is not measured.
+        through.send_question().await?;
+        let cpu_before = server.read_usage()?.cpu;
         for _ in 0..rounds {
-            let [rate, p50, p99] = direct.round().await?;
-            let [our_rate, our_p50, our_p99] = through.round().await?;
+            let [rate, p50, p99] = direct.measure_round().await?;
+            let [our_rate, our_p50, our_p99] = through.measure_round().await?;
             let name = kind.name;
             println!("{name} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0}");
         }
-        let usage = server.usage()?;
+        let usage = server.read_usage()?;
         let cpu = (usage.cpu - cpu_before) / f64::from(rounds * REQUESTS);
         println!("{} used {cpu:.1} {:.0}", kind.name, usage.peak);
-        server.end().await?;
+        server.kill().await?;
     }
-    model.end().await
+    model.kill().await
 }

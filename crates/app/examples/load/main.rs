@@ -33,7 +33,7 @@ fn main() -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(client::measure(program, turn, rounds))
+    runtime.block_on(client::measure_load(program, turn, rounds))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -11,16 +11,16 @@ use tokio::{
 use super::Outcome;
 
 /// A server process. It is killed when this value is dropped.
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     child: Child,
     id: u32,
-    /// The base URL.
+    /// Base URL of the server, without a trailing slash.
     pub(crate) address: String,
 }
 
-/// Resources that a process has used.
+/// CPU time and memory that a process has used.
 #[derive(Clone, Copy)]
-pub(crate) struct Usage {
+pub(crate) struct ResourceUsage {
     /// Peak resident memory in bytes.
     pub(crate) peak: f64,
     /// CPU time of all threads in microseconds.
@@ -28,7 +28,7 @@ pub(crate) struct Usage {
 }
 
 /// Returns a command that runs in `folder` without the environment of this process.
-fn command_in(folder: &Path, program: &Path) -> Outcome<Command> {
+fn isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
     let mut command = Command::new(fs::canonicalize(program)?);
     command
         .current_dir(folder)
@@ -39,18 +39,18 @@ fn command_in(folder: &Path, program: &Path) -> Outcome<Command> {
     Ok(command)
 }
 
-impl Process {
+impl ServerProcess {
     /// Starts the model server of the example `turn`.
-    pub(crate) async fn model(program: &Path, folder: &Path) -> Outcome<Self> {
-        let mut command = command_in(folder, program)?;
+    pub(crate) async fn start_model_server(program: &Path, folder: &Path) -> Outcome<Self> {
+        let mut command = isolated_command(folder, program)?;
         let mut child = command.arg("serve-model").stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().ok_or("the pipe is missing")?;
-        let port: u16 = line_after(stdout, "").await?.parse()?;
+        let port: u16 = read_line_after(stdout, "").await?.parse()?;
         Self::new(child, format!("http://127.0.0.1:{port}"))
     }
 
-    /// Starts `switchboard serve` with this configuration.
-    pub(crate) async fn switchboard(
+    /// Starts `switchboard serve` with `configuration` as its configuration file.
+    pub(crate) async fn start_switchboard(
         program: &str,
         folder: &Path,
         configuration: &Value,
@@ -58,14 +58,14 @@ impl Process {
     ) -> Outcome<Self> {
         let file = folder.join("switchboard.json");
         fs::write(&file, configuration.to_string())?;
-        let mut child = command_in(folder, Path::new(program))?
+        let mut child = isolated_command(folder, Path::new(program))?
             .args(["serve", "--bind", "127.0.0.1:0", "--config"])
             .arg(&file)
             .args(arguments)
             .stderr(Stdio::piped())
             .spawn()?;
         let stderr = child.stderr.take().ok_or("the pipe is missing")?;
-        let address = line_after(stderr, "listening on ").await?;
+        let address = read_line_after(stderr, "listening on ").await?;
         Self::new(child, address)
     }
 
@@ -74,8 +74,8 @@ impl Process {
         Ok(Self { child, id, address })
     }
 
-    /// Reads `/proc`.
-    pub(crate) fn usage(&self) -> Outcome<Usage> {
+    /// Reads the memory and CPU time of the process from `/proc`.
+    pub(crate) fn read_usage(&self) -> Outcome<ResourceUsage> {
         let folder = Path::new("/proc").join(self.id.to_string());
         let status = fs::read_to_string(folder.join("status"))?;
         let peak = status.lines().find_map(|line| {
@@ -83,25 +83,26 @@ impl Process {
             kibibytes.trim().parse::<f64>().ok()
         });
         let stat = fs::read_to_string(folder.join("stat"))?;
-        // Fields 14 and 15, user and system time. The name in field 2 may contain spaces.
+        // Fields 14 and 15 of `/proc/PID/stat` are user and system time. Fields are counted after
+        // the program name, which may contain spaces.
         let (_, fields) = stat.rsplit_once(')').ok_or("no name in stat")?;
         let times = fields.split_whitespace().skip(11).take(2);
         let ticks: f64 = times.map(|time| time.parse::<f64>().unwrap_or(0.0)).sum();
         #[allow(clippy::cast_precision_loss, reason = "about a hundred")]
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        Ok(Usage {
+        Ok(ResourceUsage {
             peak: peak.ok_or("no VmHWM in status")? * 1024.0,
             cpu: ticks * 1e6 / ticks_per_second,
         })
     }
 
-    pub(crate) async fn end(mut self) -> Outcome<()> {
+    pub(crate) async fn kill(mut self) -> Outcome<()> {
         Ok(self.child.kill().await?)
     }
 }
 
 /// Returns the rest of the first line that starts with `start`. Later lines are discarded.
-async fn line_after(
+async fn read_line_after(
     stream: impl AsyncRead + Unpin + Send + 'static,
     start: &str,
 ) -> Outcome<String> {

@@ -15,15 +15,15 @@ use tokio::{
 
 use super::{
     Outcome,
-    cpu::{cpus, pin_to},
-    floor::Floor,
+    baseline::Baseline,
+    cpu::{choose_cpus, pin_thread_to_cpu},
     script,
 };
 
-/// Turns in one batch.
+/// Number of turns in one batch.
 const BATCH: usize = 256;
 
-/// The kinds of measurement: name, whether answers are streamed, and turns at the same time.
+/// Kinds of measurement: name, whether answers are streamed, and number of concurrent turns.
 const KINDS: [(&str, bool, usize); 4] = [
     ("stream-1", true, 1),
     ("stream-64", true, 64),
@@ -31,7 +31,7 @@ const KINDS: [(&str, bool, usize); 4] = [
     ("whole-64", false, 64),
 ];
 
-/// Returns the model and the tools as an agent, and the host of the tools.
+/// Starts an agent with the benchmark's model and tools, and returns it with its tool host.
 async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
     let program = env::current_exe()?;
     let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
@@ -45,8 +45,8 @@ async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
     Ok((Agent::new(model).with_tools(host.clone()), host))
 }
 
-/// Returns the text after the last model call.
-async fn final_text(mut run: RunStream) -> String {
+/// Collects the text of the last model call.
+async fn collect_final_text(mut run: RunStream) -> String {
     let mut text = String::new();
     while let Some(event) = run.next().await {
         match event.kind {
@@ -58,27 +58,32 @@ async fn final_text(mut run: RunStream) -> String {
     text
 }
 
-struct Bench {
-    floor: Floor,
+struct TurnBenchmark {
+    baseline: Baseline,
     streamed: Agent,
     whole: Agent,
     answer: String,
 }
 
-impl Bench {
-    /// Returns CPU time and elapsed time of one turn, in microseconds.
-    async fn batch(&self, streamed: bool, concurrency: usize, is_floor: bool) -> Outcome<[f64; 2]> {
-        let (cpu_before, start) = (cpu_nanoseconds(), Instant::now());
+impl TurnBenchmark {
+    /// Runs one batch. Returns the CPU time and the elapsed time per turn in microseconds.
+    async fn measure_batch(
+        &self,
+        streamed: bool,
+        concurrency: usize,
+        is_baseline: bool,
+    ) -> Outcome<[f64; 2]> {
+        let (cpu_before, start) = (read_cpu_nanoseconds(), Instant::now());
         let agent = if streamed {
             &self.streamed
         } else {
             &self.whole
         };
         let turns = stream::iter(0..BATCH).map(|_| async {
-            let text = if is_floor {
-                self.floor.turn(streamed).await?
+            let text = if is_baseline {
+                self.baseline.run_turn(streamed).await?
             } else {
-                final_text(agent.ask(script::QUESTION)).await
+                collect_final_text(agent.ask(script::QUESTION)).await
             };
             if text == self.answer {
                 Ok(())
@@ -88,7 +93,7 @@ impl Bench {
         });
         let done: Outcome<()> = turns.buffer_unordered(concurrency).try_collect().await;
         done?;
-        let (cpu, elapsed) = (cpu_nanoseconds() - cpu_before, start.elapsed());
+        let (cpu, elapsed) = (read_cpu_nanoseconds() - cpu_before, start.elapsed());
         #[allow(clippy::cast_precision_loss, reason = "a few hundred turns")]
         let turns = BATCH as f64;
         Ok([cpu / 1e3 / turns, elapsed.as_secs_f64() * 1e6 / turns])
@@ -99,13 +104,13 @@ impl Bench {
     clippy::cast_precision_loss,
     reason = "a float holds the nanoseconds of months"
 )]
-fn cpu_nanoseconds() -> f64 {
+fn read_cpu_nanoseconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
 /// Starts the model server and returns it with its port.
-async fn model_server() -> Outcome<(Child, u16)> {
+async fn start_model_server() -> Outcome<(Child, u16)> {
     let mut server = Command::new(env::current_exe()?)
         .arg("serve-model")
         .stdout(Stdio::piped())
@@ -117,35 +122,40 @@ async fn model_server() -> Outcome<(Child, u16)> {
     Ok((server, port.trim().parse()?))
 }
 
-pub(crate) async fn measure(batches: u32) -> Outcome<()> {
-    let [server_cpu, own_cpu] = cpus()?;
-    pin_to(server_cpu)?;
-    let (_server, port) = model_server().await?;
+pub(crate) async fn measure_turns(batches: u32) -> Outcome<()> {
+    let [server_cpu, own_cpu] = choose_cpus()?;
+    pin_thread_to_cpu(server_cpu)?;
+    let (_server, port) = start_model_server().await?;
     let (streamed, host) = start_agent(port).await?;
     let options = RunOptions {
         delivery: Delivery::Whole,
         ..RunOptions::default()
     };
-    let bench = Bench {
-        floor: Floor::new(port).await?,
+    let bench = TurnBenchmark {
+        baseline: Baseline::new(port).await?,
         whole: streamed.clone().with_options(options),
         streamed,
-        answer: script::words().concat(),
+        answer: script::answer_words().concat(),
     };
-    pin_to(own_cpu)?;
-    // Every round measures all kinds, so that other load on the machine affects each of them. The
-    // first one is the warm-up, which is not counted.
+    pin_thread_to_cpu(own_cpu)?;
+    // Every round measures all kinds, so that other load on the machine affects all of them. Round
+    // 0 is the warm-up, which is not counted.
     for round in 0..=batches {
         for (name, streamed, concurrency) in KINDS {
             let mut times = [[0.0; 2]; 2];
             for side in [round % 2, (round + 1) % 2] {
-                let is_floor = side == 0;
-                let measured = bench.batch(streamed, concurrency, is_floor).await?;
-                times[usize::from(!is_floor)] = measured;
+                let is_baseline = side == 0;
+                let measured = bench
+                    .measure_batch(streamed, concurrency, is_baseline)
+                    .await?;
+                times[usize::from(!is_baseline)] = measured;
             }
-            let [floor, ours] = times;
+            let [baseline, ours] = times;
             if round > 0 {
-                println!("{name} {} {} {} {}", floor[0], ours[0], floor[1], ours[1]);
+                println!(
+                    "{name} {} {} {} {}",
+                    baseline[0], ours[0], baseline[1], ours[1]
+                );
             }
         }
     }

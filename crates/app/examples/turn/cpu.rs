@@ -5,9 +5,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Outcome;
 
-/// Returns two CPUs for the two sides of a benchmark. They are the same on a machine with one CPU.
+/// Returns the CPUs for the two sides of a benchmark. On a machine with one CPU both are the same.
 #[cfg(target_os = "linux")]
-pub(crate) fn cpus() -> Outcome<[usize; 2]> {
+pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
     let allowed = sched_getaffinity(None)?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let first = cpus.next().ok_or("no CPU to run on")?;
@@ -16,18 +16,18 @@ pub(crate) fn cpus() -> Outcome<[usize; 2]> {
 
 /// Pins this thread and the processes that it starts to one CPU.
 #[cfg(target_os = "linux")]
-pub(crate) fn pin_to(cpu: usize) -> Outcome<()> {
+pub(crate) fn pin_thread_to_cpu(cpu: usize) -> Outcome<()> {
     let mut only = CpuSet::new();
     only.set(cpu);
     Ok(sched_setaffinity(None, &only)?)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn cpus() -> Outcome<[usize; 2]> {
+pub(crate) fn choose_cpus() -> Outcome<[usize; 2]> {
     Ok([0, 0])
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn pin_to(_: usize) -> Outcome<()> {
+pub(crate) fn pin_thread_to_cpu(_: usize) -> Outcome<()> {
     Ok(())
 }

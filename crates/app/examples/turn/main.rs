@@ -12,17 +12,17 @@
 #![allow(clippy::print_stdout, reason = "the program prints its measurements")]
 
 #[cfg(unix)]
+mod baseline;
+#[cfg(unix)]
 mod bench;
 #[cfg(unix)]
 mod cpu;
-#[cfg(unix)]
-mod floor;
 #[cfg(unix)]
 mod script;
 #[cfg(unix)]
 mod servers;
 
-/// The allocator of the program, for both sides.
+/// Both sides of the benchmark use the allocator of the `switchboard` program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -31,14 +31,14 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[cfg(unix)]
 fn main() -> Outcome<()> {
-    // A single thread, so that no time is spent on waking other threads.
+    // With a single thread, no time is spent on waking other threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     match std::env::args().nth(1).as_deref() {
-        Some("serve-tools") => runtime.block_on(servers::tools()),
-        Some("serve-model") => runtime.block_on(servers::model()),
-        batches => runtime.block_on(bench::measure(batches.map_or(Ok(10), str::parse)?)),
+        Some("serve-tools") => runtime.block_on(servers::serve_tools()),
+        Some("serve-model") => runtime.block_on(servers::serve_model()),
+        batches => runtime.block_on(bench::measure_turns(batches.map_or(Ok(10), str::parse)?)),
     }
 }
 

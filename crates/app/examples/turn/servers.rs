@@ -25,11 +25,11 @@ use tokio::net::TcpListener;
 
 use super::{Outcome, script};
 
-struct Orders {
+struct OrderServer {
     records: String,
 }
 
-impl ServerHandler for Orders {
+impl ServerHandler for OrderServer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
@@ -64,21 +64,21 @@ impl ServerHandler for Orders {
     }
 }
 
-pub(crate) async fn tools() -> Outcome<()> {
-    let records = script::records();
+pub(crate) async fn serve_tools() -> Outcome<()> {
+    let records = script::tool_result_text();
     let transport = (tokio::io::stdin(), tokio::io::stdout());
-    let serving = Orders { records }.serve(transport).await?;
+    let serving = OrderServer { records }.serve(transport).await?;
     serving.waiting().await?;
     Ok(())
 }
 
-/// The prepared responses. Index 0 is the streamed form, index 1 the complete document.
-struct Answers {
+/// Prepared HTTP bodies. Index 0 is the event stream, index 1 the complete JSON document.
+struct PreparedResponses {
     call: [Bytes; 2],
     text: [Bytes; 2],
 }
 
-impl Answers {
+impl PreparedResponses {
     fn new() -> Self {
         let call = |arguments: &str| {
             json!([{
@@ -94,34 +94,38 @@ impl Answers {
         let whole = json!({"role": "assistant", "tool_calls": call(script::ARGUMENTS)});
         let mut words = vec![json!({"role": "assistant", "content": ""})];
         words.extend(
-            script::words()
+            script::answer_words()
                 .into_iter()
                 .map(|word| json!({"content": word})),
         );
-        let text = json!({"role": "assistant", "content": script::words().concat()});
+        let text = json!({"role": "assistant", "content": script::answer_words().concat()});
         Self {
             call: [
-                streamed(&pieces, "tool_calls"),
-                self::whole(&whole, "tool_calls"),
+                streamed_response(&pieces, "tool_calls"),
+                self::complete_response(&whole, "tool_calls"),
             ],
-            text: [streamed(&words, "stop"), self::whole(&text, "stop")],
+            text: [
+                streamed_response(&words, "stop"),
+                self::complete_response(&text, "stop"),
+            ],
         }
     }
 }
 
-fn usage() -> Value {
+fn token_usage() -> Value {
     json!({"prompt_tokens": 400, "completion_tokens": 91, "total_tokens": 491})
 }
 
-fn whole(message: &Value, finish: &str) -> Bytes {
+fn complete_response(message: &Value, finish: &str) -> Bytes {
     let answer = json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": usage(),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": token_usage(),
     });
     answer.to_string().into()
 }
 
-fn streamed(deltas: &[Value], finish: &str) -> Bytes {
+fn streamed_response(deltas: &[Value], finish: &str) -> Bytes {
     let chunk = |choices: Value, usage: Value| {
         let chunk = json!({
             "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_790_000_000,
@@ -136,15 +140,18 @@ fn streamed(deltas: &[Value], finish: &str) -> Bytes {
     }
     let last = json!({"index": 0, "delta": {}, "finish_reason": finish});
     stream += &chunk(json!([last]), Value::Null);
-    stream += &chunk(json!([]), usage());
+    stream += &chunk(json!([]), token_usage());
     stream += "data: [DONE]\n\n";
     stream.into()
 }
 
-async fn answer(State(answers): State<Arc<Answers>>, request: Bytes) -> Response {
+async fn handle_completion(
+    State(answers): State<Arc<PreparedResponses>>,
+    request: Bytes,
+) -> Response {
     let has = |what: &[u8]| request.windows(what.len()).any(|window| window == what);
     let streams = has(br#""stream":true"#);
-    // Calls the tool until the request contains its result.
+    // The model calls the tool until the request contains a tool result.
     let wants = has(br#""tools":[{"#) && !has(br#""role":"tool""#);
     let bodies = if wants { &answers.call } else { &answers.text };
     let kind = if streams {
@@ -156,16 +163,16 @@ async fn answer(State(answers): State<Arc<Answers>>, request: Bytes) -> Response
     ([(CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// Prints the port and serves until the process is killed.
-pub(crate) async fn model() -> Outcome<()> {
+/// Starts the model server, prints its port and serves until the process is killed.
+pub(crate) async fn serve_model() -> Outcome<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("{}", listener.local_addr()?.port());
-    // Delayed acknowledgements would dominate the measurement.
+    // Without `TCP_NODELAY`, delayed acknowledgements would dominate the measurement.
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
     let routes = Router::new()
-        .route("/v1/chat/completions", post(answer))
-        .with_state(Arc::new(Answers::new()));
+        .route("/v1/chat/completions", post(handle_completion))
+        .with_state(Arc::new(PreparedResponses::new()));
     Ok(axum::serve(listener, routes).await?)
 }

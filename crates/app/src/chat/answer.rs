@@ -102,7 +102,7 @@ impl Chat<'_> {
     async fn events(&mut self, run: &mut Running) -> Result<Flow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
         let owner = self.conversations.owner.clone();
-        let mut recorder = self.resources.audit.run(session, Some(owner));
+        let mut recorder = self.resources.audit.run_recorder(session, Some(owner));
         let presses = self.editor.as_ref().map(|editor| editor.presses.clone());
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show(event, screen);

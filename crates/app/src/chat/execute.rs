@@ -108,7 +108,7 @@ impl Chat<'_> {
         if let Some(recorded) = self.context.recording.models() {
             models = recorded.iter().map(|(id, _)| id.to_string()).collect();
         }
-        let entries = recipes::list(&self.context.environment).unwrap_or_default();
+        let entries = recipes::list_recipes(&self.context.environment).unwrap_or_default();
         let sessions = self.conversations.list(100).await.unwrap_or_default();
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.models = models;
@@ -202,7 +202,7 @@ impl Chat<'_> {
     }
 
     fn recipes(&self) -> Result<(), Failure> {
-        let entries = recipes::list(&self.context.environment).map_err(Failure::run)?;
+        let entries = recipes::list_recipes(&self.context.environment).map_err(Failure::run)?;
         let configured = self.context.config.recipe.as_deref();
         let current = self.args.recipe.as_deref().or(configured);
         let mut rows = Vec::new();
@@ -313,7 +313,7 @@ impl Chat<'_> {
                 .await?;
             transcript::markdown(session, &messages)
         };
-        let mut options = private_file::options();
+        let mut options = private_file::owner_only_options();
         let mut file = options
             .write(true)
             .create_new(true)

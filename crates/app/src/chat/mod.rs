@@ -304,7 +304,7 @@ impl Chat<'_> {
             );
         }
         self.model = plan.chosen.model.id().clone();
-        self.sampled.set(Arc::clone(&plan.sampled));
+        self.sampled.replace_model(Arc::clone(&plan.sampled));
         plan.record(&self.context.recording);
         self.agent = plan.agent(&self.context, &self.resources, &self.screen, &self.asking);
         self.args = args;

@@ -236,7 +236,9 @@ impl Chat<'_> {
             .and_then(|number| self.listed.get(number.checked_sub(1)?).cloned());
         let id = by_number.map_or(named, |id| id.0);
         let sessions = &self.conversations.sessions;
-        let session = sessions.find(&self.conversations.owner, &id).await?;
+        let session = sessions
+            .find_session(&self.conversations.owner, &id)
+            .await?;
         self.enter(session).await
     }
 

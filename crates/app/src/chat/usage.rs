@@ -8,7 +8,7 @@ use switchboard_orchestration::{
     observe::metrics::{Metrics, Snapshot},
 };
 
-use crate::observe::list_prices;
+use crate::observe::list_price_function;
 
 /// Maximum number of runs of a session that are counted.
 const MAX_RUNS: u32 = 10_000;
@@ -21,7 +21,7 @@ pub(super) async fn usage(
     owner: &Principal,
     session: &SessionId,
 ) -> Result<String, SessionStoreError> {
-    let mut metrics = Metrics::default().with_cost(list_prices());
+    let mut metrics = Metrics::default().with_cost(list_price_function());
     for run in store.runs(owner, Some(session), MAX_RUNS).await? {
         let mut after = 0;
         loop {

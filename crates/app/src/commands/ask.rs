@@ -1,6 +1,6 @@
 //! `ask`: answers one question.
 
-mod piped;
+mod piped_input;
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -21,7 +21,7 @@ use crate::{
     terminal,
 };
 
-/// Arguments of `ask`.
+/// Command-line arguments of `switchboard ask`.
 #[derive(Debug, Args)]
 pub(crate) struct AskArgs {
     /// Question to answer; - reads it from standard input. Piped text beside a question is sent
@@ -42,21 +42,21 @@ pub(crate) async fn run(
     } = args;
     let mut context = Context::load_with_replay(&args.global, &args.recording, environment)?;
     let mut plan = args.agent.plan(&context).await?;
-    let question = question(&text, interrupts).await?;
+    let question = read_question(&text, interrupts).await?;
     print_chosen_model(&plan.chosen, &context);
     plan.begin_recording(&args.recording, &mut context)?;
-    let result = answer(args, question, plan, &context, interrupts).await;
+    let result = answer_question(args, question, plan, &context, interrupts).await;
     context.recording.finish(result)
 }
 
-async fn answer(
+async fn answer_question(
     args: ConversationArgs,
     question: String,
     plan: Plan,
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    // A run that waits for an approval is stored in its session.
+    // With `--approve later`, a run can wait for an approval, so its session is stored.
     let keeps = args.session.is_some() || context.config.sessions.keep == Some(true) || plan.later;
     if !keeps {
         let start = RunStart::Question(question);
@@ -65,24 +65,25 @@ async fn answer(
     let conversations = Conversations::open(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
-    let result = match session_of(&conversations, args.session.as_deref(), &question).await {
-        Ok(session) => {
-            let start = RunStart::InSession(
-                conversations.clone(),
-                session.id,
-                question,
-                Box::new(args.agent),
-            );
-            execute(plan, args.output, context, interrupts, start).await
-        }
-        Err(failure) => Err(failure),
-    };
+    let result =
+        match find_or_create_session(&conversations, args.session.as_deref(), &question).await {
+            Ok(session) => {
+                let start = RunStart::InSession(
+                    conversations.clone(),
+                    session.id,
+                    question,
+                    Box::new(args.agent),
+                );
+                execute(plan, args.output, context, interrupts, start).await
+            }
+            Err(failure) => Err(failure),
+        };
     conversations.sessions.close().await;
     result
 }
 
 /// Returns the named session and creates it if necessary. Without a name, creates a new one.
-async fn session_of(
+async fn find_or_create_session(
     conversations: &Conversations,
     named: Option<&str>,
     question: &str,
@@ -96,7 +97,7 @@ async fn session_of(
     };
     match found {
         Some(session) => {
-            // Checked before a server starts.
+            // A busy session is reported before any MCP server starts.
             let free = conversations.check_free(&session.id).await;
             free.map_err(Failure::usage)?;
             Ok(session)
@@ -108,7 +109,7 @@ async fn session_of(
     }
 }
 
-async fn question(text: &str, interrupts: &Interrupts) -> Result<String, Failure> {
+async fn read_question(text: &str, interrupts: &Interrupts) -> Result<String, Failure> {
     let is_input = text == "-";
     let question = if is_input {
         if std::io::stdin().is_terminal() {
@@ -133,5 +134,5 @@ async fn question(text: &str, interrupts: &Interrupts) -> Result<String, Failure
     if is_input {
         return Ok(question);
     }
-    piped::with_piped_text(question, interrupts).await
+    piped_input::append_piped_text(question, interrupts).await
 }

@@ -30,10 +30,10 @@ use crate::{
     },
 };
 
-/// Time limit for the answer of a provider.
+/// Time limit for the response of one provider.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Variables without an option of the command line.
+/// Environment variables that have no command-line option.
 const OTHER_VARIABLES: [&str; 5] = [
     "SWITCHBOARD_LOG",
     "SWITCHBOARD_LOG_FILE",
@@ -42,7 +42,7 @@ const OTHER_VARIABLES: [&str; 5] = [
     arguments::APPROVE,
 ];
 
-/// Arguments of `doctor`.
+/// Command-line arguments of `switchboard doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// Don't contact providers over the network
@@ -55,30 +55,30 @@ pub(crate) struct DoctorArgs {
     global: Global,
 }
 
-/// The result of one check.
+/// Result of one check of `switchboard doctor`.
 #[derive(Debug, Serialize)]
 struct Finding {
     about: &'static str,
-    state: State,
+    state: FindingState,
     what: String,
-    /// The remedy.
+    /// What the user can do about a problem.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum FindingState {
     Good,
-    /// Missing, possibly on purpose.
+    /// The checked thing is missing, possibly on purpose.
     Absent,
-    /// Working, but possibly not as intended.
+    /// The checked thing works, but possibly not as intended.
     Doubtful,
     Bad,
 }
 
 impl Finding {
-    fn new(about: &'static str, state: State, what: impl Into<String>) -> Self {
+    fn new(about: &'static str, state: FindingState, what: impl Into<String>) -> Self {
         Self {
             about,
             state,
@@ -87,12 +87,12 @@ impl Finding {
         }
     }
 
-    fn good(about: &'static str, what: String) -> Self {
-        Self::new(about, State::Good, what)
+    fn good_finding(about: &'static str, what: String) -> Self {
+        Self::new(about, FindingState::Good, what)
     }
 
-    fn bad(about: &'static str, what: String) -> Self {
-        Self::new(about, State::Bad, what)
+    fn bad_finding(about: &'static str, what: String) -> Self {
+        Self::new(about, FindingState::Bad, what)
     }
 
     fn with_advice(mut self, advice: impl Into<String>) -> Self {
@@ -111,11 +111,11 @@ pub(crate) async fn run(
     match Context::load(&args.global, environment) {
         Err(failure) => {
             code = failure.code;
-            let finding = Finding::bad("configuration", format!("{:#}", failure.error));
+            let finding = Finding::bad_finding("configuration", format!("{:#}", failure.error));
             findings.push(finding.with_advice("fix this first; other checks were skipped"));
         }
         Ok(context) => {
-            findings.extend(list_files(&context));
+            findings.extend(list_config_files(&context));
             check_recipe_and_models(&context, &mut findings).await;
             let screen = Screen::new(true);
             screen.show_progress("looking at providers and MCP servers");
@@ -128,8 +128,10 @@ pub(crate) async fn run(
             findings.extend(providers.into_iter().chain(servers));
         }
     }
-    output::print(args.output, &findings, || shown(&findings))?;
-    let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
+    output::print(args.output, &findings, || format_findings(&findings))?;
+    let is_bad = findings
+        .iter()
+        .any(|finding| finding.state == FindingState::Bad);
     Ok(if is_bad && code == Code::Success {
         Code::Failed
     } else {
@@ -137,7 +139,7 @@ pub(crate) async fn run(
     })
 }
 
-/// Finds variables with a similar name to ours, which may be typing errors.
+/// Reports unknown `SWITCHBOARD_…` variables, which may be typing errors.
 fn check_variables(environment: &Environment) -> Vec<Finding> {
     let mut known = OTHER_VARIABLES.map(str::to_owned).to_vec();
     let mut command = Cli::command();
@@ -158,17 +160,17 @@ fn check_variables(environment: &Environment) -> Vec<Finding> {
     let findings = unknown.into_iter().map(|name| {
         let near = did_you_mean(nearest(name, known.iter().map(String::as_str)));
         let what = format!("{name} is set but means nothing{near}");
-        let finding = Finding::new("environment", State::Doubtful, what);
+        let finding = Finding::new("environment", FindingState::Doubtful, what);
         finding.with_advice(format!("there are: {}", known.join(", ")))
     });
     findings.collect()
 }
 
-fn list_files(context: &Context) -> Vec<Finding> {
+fn list_config_files(context: &Context) -> Vec<Finding> {
     const ABOUT: &str = "configuration";
     let files = context.config.files.iter();
     let mut findings: Vec<Finding> = files
-        .map(|file| Finding::good(ABOUT, file.display().to_string()))
+        .map(|file| Finding::good_finding(ABOUT, file.display().to_string()))
         .collect();
     if findings.is_empty() {
         let environment = &context.environment;
@@ -177,7 +179,7 @@ fn list_files(context: &Context) -> Vec<Finding> {
             .chain(&environment.config_dir)
             .map(|folder| folder.join(CONFIG_FILE_NAMES[0]).display().to_string())
             .collect();
-        let finding = Finding::new(ABOUT, State::Absent, "no configuration file");
+        let finding = Finding::new(ABOUT, FindingState::Absent, "no configuration file");
         findings
             .push(finding.with_advice(format!("none is needed; places: {}", places.join(", "))));
     }
@@ -188,29 +190,30 @@ async fn check_recipe_and_models(context: &Context, findings: &mut Vec<Finding>)
     let (environment, config) = (&context.environment, &context.config);
     let recipe = environment.get("SWITCHBOARD_RECIPE");
     let recipe = recipe.or(config.recipe.as_deref());
-    let recipe = recipe.map(|name| recipes::find(name, environment));
+    let recipe = recipe.map(|name| recipes::find_recipe(name, environment));
     let mut model = environment.get("SWITCHBOARD_MODEL");
     match &recipe {
         Some(Ok(found)) => {
             let what = format!("{} ({})", found.recipe.name, found.source);
-            findings.push(Finding::good("recipe", what));
+            findings.push(Finding::good_finding("recipe", what));
             model = model.or(found.recipe.model.as_deref());
         }
-        Some(Err(error)) => findings.push(Finding::bad("recipe", error.to_string())),
+        Some(Err(error)) => findings.push(Finding::bad_finding("recipe", error.to_string())),
         None => {}
     }
     findings.push(match context.choose_model(model).await {
-        Err(failure) => Finding::bad("model", failure.error.to_string()),
+        Err(failure) => Finding::bad_finding("model", failure.error.to_string()),
         Ok(chosen) => {
             let (why, state) = match &chosen.reason {
-                ChoiceReason::Named => ("it is configured", State::Good),
-                ChoiceReason::Key(variable) => (&*format!("{variable} is set"), State::Good),
-                ChoiceReason::Answers => {
-                    ("no key is set, and it answers on this machine", State::Good)
-                }
+                ChoiceReason::Named => ("it is configured", FindingState::Good),
+                ChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
+                ChoiceReason::Answers => (
+                    "no key is set, and it answers on this machine",
+                    FindingState::Good,
+                ),
                 ChoiceReason::NothingElse => (
                     "nothing else is configured; it is not a language model",
-                    State::Doubtful,
+                    FindingState::Doubtful,
                 ),
             };
             let what = format!("{} is asked: {why}", chosen.model.id());
@@ -228,8 +231,10 @@ async fn check_recipe_and_models(context: &Context, findings: &mut Vec<Finding>)
     };
     for name in fallbacks {
         findings.push(match context.choose_model(Some(name)).await {
-            Ok(chosen) => Finding::good("model", format!("{} is a fallback", chosen.model.id())),
-            Err(failure) => Finding::bad("model", failure.error.to_string()),
+            Ok(chosen) => {
+                Finding::good_finding("model", format!("{} is a fallback", chosen.model.id()))
+            }
+            Err(failure) => Finding::bad_finding("model", failure.error.to_string()),
         });
     }
 }
@@ -244,14 +249,14 @@ async fn check_provider(
     let name = &provider.name;
     let mut what = match context.providers.readiness(provider) {
         Readiness::KeyMissing(variable) => {
-            let finding = Finding::new(ABOUT, State::Absent, format!("{name} has no key"));
+            let finding = Finding::new(ABOUT, FindingState::Absent, format!("{name} has no key"));
             return finding.with_advice(format!("set {variable} to use it"));
         }
         Readiness::Key(variable) => format!("{name}: key from {variable}"),
         Readiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
     if no_network || provider.is_offline() {
-        return Finding::good(ABOUT, what);
+        return Finding::good_finding(ABOUT, what);
     }
     let served = tokio::select! {
         served = context.providers.served_models(provider) => Some(served),
@@ -261,19 +266,23 @@ async fn check_provider(
     match served {
         Some(Some(Ok(models))) => {
             let _ = write!(what, ", answers with {} models", models.len());
-            Finding::good(ABOUT, what)
+            Finding::good_finding(ABOUT, what)
         }
-        Some(None) => Finding::good(ABOUT, what),
-        // A local Ollama is optional.
+        Some(None) => Finding::good_finding(ABOUT, what),
+        // A local Ollama server is optional, so a failed connection is not an error.
         Some(Some(Err(error)))
             if provider.is_local() && error.kind == ModelErrorKind::Connection =>
         {
-            Finding::new(ABOUT, State::Absent, format!("{name} does not run here"))
+            Finding::new(
+                ABOUT,
+                FindingState::Absent,
+                format!("{name} does not run here"),
+            )
         }
-        Some(Some(Err(error))) => Finding::bad(ABOUT, format!("{name}: {error}")),
+        Some(Some(Err(error))) => Finding::bad_finding(ABOUT, format!("{name}: {error}")),
         None => {
             let what = format!("{name} did not answer within {PROVIDER_TIMEOUT:?}");
-            Finding::bad(ABOUT, what).with_advice("check its address")
+            Finding::bad_finding(ABOUT, what).with_advice("check its address")
         }
     }
 }
@@ -281,7 +290,7 @@ async fn check_provider(
 async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     let host = match context.servers().and_then(context::start) {
         Ok(host) => host,
-        Err(failure) => return vec![Finding::bad("server", failure.error.to_string())],
+        Err(failure) => return vec![Finding::bad_finding("server", failure.error.to_string())],
     };
     tokio::select! {
         () = host.settled() => {}
@@ -292,9 +301,11 @@ async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Findin
     context::close(&host, interrupts).await;
     if findings.is_empty() {
         let what = "no MCP server is configured";
-        findings.push(Finding::new("server", State::Absent, what));
+        findings.push(Finding::new("server", FindingState::Absent, what));
     }
-    let rules = unmatched.into_iter().map(|what| Finding::bad("rule", what));
+    let rules = unmatched
+        .into_iter()
+        .map(|what| Finding::bad_finding("rule", what));
     findings.extend(rules.map(|it| it.with_advice("correct the name or remove the rule")));
     findings
 }
@@ -306,27 +317,27 @@ fn check_server(status: &ServerStatus) -> Finding {
         let what = format!("{}: {} tools", status.name, status.tools);
         let changed = changed_tools_warning(&status.name, &status.changed_tools);
         return match changed.or(warning) {
-            None => Finding::good(ABOUT, what),
-            Some(warning) => Finding::new(ABOUT, State::Doubtful, what).with_advice(warning),
+            None => Finding::good_finding(ABOUT, what),
+            Some(warning) => Finding::new(ABOUT, FindingState::Doubtful, what).with_advice(warning),
         };
     }
     let reason = status.reason.as_deref().unwrap_or("no reason is known");
     let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
-    Finding::bad(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
+    Finding::bad_finding(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
         (Some(line), _) => format!("its last line: {line}"),
         (None, Some(warning)) => warning,
         (None, None) => format!("check its entry ({})", status.transport),
     })
 }
 
-fn shown(findings: &[Finding]) -> String {
+fn format_findings(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let (style, mark) = match finding.state {
-            State::Good => (GOOD, '✔'),
-            State::Absent => (FAINT, '–'),
-            State::Doubtful => (DOUBTFUL, '!'),
-            State::Bad => (BAD, '✘'),
+            FindingState::Good => (GOOD, '✔'),
+            FindingState::Absent => (FAINT, '–'),
+            FindingState::Doubtful => (DOUBTFUL, '!'),
+            FindingState::Bad => (BAD, '✘'),
         };
         let _ = writeln!(
             text,

@@ -83,14 +83,14 @@ enum Command {
 
 /// Runs the program and returns its exit code.
 pub fn main() -> Code {
-    let matches = match without_empty_variables(Cli::command()).try_get_matches() {
+    let matches = match ignore_empty_variables(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return print_clap_error(error),
     };
     let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage);
-    match parsed.and_then(start) {
+    match parsed.and_then(start_runtime) {
         Ok(code) => code,
-        // The reader has enough, as in `switchboard tools list | head -1`.
+        // The reader of the output closed the pipe, as in `switchboard tools list | head -1`.
         Err(failure) if failure.is_broken_pipe() => Code::Success,
         Err(failure) => {
             terminal::print_error(&failure.error);
@@ -99,23 +99,23 @@ pub fn main() -> Code {
     }
 }
 
-/// Prints help, version or a usage error.
+/// Prints the help, the version or a usage error of clap.
 fn print_clap_error(error: clap::Error) -> Code {
     let (error, code) = if error.use_stderr() {
-        (with_variable(error), Code::Usage)
+        (add_variable_tip(error), Code::Usage)
     } else {
         (error, Code::Success)
     };
-    // A closed output cannot be reported.
+    // If the output is closed, the error cannot be printed anywhere.
     let _ = error.print();
     code
 }
 
-/// Adds a tip that names the environment variable if it contains the invalid value.
-fn with_variable(mut error: clap::Error) -> clap::Error {
+/// Adds a tip to a usage error if the invalid value is from an environment variable.
+fn add_variable_tip(mut error: clap::Error) -> clap::Error {
     let mut command = Cli::command();
     command.build();
-    if let Some(variable) = invalid_variable(&command, &error) {
+    if let Some(variable) = find_invalid_variable(&command, &error) {
         let tip = format!("the value is from the variable {variable}");
         let tips = ContextValue::StyledStrs(vec![tip.into()]);
         error.insert(ContextKind::Suggested, tips);
@@ -123,8 +123,8 @@ fn with_variable(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Returns the variable of the invalid option, if it contains the invalid value.
-fn invalid_variable(command: &clap::Command, error: &clap::Error) -> Option<String> {
+/// Returns the environment variable that contains the invalid value of an option.
+fn find_invalid_variable(command: &clap::Command, error: &clap::Error) -> Option<String> {
     let (Some(ContextValue::String(name)), Some(ContextValue::String(value))) = (
         error.get(ContextKind::InvalidArg),
         error.get(ContextKind::InvalidValue),
@@ -145,8 +145,8 @@ fn find_argument<'c>(command: &'c clap::Command, name: &str) -> Option<&'c clap:
     })
 }
 
-/// Makes clap ignore variables with an empty value, like the rest of this program.
-fn without_empty_variables(command: clap::Command) -> clap::Command {
+/// Makes clap ignore environment variables with an empty value.
+fn ignore_empty_variables(command: clap::Command) -> clap::Command {
     command
         .mut_args(|arg| {
             let value = arg.get_env().and_then(std::env::var_os);
@@ -156,40 +156,41 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
                 arg
             }
         })
-        .mut_subcommands(without_empty_variables)
+        .mut_subcommands(ignore_empty_variables)
 }
 
-/// Time limit for dropping the remaining tasks. A blocked read of standard input never ends.
+/// Time limit for dropping the remaining tasks at exit. A blocked read of standard input never
+/// ends.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-fn start(cli: Cli) -> Result<Code, Failure> {
-    let environment = Environment::of_this_process()
+fn start_runtime(cli: Cli) -> Result<Code, Failure> {
+    let environment = Environment::from_process()
         .map_err(|error| Failure::usage(error).context("failed to read the working directory"))?;
-    // The signal listener needs a worker while another one is blocked.
+    // The signal listener needs a free worker thread while another thread is blocked.
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
         .build()
         .map_err(|error| Failure::run(error).context("failed to start the runtime"))?;
-    let result = runtime.block_on(run(cli, environment));
+    let result = runtime.block_on(run_command(cli, environment));
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 
-async fn run(cli: Cli, environment: Environment) -> Result<Code, Failure> {
+async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure> {
     let interrupts = Interrupts::listen()
         .map_err(|error| Failure::run(error).context("failed to listen for signals"))?;
-    // The server exports its last spans within its own time to stop.
+    // `serve` exports its last spans itself, within its shutdown time limit.
     let exports_spans = matches!(cli.command, Command::Serve(_));
-    let result = Box::pin(dispatch(cli.command, environment, &interrupts)).await;
+    let result = Box::pin(dispatch_command(cli.command, environment, &interrupts)).await;
     if !exports_spans {
-        observe::finish().await;
+        observe::finish_export().await;
     }
     result
 }
 
-async fn dispatch(
+async fn dispatch_command(
     command: Command,
     environment: Environment,
     interrupts: &Interrupts,
@@ -209,13 +210,13 @@ async fn dispatch(
         Command::Models(args) => models::run(args, environment, interrupts).await,
         Command::Recipes(args) => recipes::run(&args, &environment),
         Command::McpServer(args) => {
-            observe::start_log(&environment);
+            observe::start_logging(&environment);
             mcp::mcp_server::run(args, &environment, interrupts).await
         }
     }
 }
 
-/// Prints items as JSON or as a table. Prints the note `none` instead of an empty table.
+/// Prints items as JSON or as a table. Without items, prints the note `none` instead of a table.
 fn print_table<T: Serialize, const N: usize>(
     form: ListOutput,
     items: &[T],

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Arguments of `models`.
+/// Command-line arguments of `switchboard models`.
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
     /// List every model of the catalogue
@@ -42,21 +42,21 @@ pub(crate) struct ModelsArgs {
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct ModelRow {
     model: ModelId,
-    /// Whether the provider can be used.
+    /// Whether the provider of the model can be used.
     ready: bool,
-    /// The variable of the missing key.
+    /// Environment variable of the missing API key.
     missing_key: Option<String>,
     capabilities: ModelCapabilities,
-    /// US dollars per million tokens, list prices.
-    prices: Option<Prices>,
-    /// The provider's end date as YYYY-MM-DD.
+    /// List prices in US dollars per million tokens.
+    prices: Option<ModelPrices>,
+    /// Date on which the provider retires the model, as YYYY-MM-DD.
     deprecated_on: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
-struct Prices {
+struct ModelPrices {
     input: Option<f64>,
     output: Option<f64>,
     cache_read: Option<f64>,
@@ -100,13 +100,13 @@ pub(crate) async fn run(
             }
         }
         rows.extend(models.into_iter().map(|(name, capabilities)| {
-            let entry = provider.catalogued(&name);
+            let entry = provider.find_catalogue_entry(&name);
             let prices = entry.as_ref().map(|entry| entry.prices);
-            Row {
+            ModelRow {
                 ready: missing_key.is_none(),
                 missing_key: missing_key.clone(),
                 capabilities,
-                prices: prices.map(|prices| Prices {
+                prices: prices.map(|prices| ModelPrices {
                     input: prices.input,
                     output: prices.output,
                     cache_read: prices.cache_read,
@@ -117,7 +117,7 @@ pub(crate) async fn run(
             }
         }));
     }
-    print_table(args.output, &rows, "", cells)?;
+    print_table(args.output, &rows, "", format_cells)?;
     if args.output == ListOutput::Text && rows.iter().any(|row| row.prices.is_some()) {
         let source = catalog::source();
         output::lines(&format!(
@@ -127,7 +127,7 @@ pub(crate) async fn run(
     Ok(Code::Success)
 }
 
-fn cells(row: &Row) -> [String; 5] {
+fn format_cells(row: &ModelRow) -> [String; 5] {
     let state = match &row.missing_key {
         None => "ready".to_owned(),
         Some(variable) => format!("needs {variable}"),
@@ -136,7 +136,7 @@ fn cells(row: &Row) -> [String; 5] {
     let window = window.map(|tokens| format!("{} k tokens", tokens / 1000));
     let prices = row.prices.as_ref();
     let price = prices.and_then(|it| Some(format!("{} / {}", it.input?, it.output?)));
-    let mut abilities = abilities(&row.capabilities);
+    let mut abilities = format_capabilities(&row.capabilities);
     if let Some(day) = row.deprecated_on {
         abilities = format!("until {day}; {abilities}");
     }
@@ -149,8 +149,8 @@ fn cells(row: &Row) -> [String; 5] {
     ]
 }
 
-/// Formats the capabilities.
-fn abilities(capabilities: &ModelCapabilities) -> String {
+/// Lists the known capabilities of a model as text.
+fn format_capabilities(capabilities: &ModelCapabilities) -> String {
     let all = [
         ("tools", capabilities.tools),
         ("parallel tools", capabilities.parallel_tools),

@@ -10,7 +10,7 @@ use super::print_table;
 use crate::{
     config::environment::Environment,
     run_session::failure::{Code, Failure},
-    storage::recipes::{self, Entry},
+    storage::recipes::{self, RecipeEntry},
     terminal::{
         one_line,
         output::{self, ListOutput},
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Arguments of `recipes`.
+/// Command-line arguments of `switchboard recipes`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct RecipesArgs {
@@ -42,27 +42,27 @@ enum RecipesCommand {
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Row {
+struct RecipeRow {
     name: String,
     title: Option<String>,
     description: Option<String>,
     model: Option<String>,
     strategy: Option<&'static str>,
-    /// The file, or `shipped`.
+    /// Path of the recipe file, or `shipped`.
     source: String,
     error: Option<String>,
 }
 
 pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code, Failure> {
     match &args.command {
-        Some(RecipesCommand::Show { recipe }) => show(recipe, args.output, environment),
-        Some(RecipesCommand::List) | None => list(args.output, environment),
+        Some(RecipesCommand::Show { recipe }) => show_recipe(recipe, args.output, environment),
+        Some(RecipesCommand::List) | None => list_recipes(args.output, environment),
     }
 }
 
-fn list(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
-    let entries = recipes::list(environment).map_err(Failure::usage)?;
-    let mut rows: Vec<Row> = entries.into_iter().map(row).collect();
+fn list_recipes(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
+    let entries = recipes::list_recipes(environment).map_err(Failure::usage)?;
+    let mut rows: Vec<RecipeRow> = entries.into_iter().map(recipe_row).collect();
     if form == ListOutput::Text {
         for error in rows.iter().filter_map(|row| row.error.as_deref()) {
             print_warning(error);
@@ -73,23 +73,23 @@ fn list(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
         let about = row.description.as_deref().or(row.title.as_deref());
         [
             row.name.clone(),
-            one_line(&near(&row.source, environment), 60),
+            one_line(&shorten_path(&row.source, environment), 60),
             one_line(about.unwrap_or_default(), 120),
         ]
     })
 }
 
-/// Shortens the path of a file in the working directory.
-fn near(source: &str, environment: &Environment) -> String {
+/// Makes a path in the working directory relative.
+fn shorten_path(source: &str, environment: &Environment) -> String {
     Path::new(source)
         .strip_prefix(&environment.working_dir)
         .map_or_else(|_| source.to_owned(), |file| file.display().to_string())
 }
 
-fn row(entry: Entry) -> Row {
+fn recipe_row(entry: RecipeEntry) -> RecipeRow {
     let source = entry.source.to_string();
     match entry.recipe {
-        Ok(recipe) => Row {
+        Ok(recipe) => RecipeRow {
             name: entry.name,
             strategy: recipe.strategy.as_ref().map(Strategy::name),
             title: recipe.title,
@@ -98,17 +98,17 @@ fn row(entry: Entry) -> Row {
             source,
             error: None,
         },
-        Err(error) => Row {
+        Err(error) => RecipeRow {
             name: entry.name,
             source,
             error: Some(error.to_string()),
-            ..Row::default()
+            ..RecipeRow::default()
         },
     }
 }
 
-fn show(name: &str, form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
-    let found = recipes::find(name, environment).map_err(Failure::usage)?;
+fn show_recipe(name: &str, form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
+    let found = recipes::find_recipe(name, environment).map_err(Failure::usage)?;
     for key in &found.recipe.ignored {
         print_warning(&format!("`{key}` of the recipe means nothing here"));
     }

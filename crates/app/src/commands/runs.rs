@@ -35,10 +35,10 @@ use crate::{
 };
 use stats::StatsArgs;
 
-/// Maximum number of runs that are searched for waiting ones.
+/// Maximum number of stored runs that are searched for waiting runs.
 const MAX_RUNS: u32 = 10_000;
 
-/// Arguments of `runs`.
+/// Command-line arguments of `switchboard runs`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct RunsArgs {
@@ -59,7 +59,7 @@ enum RunsCommand {
     Stats(StatsArgs),
 }
 
-/// Commands about the runs of the session store.
+/// Commands that use the runs in the session store.
 #[derive(Debug, Subcommand)]
 enum StoredCommand {
     /// List waiting and interrupted runs
@@ -85,7 +85,7 @@ struct ResumeArgs {
     #[arg(long, conflicts_with = "deny")]
     allow: bool,
     /// Allow the call with this input instead of the model's (a JSON object)
-    #[arg(long, value_name = "JSON", requires = "allow", value_parser = object)]
+    #[arg(long, value_name = "JSON", requires = "allow", value_parser = parse_json_object)]
     input: Option<JsonObject>,
     /// Deny the pending calls; the reason is sent to the model
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
@@ -98,17 +98,17 @@ struct ResumeArgs {
 }
 
 #[derive(Debug, Serialize)]
-struct Row {
+struct RunRow {
     run_id: String,
     session_id: String,
     state: RunState,
     model: String,
     question: String,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCall>,
 }
 
 #[derive(Debug, Serialize)]
-struct Waiting {
+struct PendingCall {
     id: String,
     server: Option<String>,
     tool: String,
@@ -129,19 +129,19 @@ pub(crate) async fn run(
         },
     };
     let context = Context::load(&args.global, environment)?;
-    let opened = Sessions::open_if_there(&context.config, &context.environment).await;
+    let opened = Sessions::open_existing(&context.config, &context.environment).await;
     let conversations = opened.map_err(Failure::usage)?.map(Conversations::of);
     let conversations = conversations.as_ref();
     let work = async {
         match &command {
-            StoredCommand::List { output } => list(conversations, *output).await,
+            StoredCommand::List { output } => list_runs(conversations, *output).await,
             StoredCommand::Forget { id } => {
-                let (conversations, record) = find(conversations, id).await?;
-                forget(conversations, &record).await
+                let (conversations, record) = find_run(conversations, id).await?;
+                discard_run(conversations, &record).await
             }
             StoredCommand::Resume(args) => {
-                let (conversations, record) = find(conversations, &args.id).await?;
-                resume(args, conversations, &record, &context, interrupts).await
+                let (conversations, record) = find_run(conversations, &args.id).await?;
+                resume_run(args, conversations, &record, &context, interrupts).await
             }
         }
     };
@@ -152,14 +152,14 @@ pub(crate) async fn run(
     result
 }
 
-/// Returns the waiting or interrupted run with this id or prefix.
-async fn find<'c>(
+/// Finds the waiting or interrupted run with an id or an id prefix.
+async fn find_run<'c>(
     conversations: Option<&'c Conversations>,
     id: &str,
 ) -> Result<(&'c Conversations, RunRecord), Failure> {
     let unknown = || Failure::usage(anyhow!("unknown run `{id}`. See `switchboard runs`"));
     let conversations = conversations.ok_or_else(unknown)?;
-    let runs = waiting(conversations).await?.into_iter();
+    let runs = list_open_runs(conversations).await?.into_iter();
     let mut runs = runs.filter(|record| !id.is_empty() && record.id.starts_with(id));
     match (runs.next(), runs.next()) {
         (None, _) => Err(unknown()),
@@ -171,7 +171,9 @@ async fn find<'c>(
 }
 
 /// Returns the waiting and interrupted runs, oldest first.
-async fn waiting(conversations: &Conversations) -> Result<Vec<RunRecord>, SessionStoreError> {
+async fn list_open_runs(
+    conversations: &Conversations,
+) -> Result<Vec<RunRecord>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut runs = store.runs(&conversations.owner, None, MAX_RUNS).await?;
     runs.retain(|run| matches!(run.state, RunState::Waiting | RunState::Interrupted));
@@ -179,7 +181,7 @@ async fn waiting(conversations: &Conversations) -> Result<Vec<RunRecord>, Sessio
     Ok(runs)
 }
 
-async fn forget(conversations: &Conversations, record: &RunRecord) -> Result<Code, Failure> {
+async fn discard_run(conversations: &Conversations, record: &RunRecord) -> Result<Code, Failure> {
     let ended = conversations.durable_runs.abandon(&record.id).await;
     ended.map_err(|error| Failure::run(with_remedy(error)))?;
     print_note(&format!(
@@ -189,7 +191,7 @@ async fn forget(conversations: &Conversations, record: &RunRecord) -> Result<Cod
     Ok(Code::Success)
 }
 
-async fn resume(
+async fn resume_run(
     args: &ResumeArgs,
     conversations: &Conversations,
     record: &RunRecord,
@@ -205,20 +207,20 @@ async fn resume(
             record.session
         )))
     } else {
-        args.check(taken.run(), &context.environment)
+        args.check_arguments(taken.run(), &context.environment)
     };
     if let Err(failure) = checked {
         taken.release().await;
         return Err(failure);
     }
     let how = (&args.resumed, args.output);
-    let answer = args.answer();
+    let answer = args.approval_decision();
     follow::resume(conversations, taken, answer, how, context, interrupts).await
 }
 
 impl ResumeArgs {
-    /// Checks the arguments against the run before anything starts.
-    fn check(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
+    /// Checks the command-line arguments against the run before the run resumes.
+    fn check_arguments(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
         self.resumed.check(run)?;
         let open = run.pending_approvals().len();
         if self.input.is_some() && open != 1 {
@@ -241,8 +243,8 @@ impl ResumeArgs {
         Ok(())
     }
 
-    /// Returns the answer to the pending approval requests.
-    fn answer(&self) -> Option<ApprovalDecision> {
+    /// Returns the decision of `--allow` or `--deny` for the pending approval requests.
+    fn approval_decision(&self) -> Option<ApprovalDecision> {
         let scope = ApprovalScope::Once;
         match &self.deny {
             Some(reason) => Some(ApprovalDecision::Deny {
@@ -257,13 +259,16 @@ impl ResumeArgs {
     }
 }
 
-fn object(text: &str) -> Result<JsonObject, String> {
+fn parse_json_object(text: &str) -> Result<JsonObject, String> {
     serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))
 }
 
-async fn list(conversations: Option<&Conversations>, form: ListOutput) -> Result<Code, Failure> {
+async fn list_runs(
+    conversations: Option<&Conversations>,
+    form: ListOutput,
+) -> Result<Code, Failure> {
     let rows = match conversations {
-        Some(conversations) => rows(conversations).await?,
+        Some(conversations) => build_rows(conversations).await?,
         None => Vec::new(),
     };
     print_table(form, &rows, "no run waits", |row| {
@@ -281,12 +286,13 @@ async fn list(conversations: Option<&Conversations>, form: ListOutput) -> Result
     })
 }
 
-/// Returns a row for each waiting run. An unreadable run shows the data of the store.
-async fn rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreError> {
+/// Returns a table row for each waiting run. A run that cannot be restored has only its stored
+/// fields.
+async fn build_rows(conversations: &Conversations) -> Result<Vec<RunRow>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut rows = Vec::new();
-    for record in waiting(conversations).await? {
-        let mut row = Row {
+    for record in list_open_runs(conversations).await? {
+        let mut row = RunRow {
             run_id: record.id,
             session_id: record.session.0,
             state: record.state,
@@ -318,11 +324,11 @@ async fn rows(conversations: &Conversations) -> Result<Vec<Row>, SessionStoreErr
     Ok(rows)
 }
 
-fn pending_calls(run: &Run) -> Vec<Waiting> {
+fn pending_calls(run: &Run) -> Vec<PendingCall> {
     let pending = run.pending_approvals().into_iter();
     let calls = pending.map(|request| {
         let origin = request.origin.as_ref();
-        Waiting {
+        PendingCall {
             id: request.tool_use.id.clone(),
             server: origin.map(|origin| origin.server.clone()),
             tool: origin.map_or(&request.tool_use.name, |it| &it.tool).clone(),

@@ -43,7 +43,7 @@ use crate::{
 const DEFAULT_BIND: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
 
-/// Arguments of `serve`.
+/// Command-line arguments of `switchboard serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Address to listen on; an address other than loopback requires `serve.tokens` in the
@@ -65,10 +65,10 @@ pub(crate) async fn run(
 ) -> Result<Code, Failure> {
     let context = Context::load_with_replay(&args.global, &args.recording, environment)?;
     let config = &context.config.serve;
-    let options = config.options();
+    let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
     Server::check(&options, bind).map_err(Failure::usage)?;
-    // Configuration errors appear before anything starts.
+    // Configuration errors are reported before a server starts.
     let plan = args.agent.plan(&context).await?;
     let listener = TcpListener::bind(bind).await.map_err(|error| {
         Failure::run(anyhow!(
@@ -76,7 +76,7 @@ pub(crate) async fn run(
         ))
     })?;
     let address = listener.local_addr()?;
-    // An existing recording is replaced only after all checks.
+    // The recording file is replaced only after all checks have passed.
     let recording = args
         .recording
         .record(&context.config, &context.environment)?;
@@ -111,8 +111,8 @@ pub(crate) async fn run(
     let shutdown_time = options.shutdown_time();
     let server = Server::new(
         Arc::clone(&engine) as Arc<_>,
-        sessions.as_sessions(),
-        sessions.as_runs(),
+        sessions.session_store(),
+        sessions.run_store(),
         options,
     );
     if let RecordingMode::Replay(player) = &recording {
@@ -145,7 +145,7 @@ pub(crate) async fn run(
     let outcome = server.serve(listener, shutdown).await;
     warning.abort();
     let end = *asked_to_stop.get_or_init(Instant::now) + shutdown_time;
-    close(&engine, &sessions, interrupts, end).await;
+    close_server(&engine, &sessions, interrupts, end).await;
     recording.finish(match outcome {
         Ok(()) => Ok(Code::Success),
         Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
@@ -153,12 +153,12 @@ pub(crate) async fn run(
     })
 }
 
-/// Time reserved for killing the MCP servers and dropping open tasks.
+/// Time that is reserved for killing MCP servers and dropping open tasks at shutdown.
 const KILL_TIME: Duration = Duration::from_millis(700);
 
-/// Closes the store, the MCP servers and the logs, and returns at `end` at the latest. Ending the
-/// process after that is safe: every acknowledged write is stored, and its locks end with it.
-async fn close(
+/// Closes the session store, the MCP servers and the logs. Returns at `end` at the latest. Then the
+/// process may exit: every acknowledged write is stored.
+async fn close_server(
     engine: &Arc<AppEngine>,
     sessions: &Sessions,
     interrupts: &Interrupts,
@@ -178,9 +178,9 @@ async fn close(
         if let Ok(Err(error)) = closed {
             terminal::print_warning(&format!("failed to save approval decisions: {error}"));
         }
-        observe::finish().await;
+        observe::finish_export().await;
     };
-    // A negative remainder counts as zero.
+    // If less than `KILL_TIME` remains, the limit is `end`.
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(
@@ -192,8 +192,8 @@ async fn close(
     }
 }
 
-/// Prints one line for people and for programs that read the port.
+/// Prints the address in one line. Programs read the port from this line.
 fn print_address(address: SocketAddr) {
-    // A closed standard error does not matter.
+    // A closed standard error must not stop the server.
     let _ = writeln!(anstream::stderr(), "listening on http://{address}");
 }

@@ -21,7 +21,7 @@ use crate::{
         context::Context,
         failure::{Code, Failure},
     },
-    storage::sessions::{Sessions, retention},
+    storage::sessions::{Sessions, configured_retention},
     terminal::{
         one_line,
         output::{self, ListOutput},
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Arguments of `sessions`.
+/// Command-line arguments of `switchboard sessions`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct SessionsArgs {
@@ -93,27 +93,32 @@ enum SessionsCommand {
 pub(crate) async fn run(args: SessionsArgs, environment: Environment) -> Result<Code, Failure> {
     let command = args.command.unwrap_or(SessionsCommand::List(args.list));
     let context = Context::load(&args.global, environment)?;
-    // Reading and exporting deletes nothing.
+    // Commands that read sessions must not delete old ones.
     let sessions = Sessions::open_unpruned(&context.config, &context.environment)
         .await
         .map_err(Failure::usage)?;
-    let result = carry_out(command, &sessions, &context).await;
+    let result = run_sessions_command(command, &sessions, &context).await;
     sessions.close().await;
     result
 }
 
-async fn carry_out(
+async fn run_sessions_command(
     command: SessionsCommand,
     sessions: &Sessions,
     context: &Context,
 ) -> Result<Code, Failure> {
     let owner = &Principal::default();
     let store = sessions.store();
-    let find = async |id: &str| sessions.find(owner, id).await.map_err(Failure::usage);
+    let find = async |id: &str| {
+        sessions
+            .find_session(owner, id)
+            .await
+            .map_err(Failure::usage)
+    };
     match command {
         SessionsCommand::List(args) => {
             let all = store.list(owner, args.limit).await?;
-            let none = format!("no session is kept in {}", sessions.place());
+            let none = format!("no session is kept in {}", sessions.location());
             return print_table(args.output, &all, &none, |session| {
                 [
                     one_line(&session.id.0, 60),
@@ -149,7 +154,7 @@ async fn carry_out(
         }
         SessionsCommand::Import { file, new_ids } => {
             let path = context.environment.working_dir.join(&file);
-            import(sessions, owner, &file, &path, new_ids).await?;
+            import_sessions(sessions, owner, &file, &path, new_ids).await?;
         }
         SessionsCommand::Delete { id } => {
             let session = find(&id).await?;
@@ -157,7 +162,7 @@ async fn carry_out(
             print_note(&format!("forgot {}", session.id));
         }
         SessionsCommand::Prune => {
-            let retention = retention(&context.config.sessions).ok_or_else(|| {
+            let retention = configured_retention(&context.config.sessions).ok_or_else(|| {
                 Failure::usage(anyhow!(
                     "the configuration keeps every session: say `sessions: {{keep_days: 90}}` or \
                      `keep_sessions` in switchboard.yaml"
@@ -170,7 +175,7 @@ async fn carry_out(
     Ok(Code::Success)
 }
 
-async fn import(
+async fn import_sessions(
     sessions: &Sessions,
     owner: &Principal,
     file: &Path,

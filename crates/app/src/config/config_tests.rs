@@ -5,7 +5,7 @@ use switchboard_mcp_client::config::ServerTransport;
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 use switchboard_providers_ollama::ToolsByPrompt;
 
-use super::{document::from_value, environment::Environment, *};
+use super::{document::config_from_value, environment::Environment, *};
 
 /// A working directory and a configuration folder, with files in them.
 struct Place {
@@ -32,32 +32,34 @@ impl Place {
     }
 
     fn load(&self) -> Result<Config, ConfigError> {
-        load(&Sources::default(), &self.environment)
+        load_config(&ConfigSources::default(), &self.environment)
     }
 
     /// The error, without the folder, which differs from run to run.
-    fn error(&self, sources: &Sources) -> String {
-        let error = load(sources, &self.environment).unwrap_err().to_string();
+    fn error(&self, sources: &ConfigSources) -> String {
+        let error = load_config(sources, &self.environment)
+            .unwrap_err()
+            .to_string();
         error.replace(&self.folder.path().display().to_string(), "")
     }
 }
 
-fn with_config(file: &str) -> Sources {
-    Sources {
+fn with_config(file: &str) -> ConfigSources {
+    ConfigSources {
         config: Some(file.into()),
-        ..Sources::default()
+        ..ConfigSources::default()
     }
 }
 
-fn with_servers(file: &str) -> Sources {
-    Sources {
+fn with_servers(file: &str) -> ConfigSources {
+    ConfigSources {
         mcp_configs: vec![file.into()],
-        ..Sources::default()
+        ..ConfigSources::default()
     }
 }
 
 fn error_of(name: &str, text: &str) -> String {
-    Place::with(&[(&format!("project/{name}"), text)]).error(&Sources::default())
+    Place::with(&[(&format!("project/{name}"), text)]).error(&ConfigSources::default())
 }
 
 #[test]
@@ -141,7 +143,7 @@ fn project_settings_override_user_settings() {
             r#"{"mcpServers": {"files": {"command": "npx", "args": ["-y", "files"]}}}"#,
         ),
     ]);
-    let config = load(&with_servers("mcp.json"), &place.environment).unwrap();
+    let config = load_config(&with_servers("mcp.json"), &place.environment).unwrap();
     assert_eq!(config.model.as_deref(), Some("anthropic/b"));
     assert_eq!(config.max_steps, Some(9));
     assert_eq!(config.files.len(), 3);
@@ -157,7 +159,7 @@ fn a_named_file_replaces_the_project_file() {
         ("project/switchboard.yaml", "model: openai/a"),
         ("project/other.json", r#"{"max_steps": 2}"#),
     ]);
-    let config = load(&with_config("other.json"), &place.environment).unwrap();
+    let config = load_config(&with_config("other.json"), &place.environment).unwrap();
     assert_eq!((config.model, config.max_steps), (None, Some(2)));
 }
 
@@ -222,7 +224,7 @@ fn a_responses_server_has_a_profile() {
 fn json_with_comments_and_trailing_commas_is_read() {
     let text = "// servers\n{\"mcpServers\": {\"a\": {\"command\": \"x\", /* no */ \"args\": [\"y\",],},},}";
     let place = Place::with(&[("project/mcp.json", text)]);
-    let config = load(&with_servers("mcp.json"), &place.environment).unwrap();
+    let config = load_config(&with_servers("mcp.json"), &place.environment).unwrap();
     assert_eq!(
         config.servers.unwrap()[0].transport.describe(),
         "stdio: x y"
@@ -232,7 +234,7 @@ fn json_with_comments_and_trailing_commas_is_read() {
 /// What becomes of the servers of a file with these servers: how each is reached, or why it cannot
 /// be used.
 fn servers_in(place: &Place, file: &str) -> Vec<(String, String)> {
-    let servers = load(&with_servers(file), &place.environment)
+    let servers = load_config(&with_servers(file), &place.environment)
         .unwrap()
         .servers
         .unwrap();
@@ -328,7 +330,7 @@ fn variables_of_an_env_file_are_secrets() {
         ("project/mcp.json", text),
         ("project/.env", "TOKEN=secret-of-a-file\nOWN=other\n"),
     ]);
-    let servers = load(&with_servers("mcp.json"), &place.environment)
+    let servers = load_config(&with_servers("mcp.json"), &place.environment)
         .unwrap()
         .servers
         .unwrap();
@@ -376,12 +378,15 @@ fn a_replay_omits_unusable_servers() {
         ("project/switchboard.json", text),
         ("project/mcp.json", text),
     ]);
-    let sources = Sources {
+    let sources = ConfigSources {
         mcp_configs: vec!["mcp.json".into()],
         is_replay: true,
-        ..Sources::default()
+        ..ConfigSources::default()
     };
-    let servers = load(&sources, &place.environment).unwrap().servers.unwrap();
+    let servers = load_config(&sources, &place.environment)
+        .unwrap()
+        .servers
+        .unwrap();
     assert_eq!(servers.len(), 1);
     assert_eq!(servers[0].name, "b");
 }
@@ -498,7 +503,7 @@ fn unusable_files_are_named() {
         place.error(&with_config("b.ini")),
         place.error(&with_servers("none.json")),
         place.error(&with_servers("empty.json")),
-        twice.error(&Sources::default()),
+        twice.error(&ConfigSources::default()),
     ];
     insta::assert_snapshot!(errors.join("\n---\n"));
 }
@@ -514,7 +519,8 @@ fn errors_contain_no_values() {
         "mcp_servers: {crm: {command: x, env: {A: ['${KEY}']}}}",
     ] {
         let value: serde_json::Value = serde_saphyr::from_str(text).unwrap();
-        let error = from_value(Path::new("f.yaml"), value, &[], &place.environment).unwrap_err();
+        let error =
+            config_from_value(Path::new("f.yaml"), value, &[], &place.environment).unwrap_err();
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("k-123"), "{text}: {shown}");
     }

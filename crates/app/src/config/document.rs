@@ -10,31 +10,30 @@ use super::{
     AuditPlace, Config, ConfigError, StorePlace,
     environment::Environment,
     error::Problem,
-    fields::{check_map, converted, section},
+    field_parsing::{check_map, deserialize_converted, deserialize_section},
     files, providers,
 };
 
-/// The key of servers in our form.
+/// Key of MCP servers in Switchboard's own format.
 const OURS: &str = "mcp_servers";
-/// The keys under which other programs list servers.
+/// Keys under which other MCP hosts list their servers.
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
-/// The keys of sections with their own keys.
+/// Sections that are maps and are merged key by key.
 const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
-/// The key of providers.
 const PROVIDERS: &str = "providers";
 
-/// Converts the parsed document of `file`. Entries of the sections `optional_sections` with unset
-/// variables are left out.
-pub(super) fn from_value(
+/// Converts the parsed document of `file` to a configuration. In the sections `optional_sections`,
+/// entries with unset variables are left out.
+pub(super) fn config_from_value(
     file: &Path,
     mut value: Value,
     optional_sections: &[&str],
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
     switchboard_mcp_client::config::select_servers(&mut value);
-    let used = files::fill(&mut value, file, optional_sections, environment);
-    let used = used.map_err(|error| error.in_file(file))?;
-    let mut config = read(&value, file).map_err(|error| error.in_file(file))?;
+    let used = files::expand_document(&mut value, file, optional_sections, environment);
+    let used = used.map_err(|error| error.with_file(file))?;
+    let mut config = read_config(&value, file).map_err(|error| error.with_file(file))?;
     for server in config.servers.iter_mut().flatten() {
         server.secrets.extend(used.iter().cloned());
         let (name, file) = (server.name.clone(), file.to_owned());
@@ -44,17 +43,17 @@ pub(super) fn from_value(
     Ok(config)
 }
 
-pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
+pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem> {
     check_map("the file", value)?;
     for path in MAPS {
-        given(value, path).map_or(Ok(()), |value| check_map(path, value))?;
+        non_null_value(value, path).map_or(Ok(()), |value| check_map(path, value))?;
     }
     let mut settings = value.clone();
     let separate = || [PROVIDERS, OURS].into_iter().chain(FOREIGN);
     if let Value::Object(fields) = &mut settings {
         fields.retain(|key, _| !separate().any(|other| other == key));
     }
-    let mut config: Config = section("", &settings).map_err(|mut problem| {
+    let mut config: Config = deserialize_section("", &settings).map_err(|mut problem| {
         if let Problem::UnknownKey { path, known } = &mut problem
             && !path.contains('.')
         {
@@ -63,12 +62,12 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
         problem
     })?;
     if config.otlp_endpoint.is_none() && config.otlp_headers.is_some() {
-        return Err(Problem::wrong("otlp_headers", "beside otlp_endpoint"));
+        return Err(Problem::wrong_value("otlp_headers", "beside otlp_endpoint"));
     }
-    if let Some(value) = given(value, PROVIDERS) {
-        config.providers = providers::read(value)?;
+    if let Some(value) = non_null_value(value, PROVIDERS) {
+        config.providers = providers::read_providers(value)?;
     }
-    config.servers = servers(value)?;
+    config.servers = read_servers(value)?;
     if let Value::Object(settings) = settings {
         config.settings = settings;
     }
@@ -77,11 +76,11 @@ pub(super) fn read(value: &Value, file: &Path) -> Result<Config, Problem> {
     Ok(config)
 }
 
-/// Merges the settings of a file into those of earlier files: the sections key by key, the guards
-/// as one list.
-pub(super) fn merge(base: &mut Map<String, Value>, over: Map<String, Value>) {
+/// Merges the settings `over` of a file into the settings `base` of earlier files. Sections are
+/// merged key by key, and lists of guards are joined.
+pub(super) fn merge_settings(base: &mut Map<String, Value>, over: Map<String, Value>) {
     if over.get("otlp_endpoint").is_some_and(|it| !it.is_null()) {
-        // Headers are sent only to the address beside them.
+        // Headers of an earlier file must not be sent to the new collector address.
         base.shift_remove("otlp_headers");
     }
     for (key, value) in over {
@@ -98,28 +97,28 @@ pub(super) fn merge(base: &mut Map<String, Value>, over: Map<String, Value>) {
     }
 }
 
-/// Returns the value of a key. `null` counts as absent.
-fn given<'a>(document: &'a Value, key: &str) -> Option<&'a Value> {
+/// Returns the value of a key in the document. A `null` value counts as absent.
+fn non_null_value<'a>(document: &'a Value, key: &str) -> Option<&'a Value> {
     document.get(key).filter(|value| !value.is_null())
 }
 
-fn servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> {
+fn read_servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> {
     let keys = [OURS].into_iter().chain(FOREIGN);
-    let mut keys = keys.filter(|key| given(document, key).is_some());
+    let mut keys = keys.filter(|key| non_null_value(document, key).is_some());
     let Some(first) = keys.next() else {
         return Ok(None);
     };
     if let Some(second) = keys.next() {
         return Err(Problem::ServersTwice { first, second });
     }
-    let servers = match given(document, OURS) {
+    let servers = match non_null_value(document, OURS) {
         Some(value) => from_ours(value)?,
         None => from_document(document)?,
     };
     Ok(Some(servers))
 }
 
-/// Makes paths absolute. Paths in a file are relative to its folder.
+/// Makes paths absolute. A relative path is relative to the folder of the configuration file.
 fn make_absolute(config: &mut Config, folder: &Path) {
     let audit = match &mut config.audit {
         Some(AuditPlace::File(path)) => Some(path),
@@ -137,10 +136,10 @@ fn make_absolute(config: &mut Config, folder: &Path) {
     }
 }
 
-pub(super) fn audit<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_audit<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<AuditPlace>, D::Error> {
-    converted(deserializer, "true, false or a file", |value| match value {
+    deserialize_converted(deserializer, "true, false or a file", |value| match value {
         Value::Bool(true) => Some(AuditPlace::Default),
         Value::Bool(false) => Some(AuditPlace::Off),
         Value::String(name) if !name.trim().is_empty() => Some(AuditPlace::File(name.into())),

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use super::*;
 
 fn read_of(value: &Value) -> Result<Config, String> {
-    let config = read(value, Path::new("/project/switchboard.yaml"));
+    let config = read_config(value, Path::new("/project/switchboard.yaml"));
     config.map_err(|problem| problem.to_string())
 }
 
@@ -80,7 +80,7 @@ fn sections_are_merged_key_by_key() {
     });
     let merged = read_of(&user).unwrap();
     let merged = merged.merged_with(read_of(&project).unwrap()).unwrap();
-    let options = merged.serve.options();
+    let options = merged.serve.server_options();
     assert_eq!((options.max_runs, options.tokens.len()), (2, 1));
     assert_eq!(options.hosts, ["a"]);
     let sessions = merged.sessions;

@@ -5,11 +5,11 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use switchboard_mcp_client::config::ENV_FILE;
 
-use super::{error::Problem, files::plain};
+use super::{error::Problem, files::plain_io_error};
 
-/// Replaces the `envFile` of a server by the variables of the file. Entries of `env` take
-/// precedence. A relative path is relative to the workspace.
-pub(super) fn put_in(server: &mut Value, workspace: &Path) -> Result<(), Problem> {
+/// Replaces the key `envFile` of an MCP server by the variables in the named file. Entries of `env`
+/// take precedence over the file. A relative path is relative to the workspace.
+pub(super) fn insert_env_file(server: &mut Value, workspace: &Path) -> Result<(), Problem> {
     let Some(fields) = server.as_object_mut() else {
         return Ok(());
     };
@@ -22,8 +22,8 @@ pub(super) fn put_in(server: &mut Value, workspace: &Path) -> Result<(), Problem
         reason,
     };
     let text = std::fs::read_to_string(&file);
-    let text = text.map_err(|error| unreadable(plain(error).to_string()))?;
-    let mut variables = parse(&text).map_err(unreadable)?;
+    let text = text.map_err(|error| unreadable(plain_io_error(error).to_string()))?;
+    let mut variables = parse_variables(&text).map_err(unreadable)?;
     fields.shift_remove(ENV_FILE);
     let env = fields.entry("env").or_insert(Value::Null);
     match env {
@@ -37,9 +37,9 @@ pub(super) fn put_in(server: &mut Value, workspace: &Path) -> Result<(), Problem
     Ok(())
 }
 
-/// Parses lines of the form `NAME=VALUE`, with an optional `export`. `#` starts a comment. A value
-/// may be in single or double quotes.
-fn parse(text: &str) -> Result<Map<String, Value>, String> {
+/// Parses an environment file: lines of the form `NAME=VALUE`, with an optional `export`. `#`
+/// starts a comment. A value may be in single or double quotes.
+fn parse_variables(text: &str) -> Result<Map<String, Value>, String> {
     let mut variables = Map::new();
     for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         let line = line.trim();
@@ -52,12 +52,12 @@ fn parse(text: &str) -> Result<Map<String, Value>, String> {
             .map(|(name, value)| (name.trim(), value.trim()))
             .filter(|(name, _)| !name.is_empty() && !name.contains(char::is_whitespace))
             .ok_or_else(|| format!("line {number} is not of the form NAME=VALUE"))?;
-        variables.insert(name.to_owned(), Value::String(unquoted(value)));
+        variables.insert(name.to_owned(), Value::String(unquote_value(value)));
     }
     Ok(variables)
 }
 
-fn unquoted(value: &str) -> String {
+fn unquote_value(value: &str) -> String {
     for quote in ['\'', '"'] {
         let inside = value
             .strip_prefix(quote)
@@ -89,9 +89,9 @@ mod tests {
         let expected = json!({
             "A": "1", "B": "two words", "C": "x # y", "D": "a\nb \"c\"", "E": "", "F": "a=b#c", "G": "\"open",
         });
-        assert_eq!(Value::Object(parse(text).unwrap()), expected);
+        assert_eq!(Value::Object(parse_variables(text).unwrap()), expected);
         for wrong in ["A", "=1", "A B=1"] {
-            let error = parse(&format!("X=secret-1\n{wrong}")).unwrap_err();
+            let error = parse_variables(&format!("X=secret-1\n{wrong}")).unwrap_err();
             assert_eq!(error, "line 2 is not of the form NAME=VALUE");
         }
     }
@@ -101,16 +101,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(".env"), "A=file\nB=file\n").unwrap();
         let mut server = json!({"command": "x", "envFile": ".env", "env": {"B": "own"}});
-        put_in(&mut server, folder.path()).unwrap();
+        insert_env_file(&mut server, folder.path()).unwrap();
         assert_eq!(
             server,
             json!({"command": "x", "env": {"A": "file", "B": "own"}})
         );
         let mut server = json!({"command": "x", "envFile": ".env"});
-        put_in(&mut server, folder.path()).unwrap();
+        insert_env_file(&mut server, folder.path()).unwrap();
         assert_eq!(server["env"], json!({"A": "file", "B": "file"}));
         let mut server = json!({"command": "x", "envFile": "none"});
-        let error = put_in(&mut server, folder.path()).unwrap_err().to_string();
+        let error = insert_env_file(&mut server, folder.path())
+            .unwrap_err()
+            .to_string();
         assert!(
             error.ends_with("none` cannot be read: file not found"),
             "{error}"

@@ -5,7 +5,8 @@
 
 use std::{collections::HashMap, fmt, path::PathBuf};
 
-/// Environment variables and the user's folders. `Debug` shows no values, which may be keys.
+/// Environment variables and the user's folders. `Debug` shows no values of variables, because they
+/// may be keys.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: HashMap<String, String>,
@@ -19,8 +20,8 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Copies the environment of this process without variables that are not Unicode.
-    pub(crate) fn of_this_process() -> std::io::Result<Self> {
+    /// Copies the environment of this process. Variables that are not Unicode are left out.
+    pub(crate) fn from_process() -> std::io::Result<Self> {
         use etcetera::BaseStrategy as _;
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -31,7 +32,7 @@ impl Environment {
             variables,
             config_dir: folders.map(|it| it.config_dir().join("switchboard")),
             data_dir: folders.map(|it| it.data_dir().join("switchboard")),
-            // Windows has no such folder.
+            // Windows has no state folder.
             state_dir: folders
                 .map(|it| it.state_dir().unwrap_or_else(|| it.data_dir()))
                 .map(|it| it.join("switchboard")),

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// A configuration error and its file. Messages contain no values, which may be keys.
+/// An error of the configuration files. Messages contain no values, because values may be keys.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("{file}: {problem}", file = file.display())]
     InFile { file: PathBuf, problem: Problem },
-    /// An explicitly named file cannot be read.
+    /// A configuration file cannot be read.
     #[error("{file}: cannot be read: {source}", file = file.display())]
     Unreadable {
         file: PathBuf,
         source: std::io::Error,
     },
-    /// Two configuration files in one folder.
+    /// One folder contains two configuration files.
     #[error(
         "{} and {} are both there: keep one of them, or name the one you mean with --config",
         first.display(),
@@ -24,38 +24,37 @@ pub(crate) enum ConfigError {
     Ambiguous { first: PathBuf, second: PathBuf },
 }
 
-/// An error inside a file.
+/// An error in the content of a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("is not valid {format}: {message}")]
     Syntax {
         format: &'static str,
-        /// The parser's message with the line.
+        /// The parser's message with the line number.
         message: String,
     },
     /// The file name has no known extension.
     #[error("has no known extension: name it .yaml, .yml, .toml or .json")]
     UnknownFormat,
-    /// An unknown key.
-    #[error("unknown key `{path}`{}. Available: {}", suggestion(path, known), known.join(", "))]
+    #[error("unknown key `{path}`{}. Available: {}", suggest_key(path, known), known.join(", "))]
     UnknownKey {
-        /// The path, such as `providers.litellm.base_ulr`.
+        /// Path of the unknown key, such as `providers.litellm.base_ulr`.
         path: String,
         known: Vec<String>,
     },
-    /// A value of the wrong type or out of range.
+    /// A value has the wrong type or is out of range.
     #[error("`{path}` must be {expected}")]
     WrongValue { path: String, expected: String },
-    /// A value that its own type rejects.
+    /// The parser of a value rejects it.
     #[error("`{path}` is not valid: {reason}. See docs/configuration.md")]
     Invalid { path: String, reason: String },
-    /// A variable is not set and has no default.
+    /// A variable in `${…}` is not set and has no default.
     #[error("the variable `{name}` is not set: set it, or write ${{{name}:-default}}")]
     UnsetVariable { name: String },
     /// The environment file of a server cannot be read.
     #[error("its `envFile` `{}` cannot be read: {reason}", file.display())]
     EnvFile { file: PathBuf, reason: String },
-    /// `${…}` without a valid variable name.
+    /// `${…}` does not contain a valid variable name.
     #[error(
         "`{name}` in ${{…}} is not the name of an environment variable; write $${{ for a literal \
          ${{"
@@ -63,10 +62,10 @@ pub(crate) enum Problem {
     BadVariable { name: String },
     #[error("a ${{ has no closing }}; write $${{ for a literal ${{")]
     OpenVariable,
-    /// An error in the MCP servers.
+    /// An error in the list of MCP servers.
     #[error(transparent)]
     Servers(#[from] switchboard_mcp_client::config::ConfigError),
-    /// Servers are listed under several keys.
+    /// MCP servers are listed under more than one key.
     #[error("`{first}` and `{second}` both list MCP servers: keep one of them")]
     ServersTwice {
         first: &'static str,
@@ -74,28 +73,28 @@ pub(crate) enum Problem {
     },
 }
 
-fn suggestion(path: &str, known: &[String]) -> String {
+fn suggest_key(path: &str, known: &[String]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
     did_you_mean(nearest(key, known.iter().map(String::as_str)))
 }
 
 impl Problem {
-    pub(super) fn in_file(self, file: &Path) -> ConfigError {
+    pub(super) fn with_file(self, file: &Path) -> ConfigError {
         ConfigError::InFile {
             file: file.to_owned(),
             problem: self,
         }
     }
 
-    pub(super) fn wrong(path: impl Into<String>, expected: impl Into<String>) -> Self {
+    pub(super) fn wrong_value(path: impl Into<String>, expected: impl Into<String>) -> Self {
         Self::WrongValue {
             path: path.into(),
             expected: expected.into(),
         }
     }
 
-    /// Converts a message of serde, such as "unknown field `a`, expected `b` or `c`" or "invalid
-    /// type: string "secret", expected a map". The found value is omitted.
+    /// Converts an error message of serde, such as "unknown field `a`, expected `b` or `c`" or
+    /// "invalid type: string "secret", expected a map". The rejected value is omitted.
     pub(super) fn from_serde(mut path: String, message: &str) -> Self {
         let Some((found, expected)) = message.rsplit_once(", expected ") else {
             let reason = message.to_owned();
@@ -109,7 +108,7 @@ impl Problem {
                 number if number.starts_with("a nonzero ") => "a whole number from 1 on",
                 other => other,
             };
-            return Self::wrong(path, expected);
+            return Self::wrong_value(path, expected);
         };
         let key = key.trim_end_matches('`');
         if path != key && !path.ends_with(&format!(".{key}")) {

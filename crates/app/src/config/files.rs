@@ -12,13 +12,14 @@ use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use super::environment::Environment;
 use super::{
     Config, ConfigError,
-    document::from_value,
+    document::config_from_value,
     env_file,
     error::Problem,
-    interpolate::{self, Scope},
+    variable_expansion::{self, VariableScope},
 };
 
-/// Names of configuration files, in the working directory and in the user's configuration folder.
+/// Names of configuration files. They are searched for in the working directory and in the user's
+/// configuration folder.
 pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.yaml",
     "switchboard.yml",
@@ -26,30 +27,34 @@ pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.json",
 ];
 
-/// Sections whose entries may be skipped when nothing is started.
+/// Sections whose entries may be skipped in a replay, which starts no server or provider.
 const OPTIONAL_SECTIONS: [&str; 2] = ["mcp_servers", "providers"];
 
-/// Files to read in addition to the ones that are found.
+/// Configuration files that the command line names.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sources {
-    /// A file that replaces the project's file. The user's file is still read.
+pub(crate) struct ConfigSources {
+    /// File that replaces the project's configuration file. The user's file is still read.
     pub(crate) config: Option<PathBuf>,
-    /// Files that list MCP servers, in any supported form.
+    /// Files that list MCP servers, in any supported format.
     pub(crate) mcp_configs: Vec<PathBuf>,
-    /// No server or provider is used: entries with unset variables are skipped.
+    /// Whether a recording is replayed. A replay uses no server or provider, so entries with unset
+    /// variables are skipped.
     pub(crate) is_replay: bool,
 }
 
-/// Reads and merges all files.
-pub(crate) fn load(sources: &Sources, environment: &Environment) -> Result<Config, ConfigError> {
+/// Reads and merges all configuration files.
+pub(crate) fn load_config(
+    sources: &ConfigSources,
+    environment: &Environment,
+) -> Result<Config, ConfigError> {
     let mut config = Config::default();
     let user = match &environment.config_dir {
-        Some(folder) => find(folder)?,
+        Some(folder) => find_config_file(folder)?,
         None => None,
     };
     let project = match &sources.config {
         Some(file) => Some(environment.working_dir.join(file)),
-        None => find(&environment.working_dir)?,
+        None => find_config_file(&environment.working_dir)?,
     };
     let sections: &[&str] = if sources.is_replay {
         &OPTIONAL_SECTIONS
@@ -57,15 +62,15 @@ pub(crate) fn load(sources: &Sources, environment: &Environment) -> Result<Confi
         &[]
     };
     for file in [user, project].into_iter().flatten() {
-        let value = read(&file)?;
-        let over = from_value(&file, value, sections, environment)?;
+        let value = read_document(&file)?;
+        let over = config_from_value(&file, value, sections, environment)?;
         let merged = config.merged_with(over);
-        config = merged.map_err(|problem| problem.in_file(&file))?;
+        config = merged.map_err(|problem| problem.with_file(&file))?;
     }
     for file in &sources.mcp_configs {
         let file = environment.working_dir.join(file);
         match load_servers(&file, environment) {
-            Ok(servers) => config.add_servers_of(file, servers),
+            Ok(servers) => config.add_servers_from_file(file, servers),
             Err(ConfigError::InFile {
                 problem: Problem::UnsetVariable { .. },
                 ..
@@ -85,40 +90,48 @@ pub(crate) fn load_servers(
     file: &Path,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, ConfigError> {
-    let mut value = read(file)?;
-    // Disabled servers and unrelated sections may contain unset variables.
+    let mut value = read_document(file)?;
+    // Disabled servers and unrelated sections are removed first, because they may contain unset
+    // variables.
     switchboard_mcp_client::config::select(&mut value);
-    let used = fill(&mut value, file, &[], environment).map_err(|it| it.in_file(file))?;
+    let used =
+        expand_document(&mut value, file, &[], environment).map_err(|it| it.with_file(file))?;
     let mut servers = switchboard_mcp_client::config::from_document(&value)
-        .map_err(|error| Problem::from(error).in_file(file))?;
+        .map_err(|error| Problem::from(error).with_file(file))?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());
     }
     Ok(servers)
 }
 
-/// Expands the variables of a document. Servers in the form of other hosts are expanded one by one.
-/// Entries of the sections `optional_sections` with unset variables are removed.
-pub(super) fn fill(
+/// Expands the variables of a document and returns the used values, which may be secrets. Servers
+/// in the format of other MCP hosts are expanded one by one. In the sections `optional_sections`,
+/// entries with unset variables are removed.
+pub(super) fn expand_document(
     value: &mut Value,
     file: &Path,
     optional_sections: &[&str],
     environment: &Environment,
 ) -> Result<Vec<SecretString>, Problem> {
-    let scope = Scope {
+    let scope = VariableScope {
         environment,
-        workspace: workspace_of(file, environment),
+        workspace: workspace_folder(file, environment),
     };
     let mut used = Vec::new();
-    let finish = |server: &mut Value| env_file::put_in(server, scope.workspace);
-    let servers = interpolate::take_foreign(value, scope, &mut used, finish);
-    used.extend(interpolate::fill_document(value, optional_sections, scope)?);
-    interpolate::put_back(value, servers);
+    let finish = |server: &mut Value| env_file::insert_env_file(server, scope.workspace);
+    let servers = variable_expansion::expand_foreign_servers(value, scope, &mut used, finish);
+    used.extend(variable_expansion::expand_sections(
+        value,
+        optional_sections,
+        scope,
+    )?);
+    variable_expansion::insert_foreign_servers(value, servers);
     Ok(used)
 }
 
-/// Returns the workspace folder of an editor's server file, otherwise the working directory.
-fn workspace_of<'a>(file: &'a Path, environment: &'a Environment) -> &'a Path {
+/// Returns the parent folder of `.vscode` or `.cursor` for a file of an editor. For other files,
+/// returns the working directory.
+fn workspace_folder<'a>(file: &'a Path, environment: &'a Environment) -> &'a Path {
     let folder = file.parent();
     let is_of_editor = |folder: &&Path| folder.ends_with(".vscode") || folder.ends_with(".cursor");
     let workspace = folder.filter(is_of_editor).and_then(Path::parent);
@@ -129,12 +142,14 @@ fn is_unusable(server: &ServerConfig) -> bool {
     matches!(server.transport, ServerTransport::Unusable { .. })
 }
 
-/// Parses servers in the form of `mcp_servers:` from another kind of file.
-pub(crate) fn servers_of(
+/// Parses MCP servers in the format of `mcp_servers` from a file that is not a configuration file,
+/// such as a suite.
+pub(crate) fn parse_servers(
     value: &mut Value,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, Problem> {
-    let used = interpolate::fill(value, Scope::of(environment))?;
+    let used =
+        variable_expansion::expand_value(value, VariableScope::from_environment(environment))?;
     let mut servers = switchboard_mcp_client::config::from_ours(value)?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());
@@ -142,9 +157,9 @@ pub(crate) fn servers_of(
     Ok(servers)
 }
 
-fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
+fn find_config_file(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     let files = CONFIG_FILE_NAMES.iter().map(|name| folder.join(name));
-    // A broken link or a folder with this name is reported when it is read.
+    // A broken link or a folder with the name of a configuration file is reported when it is read.
     let mut found = files.filter(|file| file.symlink_metadata().is_ok());
     match (found.next(), found.next()) {
         (Some(first), Some(second)) => Err(ConfigError::Ambiguous { first, second }),
@@ -152,23 +167,23 @@ fn find(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
     }
 }
 
-fn read(file: &Path) -> Result<Value, ConfigError> {
-    from_text(file, &text_of(file)?)
+fn read_document(file: &Path) -> Result<Value, ConfigError> {
+    parse_document(file, &read_text(file)?)
 }
 
-pub(crate) fn text_of(file: &Path) -> Result<String, ConfigError> {
+pub(crate) fn read_text(file: &Path) -> Result<String, ConfigError> {
     std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
         file: file.to_owned(),
-        source: plain(source),
+        source: plain_io_error(source),
     })
 }
 
-pub(crate) fn from_text(file: &Path, text: &str) -> Result<Value, ConfigError> {
-    parse(file, text).map_err(|problem| problem.in_file(file))
+pub(crate) fn parse_document(file: &Path, text: &str) -> Result<Value, ConfigError> {
+    parse_by_extension(file, text).map_err(|problem| problem.with_file(file))
 }
 
-/// Returns the error without "(os error 2)".
-pub(crate) fn plain(error: io::Error) -> io::Error {
+/// Returns the error with a message for users, without "(os error 2)".
+pub(crate) fn plain_io_error(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "file not found"),
         io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),
@@ -176,24 +191,25 @@ pub(crate) fn plain(error: io::Error) -> io::Error {
     }
 }
 
-fn parse(file: &Path, text: &str) -> Result<Value, Problem> {
-    // Editors may write a byte order mark.
+fn parse_by_extension(file: &Path, text: &str) -> Result<Value, Problem> {
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ending = file
         .extension()
         .map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     match ending.as_deref() {
-        // A file with only comments is an empty configuration.
-        Some("yaml" | "yml") => yaml(text),
-        Some("toml") => toml(text),
-        Some("json") => json(text),
+        // A YAML file with only comments is an empty configuration.
+        Some("yaml" | "yml") => parse_yaml(text),
+        Some("toml") => parse_toml(text),
+        Some("json") => parse_json(text),
         _ => Err(Problem::UnknownFormat),
     }
 }
 
-// The parsers' own messages show the invalid line, which may contain a key.
+// Messages of the parsers are shortened, because they show the invalid line, which may contain a
+// key.
 
-fn yaml(text: &str) -> Result<Value, Problem> {
+fn parse_yaml(text: &str) -> Result<Value, Problem> {
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options::<Option<Value>>(text, options)
         .map(|value| value.unwrap_or_else(|| Value::Object(serde_json::Map::new())))
@@ -203,7 +219,7 @@ fn yaml(text: &str) -> Result<Value, Problem> {
         })
 }
 
-fn toml(text: &str) -> Result<Value, Problem> {
+fn parse_toml(text: &str) -> Result<Value, Problem> {
     toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
         let place = before.map_or_else(String::new, |before| {
@@ -219,10 +235,10 @@ fn toml(text: &str) -> Result<Value, Problem> {
 }
 
 /// Parses JSON with comments and trailing commas.
-fn json(text: &str) -> Result<Value, Problem> {
+fn parse_json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);
-    // The error of the values is more precise.
+    // The error of `serde_json` is more precise than the error of `strip`.
     let value = serde_json::from_str(&text).map_err(|error| error.to_string());
     let value = value.and_then(|value| stripped.map(|()| value).map_err(|it| it.to_string()));
     value.map_err(|message| Problem::Syntax {

@@ -8,13 +8,13 @@ mod document;
 mod env_file;
 pub(crate) mod environment;
 mod error;
-mod fields;
+mod field_parsing;
 mod files;
-mod interpolate;
 mod providers;
 mod run;
 mod serve;
 mod sessions;
+mod variable_expansion;
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
@@ -31,119 +31,126 @@ use switchboard_orchestration::{
 };
 
 pub(crate) use error::ConfigError;
-pub(crate) use files::{CONFIG_FILE_NAMES, Sources, from_text, load, plain, servers_of, text_of};
+pub(crate) use files::{
+    CONFIG_FILE_NAMES, ConfigSources, load_config, parse_document, parse_servers, plain_io_error,
+    read_text,
+};
 pub(crate) use providers::{AdapterOptions, KINDS, ProviderEntry, ProviderKind};
 pub(crate) use sessions::{SessionsConfig, StorePlace};
 
 use error::Problem;
-use fields::{amount, converted, count, http_url, or_default, seconds, section, text};
+use field_parsing::{
+    deserialize_amount, deserialize_converted, deserialize_count, deserialize_http_url,
+    deserialize_or_default, deserialize_seconds, deserialize_section, deserialize_text,
+};
 use run::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
 
-/// The merged configuration of all files. `None` is not configured.
+/// The merged configuration of all files. `None` means that a setting is not configured.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of keys")]
 pub(crate) struct Config {
     /// The default model, `provider/model`.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "deserialize_text")]
     pub(crate) model: Option<String>,
     /// The system prompt of every conversation.
-    #[serde(deserialize_with = "text")]
+    #[serde(deserialize_with = "deserialize_text")]
     pub(crate) instructions: Option<String>,
-    /// The approval policy.
+    /// Policy for tool calls that need an approval.
     pub(crate) approve: Option<ApprovalPolicy>,
     /// Maximum number of model calls in one run.
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "deserialize_count")]
     pub(crate) max_steps: Option<u32>,
     /// Maximum number of tokens in one answer.
-    #[serde(deserialize_with = "count")]
+    #[serde(deserialize_with = "deserialize_count")]
     pub(crate) max_output_tokens: Option<u32>,
-    #[serde(deserialize_with = "amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     pub(crate) temperature: Option<f64>,
-    /// Whether answers are streamed.
+    /// Whether models stream their answers.
     pub(crate) stream: Option<bool>,
-    /// The reasoning effort.
+    /// How much a model reasons before it answers.
     pub(crate) reasoning: Option<ReasoningEffort>,
     /// Time limit of one tool call, for every server.
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) tool_timeout: Option<Duration>,
-    /// How long a question waits for optional servers that are starting.
-    #[serde(deserialize_with = "seconds")]
+    /// How long a question waits for optional MCP servers that are starting.
+    #[serde(deserialize_with = "deserialize_seconds")]
     pub(crate) startup_wait: Option<Duration>,
     pub(crate) strategy: Option<Strategy>,
-    /// The recipe's name or file.
-    #[serde(deserialize_with = "text")]
+    /// Name or file of the default recipe.
+    #[serde(deserialize_with = "deserialize_text")]
     pub(crate) recipe: Option<String>,
-    /// Models that are used when the previous one fails.
+    /// Fallback models. Each one is used when the model before it fails.
     pub(crate) fallback_models: Option<Vec<String>>,
     pub(crate) limits: Option<LimitsConfig>,
     pub(crate) approvals: Option<ApprovalsConfig>,
-    /// Conditions on results that stop later calls.
+    /// Conditions on tool results that block later tool calls.
     pub(crate) guards: Option<Vec<Guard>>,
-    /// Maximum size of a result in the prompt.
+    /// Maximum size of a tool result in the prompt.
     pub(crate) results: Option<ResultLimit>,
     pub(crate) history: Option<HistoryPolicy>,
     pub(crate) tool_search: Option<SearchPolicy>,
-    /// How long results of read-only tools are cached. Zero disables the cache.
-    #[serde(deserialize_with = "run::lifetime")]
+    /// How long results of read-only tools are cached. A zero duration disables the cache.
+    #[serde(deserialize_with = "run::deserialize_lifetime")]
     pub(crate) cache_results: Option<Duration>,
-    /// Arguments that the host fills in and the model does not see, by name.
-    #[serde(deserialize_with = "run::context")]
+    /// Tool arguments that the host fills in and the model does not see, by name.
+    #[serde(deserialize_with = "run::deserialize_context")]
     pub(crate) context: Option<BTreeMap<String, ContextTemplate>>,
-    /// The servers that receive context values. `None` is all servers.
+    /// MCP servers that receive the values of `context`. `None` means all servers.
     pub(crate) context_servers: Option<Vec<String>>,
-    #[serde(deserialize_with = "document::audit")]
+    #[serde(deserialize_with = "document::deserialize_audit")]
     pub(crate) audit: Option<AuditPlace>,
     /// Whether the audit includes tool results.
     pub(crate) audit_results: Option<bool>,
-    /// The log file. `None` logs to standard error.
-    #[serde(deserialize_with = "text")]
+    /// File for log lines. `None` logs to standard error.
+    #[serde(deserialize_with = "deserialize_text")]
     pub(crate) log_file: Option<PathBuf>,
     /// The base address of the OpenTelemetry collector, without `/v1/traces`.
-    #[serde(deserialize_with = "http_url")]
+    #[serde(deserialize_with = "deserialize_http_url")]
     pub(crate) otlp_endpoint: Option<String>,
     /// Headers of requests to `otlp_endpoint`, such as a key.
-    #[serde(deserialize_with = "headers")]
+    #[serde(deserialize_with = "deserialize_headers")]
     pub(crate) otlp_headers: Option<Vec<(String, SecretString)>>,
     /// Whether spans include message content.
     pub(crate) otlp_content: Option<bool>,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "deserialize_or_default")]
     pub(crate) sessions: SessionsConfig,
-    #[serde(deserialize_with = "or_default")]
+    #[serde(deserialize_with = "deserialize_or_default")]
     pub(crate) serve: ServeConfig,
-    /// Changed and additional providers, in the order of the files.
+    /// Configured providers, in the order of the files.
     #[serde(skip)]
     pub(crate) providers: Vec<ProviderEntry>,
-    /// The MCP servers. `None` if no file mentions servers.
+    /// The MCP servers. `None` if no file lists servers.
     #[serde(skip)]
     pub(crate) servers: Option<Vec<ServerConfig>>,
-    /// The file of each server, by name.
+    /// Configuration file of each MCP server, by server name.
     #[serde(skip)]
     pub(crate) server_files: BTreeMap<String, PathBuf>,
-    /// The files in ascending precedence.
+    /// Configuration files that were read, in ascending precedence.
     #[serde(skip)]
     pub(crate) files: Vec<PathBuf>,
-    /// The settings as JSON, without providers and servers.
+    /// The settings as JSON for merging, without providers and servers.
     #[serde(skip)]
     pub(crate) settings: Map<String, Value>,
-    /// The values of all expanded variables, which may be secrets.
+    /// Values of all expanded variables, which may be secrets.
     #[serde(skip)]
     pub(crate) filled: Vec<SecretString>,
 }
 
-/// The location of the audit.
+/// Location of the audit file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AuditPlace {
     Off,
-    /// The default file in the user's state folder.
+    /// `audit.jsonl` in the user's state folder.
     Default,
     File(PathBuf),
 }
 
-/// Minimum length of a secret. Shorter values, such as a port, are common in output.
+/// Minimum length of a value that is redacted. Shorter values, such as a port, are common in
+/// output.
 const MIN_SECRET_LENGTH: usize = 8;
 
-/// Values may be secrets, so only the files are shown.
+/// Shows only the file names, because values may be secrets.
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
@@ -157,14 +164,15 @@ impl Config {
     /// replaced as a whole, by name.
     fn merged_with(self, over: Self) -> Result<Self, Problem> {
         let mut settings = self.settings;
-        document::merge(&mut settings, over.settings);
-        let mut merged: Self = section("", &Value::Object(settings.clone()))?;
+        document::merge_settings(&mut settings, over.settings);
+        let mut merged: Self = deserialize_section("", &Value::Object(settings.clone()))?;
         merged.settings = settings;
         merged.approvals = match (self.approvals, over.approvals) {
             (Some(base), Some(over)) => Some(base.merged_with(over)),
             (base, over) => over.or(base),
         };
-        // Each path is relative to its own file.
+        // The merged settings contain relative paths. The absolute paths are copied from the
+        // configurations.
         merged.audit = over.audit.or(self.audit);
         merged.log_file = over.log_file.or(self.log_file);
         merged.sessions.store = over.sessions.store.or(self.sessions.store);
@@ -184,8 +192,8 @@ impl Config {
         Ok(merged)
     }
 
-    /// Adds the servers of a file and replaces those with the same name.
-    fn add_servers_of(&mut self, file: PathBuf, servers: Vec<ServerConfig>) {
+    /// Adds the servers of a file. Replaces servers with the same name.
+    fn add_servers_from_file(&mut self, file: PathBuf, servers: Vec<ServerConfig>) {
         let names = servers.iter().map(|server| server.name.clone());
         self.server_files
             .extend(names.map(|name| (name, file.clone())));
@@ -193,7 +201,7 @@ impl Config {
         self.files.push(file);
     }
 
-    /// Returns the context values that may be secrets.
+    /// Returns the values of `context`, which may be secrets.
     pub(crate) fn context_secrets(&self) -> Vec<SecretString> {
         let values = self.context.iter().flatten();
         let texts = values.flat_map(|(_, value)| value.literals());
@@ -201,7 +209,7 @@ impl Config {
         texts.map(SecretString::from).collect()
     }
 
-    /// Adds servers and replaces those with the same name.
+    /// Adds servers. Replaces servers with the same name.
     pub(crate) fn add_servers(&mut self, servers: Vec<ServerConfig>) {
         replace_by_name(self.servers.get_or_insert_default(), servers, |server| {
             &server.name
@@ -209,10 +217,10 @@ impl Config {
     }
 }
 
-fn headers<'de, D: Deserializer<'de>>(
+fn deserialize_headers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<(String, SecretString)>>, D::Error> {
-    converted(deserializer, "a map of names and texts", |value| {
+    deserialize_converted(deserializer, "a map of names and texts", |value| {
         let headers = value.as_object()?.iter();
         let headers = headers.map(|(name, value)| Some((name.clone(), value.as_str()?.into())));
         headers.collect()

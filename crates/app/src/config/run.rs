@@ -14,7 +14,7 @@ use switchboard_orchestration::{
     tools::arguments::ContextTemplate,
 };
 
-use super::fields::{amount, converted, seconds};
+use super::field_parsing::{deserialize_amount, deserialize_converted, deserialize_seconds};
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of limits")]
@@ -27,15 +27,15 @@ pub(crate) struct LimitsConfig {
     max_output_tokens: Option<NonZeroU64>,
     max_total_tokens: Option<NonZeroU64>,
     max_answer_bytes: Option<NonZeroU64>,
-    #[serde(deserialize_with = "amount")]
+    #[serde(deserialize_with = "deserialize_amount")]
     max_cost_usd: Option<f64>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     max_wall_time: Option<Duration>,
 }
 
 impl LimitsConfig {
-    /// Sets the configured limits.
-    pub(crate) fn apply(&self, limits: &mut Limits) {
+    /// Sets the configured limits in `limits`.
+    pub(crate) fn apply_to(&self, limits: &mut Limits) {
         let responses = self.max_calls_per_response.map(NonZero::get);
         let answer_bytes = self.max_answer_bytes.map(NonZero::get);
         limits.max_tool_calls = self.max_tool_calls.map(NonZero::get);
@@ -53,18 +53,18 @@ impl LimitsConfig {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ApprovalsConfig {
-    /// One list of rules for each file.
-    #[serde(rename = "rules", deserialize_with = "one_layer")]
+    /// Approval rules, one list for each configuration file.
+    #[serde(rename = "rules", deserialize_with = "deserialize_layer")]
     layers: Vec<Rules>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     expire_after: Option<Duration>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     remember_for: Option<Duration>,
 }
 
 impl ApprovalsConfig {
-    /// Merges `over`. The rules of each file stay separate: no file allows a call that another file
-    /// denies or asks about.
+    /// Merges the approval settings `over` of a later file. The rules of each file stay separate,
+    /// so that no file allows a call that another file denies.
     pub(super) fn merged_with(self, over: Self) -> Self {
         Self {
             layers: [self.layers, over.layers].concat(),
@@ -77,30 +77,30 @@ impl ApprovalsConfig {
         self.layers.iter().flatten()
     }
 
-    pub(crate) fn apply(&self, approvals: &mut Approvals) {
+    pub(crate) fn apply_to(&self, approvals: &mut Approvals) {
         approvals.layers.clone_from(&self.layers);
         approvals.expire_after = self.expire_after;
         approvals.remember_for = self.remember_for;
     }
 }
 
-fn one_layer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rules>, D::Error> {
+fn deserialize_layer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Rules>, D::Error> {
     Ok(Option::deserialize(deserializer)?.into_iter().collect())
 }
 
 /// Deserializes the lifetime of cached results: a number of seconds, or `false`.
-pub(super) fn lifetime<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_lifetime<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     let expected = "a number of seconds, or false";
-    converted(deserializer, expected, |value| match value {
+    deserialize_converted(deserializer, expected, |value| match value {
         Value::Bool(false) => Some(Duration::ZERO),
         value => Duration::try_from_secs_f64(value.as_f64()?).ok(),
     })
 }
 
-/// Deserializes argument values, by name.
-pub(super) fn context<'de, D: Deserializer<'de>>(
+/// Deserializes the section `context`: values of tool arguments, by name.
+pub(super) fn deserialize_context<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<BTreeMap<String, ContextTemplate>>, D::Error> {
     let Some(values) = Option::<BTreeMap<String, Value>>::deserialize(deserializer)? else {

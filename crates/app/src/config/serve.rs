@@ -15,21 +15,21 @@ use serde_json::Value;
 use switchboard_domain::Principal;
 use switchboard_server::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
 
-use super::fields::{converted, seconds};
+use super::field_parsing::{deserialize_converted, deserialize_seconds};
 
-/// Settings of the HTTP server. `None` is not configured.
+/// Settings of the HTTP server. `None` means that a setting is not configured.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ServeConfig {
-    #[serde(deserialize_with = "address")]
+    #[serde(deserialize_with = "deserialize_address")]
     pub(crate) bind: Option<SocketAddr>,
-    #[serde(deserialize_with = "tokens")]
-    tokens: Option<Vec<Token>>,
-    /// Host names of the server.
-    #[serde(deserialize_with = "hosts")]
+    #[serde(deserialize_with = "deserialize_tokens")]
+    tokens: Option<Vec<TokenConfig>>,
+    /// Host names that the server accepts in requests.
+    #[serde(deserialize_with = "deserialize_hosts")]
     pub(crate) hosts: Option<Vec<String>>,
-    /// Origins whose pages may use the server.
-    #[serde(deserialize_with = "origins")]
+    /// Web origins whose pages may call the server.
+    #[serde(deserialize_with = "deserialize_origins")]
     pub(crate) origins: Option<Vec<String>>,
     max_runs: Option<NonZeroUsize>,
     max_runs_each: Option<NonZeroUsize>,
@@ -37,60 +37,60 @@ pub(crate) struct ServeConfig {
     max_requests_each: Option<NonZeroUsize>,
     max_connections: Option<NonZeroUsize>,
     max_body: Option<NonZeroUsize>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     header_time: Option<Duration>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     body_time: Option<Duration>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     write_time: Option<Duration>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     approval_time: Option<Duration>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     drain_time: Option<Duration>,
-    #[serde(deserialize_with = "seconds")]
+    #[serde(deserialize_with = "deserialize_seconds")]
     keep_alive: Option<Duration>,
 }
 
-/// An access token.
+/// An access token of HTTP clients.
 #[derive(Clone)]
-struct Token {
+struct TokenConfig {
     access: AccessToken,
-    /// The token for redaction. `access` contains only its digest.
+    /// Text of the token, for redaction. The field `access` contains only its digest.
     text: SecretString,
 }
 
 impl ServeConfig {
     /// Returns the access tokens, for redaction.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretString> {
+    pub(crate) fn token_secrets(&self) -> impl Iterator<Item = &SecretString> {
         self.tokens.iter().flatten().map(|token| &token.text)
     }
 
-    pub(crate) fn options(&self) -> ServerOptions {
+    pub(crate) fn server_options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
-        set(&mut options.max_runs, self.max_runs.map(NonZero::get));
-        set(
+        set_if_configured(&mut options.max_runs, self.max_runs.map(NonZero::get));
+        set_if_configured(
             &mut options.max_runs_each,
             self.max_runs_each.map(NonZero::get),
         );
-        set(
+        set_if_configured(
             &mut options.max_requests,
             self.max_requests.map(NonZero::get),
         );
-        set(
+        set_if_configured(
             &mut options.max_requests_each,
             self.max_requests_each.map(NonZero::get),
         );
-        set(
+        set_if_configured(
             &mut options.max_connections,
             self.max_connections.map(NonZero::get),
         );
-        set(&mut options.max_body, self.max_body.map(NonZero::get));
-        set(&mut options.header_time, self.header_time);
-        set(&mut options.body_time, self.body_time);
-        set(&mut options.write_time, self.write_time);
-        set(&mut options.approval_time, self.approval_time);
-        set(&mut options.drain_time, self.drain_time);
-        set(&mut options.keep_alive, self.keep_alive);
+        set_if_configured(&mut options.max_body, self.max_body.map(NonZero::get));
+        set_if_configured(&mut options.header_time, self.header_time);
+        set_if_configured(&mut options.body_time, self.body_time);
+        set_if_configured(&mut options.write_time, self.write_time);
+        set_if_configured(&mut options.approval_time, self.approval_time);
+        set_if_configured(&mut options.drain_time, self.drain_time);
+        set_if_configured(&mut options.keep_alive, self.keep_alive);
         let tokens = self.tokens.iter().flatten();
         options.tokens = tokens.map(|token| token.access.clone()).collect();
         options.hosts = self.hosts.clone().unwrap_or_default();
@@ -100,30 +100,36 @@ impl ServeConfig {
     }
 }
 
-fn set<T>(option: &mut T, configured: Option<T>) {
+fn set_if_configured<T>(option: &mut T, configured: Option<T>) {
     if let Some(value) = configured {
         *option = value;
     }
 }
 
-fn address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+fn deserialize_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
     let expected = "an address with its port, such as 127.0.0.1:8484";
-    converted(deserializer, expected, |value| {
+    deserialize_converted(deserializer, expected, |value| {
         value.as_str()?.trim().parse().ok()
     })
 }
 
-fn hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+fn deserialize_hosts<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     let is_host = |name: &str| {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         !name.is_empty() && name.chars().all(is_allowed)
     };
     let expected = "a list of host names without ports";
-    converted(deserializer, expected, |value| texts(value, is_host))
+    deserialize_converted(deserializer, expected, |value| parse_texts(value, is_host))
 }
 
 /// Deserializes origins as browsers send them: scheme, host and port.
-fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+fn deserialize_origins<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     let is_origin = |text: &str| {
         let is_allowed =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._:[]".contains(c);
@@ -132,18 +138,22 @@ fn origins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Stri
         host.is_some_and(|host| !host.is_empty() && host.chars().all(is_allowed))
     };
     let expected = "a list of origins such as https://app.example.com";
-    converted(deserializer, expected, |value| texts(value, is_origin))
+    deserialize_converted(deserializer, expected, |value| {
+        parse_texts(value, is_origin)
+    })
 }
 
-/// Returns the texts of a list. `None` if one of them is not valid.
-fn texts(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+/// Returns the texts of a JSON list, or `None` if one of the texts is not valid.
+fn parse_texts(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     let items = value.as_array()?.iter();
     let texts = items.map(|item| item.as_str().filter(|text| is_valid(text)));
     texts.map(|text| text.map(str::to_owned)).collect()
 }
 
-fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Token>>, D::Error> {
-    let tokens: Option<Vec<Token>> = Option::deserialize(deserializer)?;
+fn deserialize_tokens<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<TokenConfig>>, D::Error> {
+    let tokens: Option<Vec<TokenConfig>> = Option::deserialize(deserializer)?;
     if tokens.as_ref().is_some_and(Vec::is_empty) {
         let expected = &"a list of tokens, not empty";
         return Err(D::Error::invalid_value(Unexpected::Seq, expected));
@@ -151,20 +161,20 @@ fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Token
     Ok(tokens)
 }
 
-/// A token is a text, or a map with its principal.
-impl<'de> Deserialize<'de> for Token {
+/// Deserializes a token from text, or from a map with the token and its principal.
+impl<'de> Deserialize<'de> for TokenConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Default, Deserialize)]
         #[serde(deny_unknown_fields, expecting = "a token, or a map with `token`")]
-        struct Fields {
+        struct TokenFields {
             token: String,
             user: Option<String>,
             tenant: Option<String>,
         }
         let fields = match Value::deserialize(deserializer)? {
-            Value::String(token) => Fields {
+            Value::String(token) => TokenFields {
                 token,
-                ..Fields::default()
+                ..TokenFields::default()
             },
             value => serde_json::from_value(value).map_err(D::Error::custom)?,
         };

@@ -7,7 +7,7 @@ use super::*;
 use crate::config::{document, error::Problem};
 
 fn read(value: &Value) -> Result<ServeConfig, Problem> {
-    let config = document::read(&json!({ "serve": value }), Path::new("f.yaml"));
+    let config = document::read_config(&json!({ "serve": value }), Path::new("f.yaml"));
     config.map(|config| config.serve)
 }
 
@@ -28,10 +28,10 @@ fn every_setting_reaches_the_server() {
     }))
     .unwrap();
     assert_eq!(config.bind, Some(([0, 0, 0, 0], 80).into()));
-    let options = config.options();
+    let options = config.server_options();
     assert_eq!(options.tokens.len(), 2);
     assert!(format!("{:?}", options.tokens).contains("ann"));
-    let secrets = config.secrets().map(ExposeSecret::expose_secret);
+    let secrets = config.token_secrets().map(ExposeSecret::expose_secret);
     let secrets: Vec<&str> = secrets.collect();
     assert_eq!(secrets, ["0123456789abcdef", "fedcba9876543210"]);
     assert_eq!(options.hosts, ["box.example"]);
@@ -62,7 +62,7 @@ fn every_setting_reaches_the_server() {
         "{shown}"
     );
     // Without settings, the defaults of the server apply.
-    let plain = ServeConfig::default().options();
+    let plain = ServeConfig::default().server_options();
     assert_eq!(
         format!("{plain:?}"),
         format!("{:?}", ServerOptions::default())

@@ -5,18 +5,18 @@ use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Deserializer};
 
-use super::fields::converted;
+use super::field_parsing::deserialize_converted;
 
-/// Storage and retention of conversations. `None` is not configured.
+/// Storage and retention of conversations. `None` means that a setting is not configured.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct SessionsConfig {
-    /// The store. `None` is a file in the user's data folder.
-    #[serde(deserialize_with = "store")]
+    /// Location of the session store. `None` means a file in the user's data folder.
+    #[serde(deserialize_with = "deserialize_store")]
     pub(crate) store: Option<StorePlace>,
     /// Whether `ask` saves conversations without `--session`.
     pub(crate) keep: Option<bool>,
-    /// Days after which an unused session is deleted. `None` is never.
+    /// Days after which an unused session is deleted. `None` means never.
     pub(crate) keep_days: Option<NonZeroU32>,
     /// Maximum number of sessions. The newest ones are kept.
     pub(crate) keep_sessions: Option<NonZeroU32>,
@@ -25,15 +25,15 @@ pub(crate) struct SessionsConfig {
 /// The location of the session store.
 #[derive(Clone)]
 pub(crate) enum StorePlace {
-    /// A SQLite file.
+    /// Path of a SQLite file.
     File(PathBuf),
-    /// The address of a PostgreSQL database, with a possible password.
+    /// Address of a PostgreSQL database. It may contain a password.
     Postgres(SecretString),
 }
 
 impl SessionsConfig {
-    /// Returns the address of a database and the password in it, for redaction.
-    pub(crate) fn secrets(&self) -> Vec<SecretString> {
+    /// Returns the database address and its password for redaction.
+    pub(crate) fn address_secrets(&self) -> Vec<SecretString> {
         let Some(StorePlace::Postgres(address)) = &self.store else {
             return Vec::new();
         };
@@ -50,16 +50,18 @@ impl SessionsConfig {
             .collect()
     }
 
-    /// Returns the retention of unused sessions.
-    pub(crate) fn unused_for(&self) -> Option<Duration> {
+    /// Returns how long unused sessions are kept. `None` means forever.
+    pub(crate) fn unused_retention(&self) -> Option<Duration> {
         self.keep_days
             .map(|days| Duration::from_hours(u64::from(days.get()) * 24))
     }
 }
 
-fn store<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StorePlace>, D::Error> {
+fn deserialize_store<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<StorePlace>, D::Error> {
     let expected = "a file, or an address with postgres://";
-    converted(deserializer, expected, |value| {
+    deserialize_converted(deserializer, expected, |value| {
         let text = value.as_str()?.trim();
         match text.split_once("://") {
             Some(("postgres" | "postgresql", _)) => {

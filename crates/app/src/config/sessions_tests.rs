@@ -7,7 +7,7 @@ use crate::config::document;
 
 fn read(sessions: &Value) -> Result<SessionsConfig, String> {
     let file = Path::new("/home/ada/switchboard.yaml");
-    let config = document::read(&json!({ "sessions": sessions }), file);
+    let config = document::read_config(&json!({ "sessions": sessions }), file);
     config
         .map(|config| config.sessions)
         .map_err(|problem| problem.to_string())
@@ -19,12 +19,15 @@ fn a_file_is_relative_to_the_configuration_and_an_address_is_secret() {
     assert!(
         matches!(&config.store, Some(StorePlace::File(path)) if path == Path::new("/home/ada/kept/talks.db"))
     );
-    assert_eq!(config.unused_for(), Some(Duration::from_hours(30 * 24)));
+    assert_eq!(
+        config.unused_retention(),
+        Some(Duration::from_hours(30 * 24))
+    );
     assert_eq!(config.keep, Some(true));
 
     let address = "postgres://ada:hush@db/talks";
     let config = read(&json!({"store": address})).unwrap();
-    let secrets = config.secrets();
+    let secrets = config.address_secrets();
     let secrets: Vec<&str> = secrets
         .iter()
         .map(secrecy::ExposeSecret::expose_secret)

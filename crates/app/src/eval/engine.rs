@@ -19,11 +19,11 @@ use uuid::Uuid;
 
 use super::{
     files::SuiteTools,
-    servers::{Closing, ServerPlan, Started},
+    servers::{Closing, ServerPlan, StartedServers},
 };
 use crate::{
-    models::{ChoiceReason, Chosen, Provider, list_price},
-    observe::{AuditLog, Recorder},
+    models::{ChoiceReason, ChosenModel, Provider, list_price},
+    observe::{AuditLog, AuditRecorder},
     run_session::{
         agent::AgentArgs,
         context::{self, Context},
@@ -34,46 +34,46 @@ use crate::{
     storage::decisions::SavedDecisions,
 };
 
-/// The engine of an evaluation.
+/// Creates the agents for the conversations of an evaluation.
 pub(crate) struct Evaluator<'c> {
     pub(crate) context: &'c Context,
-    /// Options of the command line.
+    /// Agent options of the command line.
     pub(crate) args: AgentArgs,
-    /// The evaluated models. Empty in a replay.
+    /// Evaluated models by id. Empty in a replay.
     pub(crate) models: HashMap<ModelId, Arc<dyn ChatModel>>,
-    /// The recipes of the scenarios.
+    /// Recipes of the suite and its scenarios, by name.
     pub(crate) recipes: HashMap<String, Arc<Recipe>>,
     pub(crate) recording: RecordingMode,
-    /// Servers that all conversations share.
-    pub(crate) shared: Arc<Started>,
-    /// A host without servers.
+    /// MCP servers that all conversations share.
+    pub(crate) shared: Arc<StartedServers>,
+    /// A tool host without MCP servers.
     pub(crate) nothing: Arc<McpHost>,
     pub(crate) blueprint: ServerPlan,
-    /// Context values of tools.
+    /// Tool arguments that the host fills in.
     pub(crate) injected: ContextInjection,
     pub(crate) decisions: SavedDecisions,
     pub(crate) audit: AuditLog,
     pub(crate) redactor: Redactor,
-    pub(crate) background: Background,
+    pub(crate) background: BackgroundWork,
 }
 
-/// Work beside the conversations.
+/// Tasks and audit recorders that run beside the conversations.
 #[derive(Default)]
-pub(crate) struct Background {
+pub(crate) struct BackgroundWork {
     closing: Closing,
     /// Audit recorders of the current runs, by run id.
-    audits: tokio::sync::Mutex<HashMap<Arc<str>, Recorder>>,
+    audits: tokio::sync::Mutex<HashMap<Arc<str>, AuditRecorder>>,
 }
 
 impl Evaluator<'_> {
-    /// Closes the servers and the audit. A second interruption kills the servers.
-    pub(crate) async fn close(&self, interrupts: &Interrupts) {
+    /// Closes the MCP servers and the audit. A second interruption kills the servers.
+    pub(crate) async fn close_servers(&self, interrupts: &Interrupts) {
         let closing = &self.background.closing;
         let closing = closing.lock().map(|mut tasks| std::mem::take(&mut *tasks));
         let mut closing = closing.unwrap_or_default();
         tokio::select! {
             biased;
-            // Dropping them kills their processes.
+            // Aborting the tasks drops the servers, which kills their processes.
             () = interrupts.second() => closing.abort_all(),
             () = async { while closing.join_next().await.is_some() {} } => {}
         }
@@ -82,14 +82,14 @@ impl Evaluator<'_> {
     }
 
     /// Returns the part of a recording that belongs to a conversation.
-    fn recording(&self, settings: &Conversation<'_>) -> RecordingMode {
+    fn conversation_recording(&self, settings: &Conversation<'_>) -> RecordingMode {
         self.recording.conversation(&format!(
             "{} · {} · {}",
             settings.scenario.name, settings.model, settings.repetition
         ))
     }
 
-    fn model(
+    fn conversation_model(
         &self,
         settings: &Conversation<'_>,
         recording: &RecordingMode,
@@ -104,8 +104,8 @@ impl Evaluator<'_> {
         found.ok_or_else(|| format!("unknown model {}", settings.model))
     }
 
-    /// Returns the tools of a conversation.
-    async fn tools(
+    /// Returns the tools of a conversation, and starts its own servers if the scenario needs them.
+    async fn conversation_tools(
         &self,
         settings: &Conversation<'_>,
         recording: &RecordingMode,
@@ -115,17 +115,17 @@ impl Evaluator<'_> {
         }
         if !recording.is_replay() && !settings.scenario.fresh_servers {
             let mut named = settings.servers.into_iter().flatten();
-            if let Some(why) = named.find_map(|name| self.shared.missing(name)) {
+            if let Some(why) = named.find_map(|name| self.shared.unavailable_reason(name)) {
                 return Err(why);
             }
         }
         let started = if settings.scenario.fresh_servers && !recording.is_replay() {
-            Arc::new(self.fresh().await?)
+            Arc::new(self.start_fresh_servers().await?)
         } else {
             Arc::clone(&self.shared)
         };
         let host: Arc<dyn ToolHost> = Arc::new(SuiteTools(started));
-        // The complete list is recorded for all conversations.
+        // The recording contains the complete tool list. The servers are selected afterwards.
         let host = recording.tools(host);
         Ok(match settings.servers {
             None => host,
@@ -136,11 +136,11 @@ impl Evaluator<'_> {
         })
     }
 
-    /// Starts servers for one conversation.
-    async fn fresh(&self) -> Result<Started, String> {
-        let started = self.blueprint.start(self.context);
+    /// Starts new MCP servers for one conversation.
+    async fn start_fresh_servers(&self) -> Result<StartedServers, String> {
+        let started = self.blueprint.start_servers(self.context);
         let started = started.map_err(|failure| format!("{:#}", failure.error))?;
-        let started = started.closing_on_drop(&self.background.closing);
+        let started = started.close_on_drop(&self.background.closing);
         let ready = started.host.ready().await;
         ready.map_err(|error| error.to_string())?;
         Ok(started)
@@ -150,9 +150,9 @@ impl Evaluator<'_> {
 #[async_trait]
 impl Engine for Evaluator<'_> {
     async fn agent(&self, settings: Conversation<'_>) -> Result<Agent, String> {
-        let recording = self.recording(&settings);
-        let chosen = Chosen {
-            model: self.model(&settings, &recording)?,
+        let recording = self.conversation_recording(&settings);
+        let chosen = ChosenModel {
+            model: self.conversation_model(&settings, &recording)?,
             reason: ChoiceReason::Named,
         };
         let recipe = match settings.recipe {
@@ -162,25 +162,27 @@ impl Engine for Evaluator<'_> {
                 Some(found.ok_or_else(|| format!("unknown recipe `{name}`"))?)
             }
         };
-        let parameters = parameters(settings.parameters)?;
-        // A fallback model would be counted as the evaluated one.
+        let parameters = parse_parameters(settings.parameters)?;
+        // Fallback models are disabled, because their calls would count for the evaluated model.
         let plan = self.args.settle(self.context, recipe, chosen, Vec::new());
         let mut plan = plan.map_err(|failure| failure.error.to_string())?;
         apply(&parameters, &mut plan.options);
-        // A person who runs a suite approves its calls.
+        // A user who starts a suite approves its tool calls.
         plan.options.approval.approved_in_advance = true;
         if self.args.answers.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {
-            // The author of the suite may raise the limit, unlike a client.
+            // The suite may raise the limit of the configuration. A client of the server may not.
             plan.options.limits.max_steps = steps;
         }
         if !settings.scenario.tools.is_empty() && self.args.answers.strategy.is_none() {
-            // Such a scenario evaluates only the calls.
+            // A scenario with declared tools evaluates only the tool calls, so other strategies are
+            // not used.
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
-        // The turns of a conversation share server state, separate from other conversations.
+        // All turns of a conversation share one state on the server, separate from other
+        // conversations.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
             .agent_with(self.context, &self.nothing, &self.decisions)
@@ -188,7 +190,7 @@ impl Engine for Evaluator<'_> {
         if without {
             return Ok(agent);
         }
-        Ok(agent.with_tools(self.tools(&settings, &recording).await?))
+        Ok(agent.with_tools(self.conversation_tools(&settings, &recording).await?))
     }
 
     fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64> {
@@ -197,7 +199,7 @@ impl Engine for Evaluator<'_> {
             return Some(0.0);
         }
         let cost = list_price(model)?.cost(usage);
-        // List prices do not include provider tools, so the sum would be too low.
+        // List prices do not include requests of provider tools, so the cost would be too low.
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }
 
@@ -206,7 +208,7 @@ impl Engine for Evaluator<'_> {
     }
 
     fn is_input_redacted(&self, settings: &Conversation<'_>, call: &ToolCallRecord) -> bool {
-        match self.recording(settings) {
+        match self.conversation_recording(settings) {
             RecordingMode::Replay(player) => player.is_input_redacted(&call.id),
             RecordingMode::Off | RecordingMode::Recording(_) => false,
         }
@@ -216,8 +218,8 @@ impl Engine for Evaluator<'_> {
         let mut audits = self.background.audits.lock().await;
         let recorder = audits
             .entry(Arc::clone(&event.run_id))
-            .or_insert_with(|| self.audit.run(None, None));
-        recorder.observe(event);
+            .or_insert_with(|| self.audit.run_recorder(None, None));
+        recorder.record_event(event);
         if matches!(event.kind, RunEventKind::RunFinished { .. }) {
             audits.remove(&event.run_id);
         }
@@ -225,11 +227,11 @@ impl Engine for Evaluator<'_> {
 }
 
 /// Parses the run parameters of a scenario.
-pub(crate) fn parameters(fields: &Map<String, Value>) -> Result<Parameters, String> {
+pub(crate) fn parse_parameters(fields: &Map<String, Value>) -> Result<Parameters, String> {
     serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())
 }
 
-/// The tools of selected servers.
+/// A tool host that offers only the tools of selected MCP servers.
 struct SelectedServers {
     host: Arc<dyn ToolHost>,
     servers: Vec<String>,

@@ -11,13 +11,13 @@ use switchboard_domain::{
     ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
 };
 
-use super::servers::Started;
+use super::servers::StartedServers;
 
-/// The placeholder of the folder of a suite's files.
+/// Placeholder for the path of the folder with the suite's files.
 pub(super) const FILES: &str = "${SUITE_FILES}";
 
-/// The tools of started servers, with the placeholder replaced.
-pub(super) struct SuiteTools(pub(super) Arc<Started>);
+/// A tool host that replaces the placeholder in tool inputs and the folder path in tool results.
+pub(super) struct SuiteTools(pub(super) Arc<StartedServers>);
 
 #[async_trait]
 impl ToolHost for SuiteTools {
@@ -26,18 +26,18 @@ impl ToolHost for SuiteTools {
     }
 
     async fn call(&self, mut call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        let Some(folder) = self.0.folder() else {
+        let Some(folder) = self.0.suite_folder() else {
             return self.0.host.call(call).await;
         };
         let mut input = Value::Object((*call.input).clone());
-        if replace(&mut input, FILES, &folder)
+        if replace_in_strings(&mut input, FILES, &folder)
             && let Value::Object(input) = input
         {
             call.input = input.into();
         }
         let output = self.0.host.call(call).await?;
         let mut value = serde_json::to_value(&output).unwrap_or_default();
-        if !replace(&mut value, &folder, FILES) {
+        if !replace_in_strings(&mut value, &folder, FILES) {
             return Ok(output);
         }
         Ok(serde_json::from_value(value).unwrap_or(output))
@@ -48,8 +48,8 @@ impl ToolHost for SuiteTools {
     }
 }
 
-/// Replaces text in every string of a value. Returns whether it occurred.
-pub(super) fn replace(value: &mut Value, from: &str, to: &str) -> bool {
+/// Replaces `from` by `to` in all strings of a JSON value. Returns whether `from` occurred.
+pub(super) fn replace_in_strings(value: &mut Value, from: &str, to: &str) -> bool {
     let mut found = false;
     match value {
         Value::String(text) if text.contains(from) => {
@@ -58,12 +58,12 @@ pub(super) fn replace(value: &mut Value, from: &str, to: &str) -> bool {
         }
         Value::Array(items) => {
             for item in items {
-                found |= replace(item, from, to);
+                found |= replace_in_strings(item, from, to);
             }
         }
         Value::Object(fields) => {
             for field in fields.values_mut() {
-                found |= replace(field, from, to);
+                found |= replace_in_strings(field, from, to);
             }
         }
         _ => {}

@@ -4,13 +4,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{io::IsTerminal as _, time::Duration};
 use switchboard_evals::report::RunResult;
 
-use super::tables::model_name;
+use super::tables::printable_model_name;
 use crate::terminal::{one_line, print_line};
 
-/// Interval of updates.
+/// Interval at which the progress bar is redrawn.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A progress bar at a terminal, otherwise one line for each run.
+/// Progress output: a bar at a terminal, otherwise one line for each finished run.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
@@ -23,7 +23,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new(total: usize, quiet: bool) -> Self {
         let is_terminal = std::io::stderr().is_terminal();
-        let bar = (is_terminal && !quiet).then(|| bar(total));
+        let bar = (is_terminal && !quiet).then(|| create_bar(total));
         Self {
             bar,
             shows_lines: !is_terminal && !quiet,
@@ -33,12 +33,12 @@ impl Progress {
         }
     }
 
-    /// Shows a finished run.
-    pub(crate) fn show(&mut self, run: &RunResult) {
+    /// Shows the result of a finished run.
+    pub(crate) fn show_run(&mut self, run: &RunResult) {
         self.done += 1;
         self.failed += usize::from(!run.passed);
         let name = one_line(&run.scenario, 60);
-        let model = model_name(&run.model);
+        let model = printable_model_name(&run.model);
         let end = if run.passed { "passed" } else { "failed" };
         if let Some(bar) = &self.bar {
             if !run.passed {
@@ -58,16 +58,16 @@ impl Progress {
         }
     }
 
-    /// Removes the bar.
-    pub(crate) fn end(self) {
+    /// Removes the progress bar from the terminal.
+    pub(crate) fn remove_bar(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
         }
     }
 }
 
-fn bar(total: usize) -> ProgressBar {
-    // Without colours, because the bar would not respect `NO_COLOR`.
+fn create_bar(total: usize) -> ProgressBar {
+    // The template has no colours, because `ProgressBar` would ignore `NO_COLOR`.
     let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {elapsed} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());

@@ -17,45 +17,45 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{
-    files::{FILES, replace},
-    origin::Origin,
+    files::{FILES, replace_in_strings},
+    suite_origin::SuiteOrigin,
 };
 use crate::{
     config,
-    observe::hidden_of,
+    observe::list_server_secrets,
     run_session::{
         context::{self, Context},
         failure::{Failure, available},
         servers::{Servers, this_program},
         values,
     },
-    storage::private_file::make_folder,
+    storage::private_file::create_private_folder,
 };
 
-/// The servers of a suite, started once or for each conversation.
+/// Settings of the MCP servers of a suite, which are started once or for each conversation.
 #[derive(Debug)]
 pub(crate) struct ServerPlan {
-    /// The servers of the suite. `None` uses the configured ones.
+    /// Servers that the suite declares. `None` uses the configured servers.
     declared: Option<Map<String, Value>>,
     files: BTreeMap<String, String>,
-    origin: Arc<Origin>,
+    origin: Arc<SuiteOrigin>,
 }
 
-/// Started servers and their files. Dropping the value deletes the files.
+/// Started MCP servers and their files. The files are deleted when the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Started {
+pub(crate) struct StartedServers {
     pub(crate) host: Arc<McpHost>,
-    files: Option<Folder>,
-    /// Receives the task that closes the servers when they belong to one conversation.
+    files: Option<SuiteFolder>,
+    /// Set for the tasks that close servers of one conversation. `None` for shared servers.
     closing: Option<Closing>,
 }
 
-/// Servers of finished conversations that are closing.
+/// Tasks that close the servers of finished conversations.
 pub(crate) type Closing = Arc<Mutex<JoinSet<()>>>;
 
-impl Started {
-    /// Returns a host without servers.
-    pub(crate) fn nothing() -> Result<Self, Failure> {
+impl StartedServers {
+    /// Returns a value without MCP servers.
+    pub(crate) fn without_servers() -> Result<Self, Failure> {
         Ok(Self {
             host: Arc::new(context::start(Servers::default())?),
             files: None,
@@ -63,20 +63,20 @@ impl Started {
         })
     }
 
-    /// Returns these servers, which close when the value is dropped.
-    pub(super) fn closing_on_drop(mut self, closing: &Closing) -> Self {
+    /// Makes the servers close in a background task when the value is dropped.
+    pub(super) fn close_on_drop(mut self, closing: &Closing) -> Self {
         self.closing = Some(Arc::clone(closing));
         self
     }
 
-    /// Returns the folder of the suite's files.
-    pub(super) fn folder(&self) -> Option<String> {
+    /// Returns the path of the folder with the suite's files.
+    pub(super) fn suite_folder(&self) -> Option<String> {
         let files = self.files.as_ref()?;
         Some(files.path.to_string_lossy().into_owned())
     }
 
-    /// Returns why a server takes no calls.
-    pub(crate) fn missing(&self, server: &str) -> Option<String> {
+    /// Returns the reason why a server does not accept calls. `None` if the server is ready.
+    pub(crate) fn unavailable_reason(&self, server: &str) -> Option<String> {
         let mut statuses = self.host.servers().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
         let (state, reason) = (status.state.as_str(), status.reason.unwrap_or_default());
@@ -84,7 +84,7 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartedServers {
     fn drop(&mut self) {
         if let Some(closing) = &self.closing {
             let (host, files) = (Arc::clone(&self.host), self.files.take());
@@ -98,7 +98,7 @@ impl Drop for Started {
 }
 
 impl ServerPlan {
-    pub(crate) fn of(suite: &Suite, origin: Arc<Origin>) -> Self {
+    pub(crate) fn from_suite(suite: &Suite, origin: Arc<SuiteOrigin>) -> Self {
         Self {
             declared: suite.mcp_servers.clone(),
             files: suite.files.clone(),
@@ -106,16 +106,16 @@ impl ServerPlan {
         }
     }
 
-    pub(crate) fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &SuiteOrigin {
         &self.origin
     }
 
-    /// Checks that every server of a scenario exists, before one is started.
-    pub(crate) fn check(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
-        let configs = self.configs(context, Path::new("."))?.configs;
+    /// Checks that every server that a scenario names exists. Starts no server.
+    pub(crate) fn check_servers(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
+        let configs = self.read_configs(context, Path::new("."))?.configs;
         let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
         let lists = suite.scenarios.iter().map(|scenario| {
-            let place = self.origin.in_scenario(&scenario.name, "servers");
+            let place = self.origin.scenario_path(&scenario.name, "servers");
             (place, &scenario.servers)
         });
         let lists = lists.chain([("servers".to_owned(), &suite.servers)]);
@@ -129,50 +129,50 @@ impl ServerPlan {
                     "unknown server `{name}`{}. Add servers of a suite under its `mcp_servers`",
                     available(name, &known)
                 );
-                return Err(Failure::usage(self.origin.error(&place, reason)));
+                return Err(Failure::usage(self.origin.error_at(&place, reason)));
             }
         }
         Ok(())
     }
 
-    /// Returns the secrets of the suite's servers: environment, headers and expanded variables. A
-    /// server with errors has none; [`Self::check`] reports it.
-    pub(crate) fn secrets(&self, context: &Context) -> Vec<SecretString> {
+    /// Returns the secrets of the suite's servers: environment, headers and expanded variables.
+    /// Skips servers with errors, which [`Self::check_servers`] reports.
+    pub(crate) fn server_secrets(&self, context: &Context) -> Vec<SecretString> {
         let entries = self.declared.iter().flatten();
         let read =
             entries.map(|(name, entry)| read_server(name, entry, ".", "switchboard", context));
         let servers = read.flatten().flatten();
         servers
             .flat_map(|server| {
-                hidden_of(&server)
+                list_server_secrets(&server)
                     .map(SecretString::from)
                     .collect::<Vec<_>>()
             })
             .collect()
     }
 
-    /// Returns the context values of the tools.
-    pub(crate) fn injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
-        let servers = self.configs(context, Path::new("."))?.configs;
+    /// Returns the tool arguments that the host fills in.
+    pub(crate) fn context_injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
+        let servers = self.read_configs(context, Path::new("."))?.configs;
         Ok(values::injection(&context.config, &servers))
     }
 
-    /// Starts the servers in the background.
-    pub(crate) fn start(&self, context: &Context) -> Result<Started, Failure> {
-        let made = (!self.files.is_empty()).then(|| Folder::with(&self.files));
+    /// Starts the MCP servers in the background, after writing the suite's files.
+    pub(crate) fn start_servers(&self, context: &Context) -> Result<StartedServers, Failure> {
+        let made = (!self.files.is_empty()).then(|| SuiteFolder::create_with(&self.files));
         let folder = made
             .transpose()
             .map_err(|error| Failure::run(error).context("the suite's files cannot be written"))?;
         let place = folder.as_ref().map_or(Path::new("."), |it| &it.path);
-        let servers = self.configs(context, place)?;
-        Ok(Started {
+        let servers = self.read_configs(context, place)?;
+        Ok(StartedServers {
             host: Arc::new(context::start(servers)?),
             files: folder,
             closing: None,
         })
     }
 
-    fn configs(&self, context: &Context, files: &Path) -> Result<Servers, Failure> {
+    fn read_configs(&self, context: &Context, files: &Path) -> Result<Servers, Failure> {
         let mut servers = context.servers()?;
         let Some(declared) = &self.declared else {
             return Ok(servers);
@@ -182,17 +182,17 @@ impl ServerPlan {
         servers.configs.clear();
         for (name, entry) in declared {
             let read = read_server(name, entry, &files, &program, context);
-            let read = read.map_err(|it| Failure::usage(self.origin.error(&it.0, it.1)))?;
+            let read = read.map_err(|it| Failure::usage(self.origin.error_at(&it.0, it.1)))?;
             servers.configs.extend(read);
         }
         for server in &mut servers.configs {
-            // The scenarios need them.
+            // Scenarios depend on their servers, so every server must start.
             server.required = true;
-            // A server may print them.
+            // A server may print the context values, so they are redacted in its output.
             server.secrets.extend(context.config.context_secrets());
         }
         servers.bundled = false;
-        // Tool pins of configured servers do not apply.
+        // Tool pins belong to configured servers, not to the servers of a suite.
         servers.options.tool_pins = ToolPins::default();
         servers.options.tool_pin_store = None;
         servers.pin_error = None;
@@ -200,7 +200,8 @@ impl ServerPlan {
     }
 }
 
-/// Reads a server of a suite. A disabled server is `None`. An error has its path in the suite.
+/// Reads a server of a suite. Returns `None` for a disabled server. An error contains the path in
+/// the suite and the reason.
 fn read_server(
     name: &str,
     entry: &Value,
@@ -209,20 +210,21 @@ fn read_server(
     context: &Context,
 ) -> Result<Option<ServerConfig>, (String, String)> {
     let mut entry = entry.clone();
-    replace(&mut entry, FILES, files);
+    replace_in_strings(&mut entry, FILES, files);
     let path = format!("mcp_servers.{name}");
     if let Value::Object(fields) = &mut entry {
         expand_bundled(fields, program)
             .map_err(|(field, reason)| (path.clone() + field, reason))?;
     }
     let mut servers = json!({ name: entry });
-    match config::servers_of(&mut servers, &context.environment) {
+    match config::parse_servers(&mut servers, &context.environment) {
         Ok(servers) => Ok(servers.into_iter().next()),
         Err(problem) => Err((path, problem.to_string())),
     }
 }
 
-/// Replaces `bundled: NAME` by the command that runs the bundled server. An error has its field.
+/// Replaces `bundled: NAME` by the command that runs the bundled server. An error contains the
+/// field and the reason.
 fn expand_bundled(
     fields: &mut Map<String, Value>,
     program: &str,
@@ -253,17 +255,17 @@ fn expand_bundled(
 
 /// A temporary folder with the files of a suite.
 #[derive(Debug)]
-struct Folder {
+struct SuiteFolder {
     path: PathBuf,
 }
 
-impl Folder {
-    fn with(files: &BTreeMap<String, String>) -> std::io::Result<Self> {
+impl SuiteFolder {
+    fn create_with(files: &BTreeMap<String, String>) -> std::io::Result<Self> {
         let name = format!("switchboard-eval-{}", Uuid::new_v4());
         let folder = Self {
             path: std::env::temp_dir().join(name),
         };
-        make_folder(&folder.path)?;
+        create_private_folder(&folder.path)?;
         for (name, text) in files {
             let path = folder.path.join(name);
             if let Some(parent) = path.parent() {
@@ -275,9 +277,9 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for SuiteFolder {
     fn drop(&mut self) {
-        // The system cleans its folder of temporary files.
+        // If the removal fails, the operating system deletes the temporary folder later.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -11,28 +11,32 @@ use switchboard_evals::{
     suite::{Suite, SuiteError},
 };
 
-use super::{engine::parameters, origin::Origin, shipped::SHIPPED};
+use super::{engine::parse_parameters, shipped_suites::SHIPPED, suite_origin::SuiteOrigin};
 use crate::{
-    config::{environment::Environment, plain},
+    config::{environment::Environment, plain_io_error},
     run_session::failure::available,
 };
 
-/// Extensions of suite files.
+/// File extensions of suites.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The name of standard input in messages.
+/// Name of standard input in error messages.
 const STANDARD_INPUT: &str = "standard input";
 
-/// Reads a file, a shipped suite, or standard input for `-`.
-pub(crate) fn find(named: &str, environment: &Environment) -> anyhow::Result<(Suite, Origin)> {
+/// Reads a suite from a file, from standard input (`-`) or from the suites of the program.
+pub(crate) fn find_suite(
+    named: &str,
+    environment: &Environment,
+) -> anyhow::Result<(Suite, SuiteOrigin)> {
     if named == "-" {
-        let text = io::read_to_string(io::stdin()).map_err(|it| unreadable(STANDARD_INPUT, it))?;
-        return parse(STANDARD_INPUT, &text, false);
+        let text = io::read_to_string(io::stdin())
+            .map_err(|it| unreadable_file_error(STANDARD_INPUT, it))?;
+        return parse_suite(STANDARD_INPUT, &text, false);
     }
-    if !is_file(named) {
+    if !is_file_name(named) {
         let known = SHIPPED.map(|(name, _)| name);
         return match SHIPPED.iter().find(|(name, _)| *name == named) {
-            Some((name, text)) => parse(name, text, false),
+            Some((name, text)) => parse_suite(name, text, false),
             None => bail!(
                 "unknown suite `{named}`{}. Your own suite is a file, such as {named}.yaml",
                 available(named, &known)
@@ -40,10 +44,10 @@ pub(crate) fn find(named: &str, environment: &Environment) -> anyhow::Result<(Su
         };
     }
     let path = environment.working_dir.join(named);
-    let text = text_of(named, &path)?;
-    match ending(&path).as_deref() {
-        Some("json") => parse(named, &text, true),
-        Some("yaml" | "yml") => parse(named, &text, false),
+    let text = read_text(named, &path)?;
+    match file_extension(&path).as_deref() {
+        Some("json") => parse_suite(named, &text, true),
+        Some("yaml" | "yml") => parse_suite(named, &text, false),
         _ => bail!(
             "{named}: has no known extension: name it .yaml, .yml or .json, or give it as `-` on \
              standard input"
@@ -51,12 +55,13 @@ pub(crate) fn find(named: &str, environment: &Environment) -> anyhow::Result<(Su
     }
 }
 
-/// Reads BFCL entries. The default answers are in `possible_answer/` beside the questions.
-pub(crate) fn find_bfcl(
+/// Reads entries of the Berkeley Function Calling Leaderboard (BFCL) as a suite. Default files of
+/// answers are in `possible_answer/` beside the files of questions.
+pub(crate) fn read_bfcl_suite(
     questions: &[PathBuf],
     answers: &[PathBuf],
     environment: &Environment,
-) -> anyhow::Result<(Suite, Origin)> {
+) -> anyhow::Result<(Suite, SuiteOrigin)> {
     ensure!(
         answers.len() <= questions.len(),
         "{} files of answers belong to {} of questions: each of --answers to one of --bfcl",
@@ -65,11 +70,11 @@ pub(crate) fn find_bfcl(
     );
     let mut all: Option<Suite> = None;
     for (at, file) in questions.iter().enumerate() {
-        let suite = entries(file, answers.get(at), environment)?;
+        let suite = read_bfcl_file(file, answers.get(at), environment)?;
         match &mut all {
             None => all = Some(suite),
             Some(all) => {
-                // The part after the benchmark's name.
+                // Titles are joined without the repeated name of the benchmark.
                 let title = suite.title.split_once(": ").map(|(_, rest)| rest);
                 all.title = format!("{}, {}", all.title, title.unwrap_or(&suite.title));
                 all.scenarios.extend(suite.scenarios);
@@ -77,21 +82,24 @@ pub(crate) fn find_bfcl(
         }
     }
     let suite = all.ok_or_else(|| anyhow!("no file of questions is named"))?;
-    // The same entries in two files are an error.
+    // Checks the joined suite: an entry in two files is an error.
     suite
         .check()
         .map_err(|error| anyhow!("the entries: {error}"))?;
-    Ok((suite, Origin::of("the entries", None, Vec::new())))
+    Ok((
+        suite,
+        SuiteOrigin::from_text("the entries", None, Vec::new()),
+    ))
 }
 
-fn entries(
+fn read_bfcl_file(
     questions: &Path,
     answers: Option<&PathBuf>,
     environment: &Environment,
 ) -> anyhow::Result<Suite> {
     let name = questions.display().to_string();
     let path = environment.working_dir.join(questions);
-    let text = text_of(&name, &path)?;
+    let text = read_text(&name, &path)?;
     let beside = || {
         let folder = path.parent()?.join("possible_answer");
         let file = folder.join(path.file_name()?);
@@ -99,31 +107,36 @@ fn entries(
     };
     let answers = answers.map(|file| environment.working_dir.join(file));
     let answers = answers.or_else(beside);
-    let answers = answers.map(|path| text_of(&path.display().to_string(), &path));
+    let answers = answers.map(|path| read_text(&path.display().to_string(), &path));
     let suite = bfcl::read(&text, answers.transpose()?.as_deref());
     suite.map_err(|error| anyhow!("{name}: {error}"))
 }
 
-fn text_of(file: &str, path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).map_err(|error| unreadable(file, error))
+fn read_text(file: &str, path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).map_err(|error| unreadable_file_error(file, error))
 }
 
-fn unreadable(file: &str, error: io::Error) -> anyhow::Error {
-    anyhow!("{file}: cannot be read: {}", plain(error))
+fn unreadable_file_error(file: &str, error: io::Error) -> anyhow::Error {
+    anyhow!("{file}: cannot be read: {}", plain_io_error(error))
 }
 
-fn is_file(name: &str) -> bool {
+fn is_file_name(name: &str) -> bool {
     name.contains(['/', '\\'])
-        || ending(Path::new(name)).is_some_and(|it| ENDINGS.contains(&it.as_str()) || it == "toml")
+        || file_extension(Path::new(name))
+            .is_some_and(|it| ENDINGS.contains(&it.as_str()) || it == "toml")
 }
 
-fn ending(path: &Path) -> Option<String> {
+fn file_extension(path: &Path) -> Option<String> {
     let ending = path.extension()?;
     Some(ending.to_string_lossy().to_ascii_lowercase())
 }
 
-/// Parses and checks a suite. Comments in JSON are allowed.
-pub(crate) fn parse(file: &str, text: &str, is_json: bool) -> anyhow::Result<(Suite, Origin)> {
+/// Parses and checks a suite. JSON may contain comments.
+pub(crate) fn parse_suite(
+    file: &str,
+    text: &str,
+    is_json: bool,
+) -> anyhow::Result<(Suite, SuiteOrigin)> {
     let mut text = text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
     let suite = if is_json {
         let stripped = json_strip_comments::strip(&mut text).map_err(|error| error.to_string());
@@ -142,18 +155,18 @@ pub(crate) fn parse(file: &str, text: &str, is_json: bool) -> anyhow::Result<(Su
     let suite: Suite = suite
         .map_err(|message| anyhow!("{file}: {message}; docs/evaluation.md describes all fields"))?;
     let names = suite.scenarios.iter().map(|it| it.name.clone());
-    let origin = Origin::of(file, Some(&text), names.collect());
+    let origin = SuiteOrigin::from_text(file, Some(&text), names.collect());
     match suite.check().and_then(|()| check_parameters(&suite)) {
         Ok(()) => Ok((suite, origin)),
-        Err(SuiteError::Meaning { place, reason }) => Err(origin.error(&place, reason)),
+        Err(SuiteError::Meaning { place, reason }) => Err(origin.error_at(&place, reason)),
         Err(error) => Err(anyhow!("{file}: {error}")),
     }
 }
 
-/// Checks the run parameters of all scenarios.
+/// Checks that the run parameters of every scenario can be parsed.
 fn check_parameters(suite: &Suite) -> Result<(), SuiteError> {
     for (at, scenario) in suite.scenarios.iter().enumerate() {
-        parameters(&scenario.parameters).map_err(|reason| SuiteError::Meaning {
+        parse_parameters(&scenario.parameters).map_err(|reason| SuiteError::Meaning {
             place: format!("scenarios[{at}].parameters"),
             reason,
         })?;

@@ -11,22 +11,22 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::terminal::{BAD, FAINT, GOOD, STRONG, one_line};
 
-/// Maximum number of failed runs with details.
+/// Maximum number of failed runs that are listed.
 const MAX_FAILED_RUNS: usize = 25;
 
-/// Maximum length of a fault in columns.
+/// Maximum width of a fault message in terminal columns.
 const MAX_FAULT_WIDTH: usize = 400;
 
-/// Formats a report: by model, by tool, by kind, and the failed runs.
-pub(crate) fn of(report: &Report) -> String {
+/// Formats a report as tables by model, tool and kind of scenario, and lists the failed runs.
+pub(crate) fn format_report(report: &Report) -> String {
     let summary = report.summary();
     let mut text = String::new();
     if !report.title.is_empty() {
         let _ = writeln!(text, "{STRONG}{}{STRONG:#}\n", one_line(&report.title, 100));
     }
-    text.push_str(&models(&summary));
-    text.push_str(&tools(&summary));
-    text.push_str(&kinds(&summary));
+    text.push_str(&format_models(&summary));
+    text.push_str(&format_tools(&summary));
+    text.push_str(&format_kinds(&summary));
     match summary.iter().map(|it| it.counts.unknown).sum() {
         0_u64 => {}
         1 => text.push_str("\nnot known: 1 call with redacted arguments\n"),
@@ -34,7 +34,7 @@ pub(crate) fn of(report: &Report) -> String {
             let _ = writeln!(text, "\nnot known: {count} calls with redacted arguments");
         }
     }
-    text.push_str(&failed(report));
+    text.push_str(&format_failed_runs(report));
     if report.is_unfinished() {
         let _ = writeln!(
             text,
@@ -46,7 +46,7 @@ pub(crate) fn of(report: &Report) -> String {
     text
 }
 
-/// The columns of [`counts`] and [`times`].
+/// Titles of the columns that [`count_cells`] and [`time_cells`] return.
 const COLUMNS: [&str; 8] = [
     "calls",
     "successful",
@@ -59,60 +59,63 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// Returns the header of a table with [`COLUMNS`] between `first` and `last`.
-fn header(first: &[&str], last: &[&str]) -> Vec<String> {
+fn table_header(first: &[&str], last: &[&str]) -> Vec<String> {
     let titles = [first, &COLUMNS, last].concat();
     titles.into_iter().map(str::to_owned).collect()
 }
 
-fn models(summary: &[ModelSummary]) -> String {
-    let mut rows = vec![header(&["model", "runs", "passed"], &["tokens", "cost"])];
+fn format_models(summary: &[ModelSummary]) -> String {
+    let mut rows = vec![table_header(
+        &["model", "runs", "passed"],
+        &["tokens", "cost"],
+    )];
     for it in summary {
         let passed = match it.passed_unknown {
             0 => it.passed.to_string(),
             some => format!("{} ({some} not known)", it.passed),
         };
-        let mut row = vec![model_name(&it.model), it.runs.to_string(), passed];
-        row.extend(counts(&it.counts));
-        row.extend(times(it.turn_ms));
-        row.push(tokens(it));
+        let mut row = vec![printable_model_name(&it.model), it.runs.to_string(), passed];
+        row.extend(count_cells(&it.counts));
+        row.extend(time_cells(it.turn_ms));
+        row.push(format_tokens(it));
         let cost = it.cost_usd.map(|usd| format!("${usd:.4}"));
-        row.push(cost.unwrap_or_else(unknown));
+        row.push(cost.unwrap_or_else(unknown_mark));
         rows.push(row);
     }
-    laid_out(&rows)
+    align_columns(&rows)
 }
 
-/// Returns the mark of an unknown number.
-fn unknown() -> String {
+/// Returns the mark for an unknown number in a table.
+fn unknown_mark() -> String {
     "–".to_owned()
 }
 
-fn tools(summary: &[ModelSummary]) -> String {
+fn format_tools(summary: &[ModelSummary]) -> String {
     let mut text = String::new();
     for it in summary.iter().filter(|it| !it.tools.is_empty()) {
-        let mut rows = vec![header(&["tool"], &[])];
+        let mut rows = vec![table_header(&["tool"], &[])];
         if summary.len() > 1 {
-            rows[0][0] = format!("tool of {}", model_name(&it.model));
+            rows[0][0] = format!("tool of {}", printable_model_name(&it.model));
         }
         for (name, tool) in &it.tools {
             let mut row = vec![one_line(name, 60)];
-            row.extend(counts(&tool.counts));
-            row.extend(times(tool.call_ms));
+            row.extend(count_cells(&tool.counts));
+            row.extend(time_cells(tool.call_ms));
             rows.push(row);
         }
         text.push('\n');
-        text.push_str(&laid_out(&rows));
+        text.push_str(&align_columns(&rows));
     }
     text
 }
 
 /// Formats the pass rates by kind of scenario, with one column per model.
-fn kinds(summary: &[ModelSummary]) -> String {
+fn format_kinds(summary: &[ModelSummary]) -> String {
     let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (column, it) in summary.iter().enumerate() {
         for (kind, (runs, passed)) in &it.kinds {
             let cells = kinds.entry(kind).or_default();
-            cells.resize_with(column, unknown);
+            cells.resize_with(column, unknown_mark);
             cells.push(format!("{passed} of {runs}"));
         }
     }
@@ -122,19 +125,19 @@ fn kinds(summary: &[ModelSummary]) -> String {
     let mut rows = vec![vec!["kind".to_owned()]];
     rows[0].extend(summary.iter().map(|it| match summary {
         [_] => "passed".to_owned(),
-        _ => model_name(&it.model),
+        _ => printable_model_name(&it.model),
     }));
     for (kind, mut cells) in kinds {
-        cells.resize_with(summary.len(), unknown);
+        cells.resize_with(summary.len(), unknown_mark);
         let name = if kind.is_empty() { "(none)" } else { kind };
         let mut row = vec![one_line(name, 40)];
         row.append(&mut cells);
         rows.push(row);
     }
-    format!("\n{}", laid_out(&rows))
+    format!("\n{}", align_columns(&rows))
 }
 
-fn failed(report: &Report) -> String {
+fn format_failed_runs(report: &Report) -> String {
     let failed: Vec<&RunResult> = report.runs.iter().filter(|run| !run.passed).collect();
     if failed.is_empty() {
         return match report.runs.as_slice() {
@@ -145,7 +148,7 @@ fn failed(report: &Report) -> String {
     }
     let mut text = format!("\n{STRONG}what failed{STRONG:#}\n");
     for run in failed.iter().take(MAX_FAILED_RUNS) {
-        let mut about = model_name(&run.model);
+        let mut about = printable_model_name(&run.model);
         if run.repetition > 1 {
             let _ = write!(about, ", repetition {}", run.repetition);
         }
@@ -155,7 +158,7 @@ fn failed(report: &Report) -> String {
             one_line(&run.scenario, 80),
             about
         );
-        for fault in faults(run) {
+        for fault in list_faults(run) {
             let _ = writeln!(text, "    {}", one_line(&fault, MAX_FAULT_WIDTH));
         }
     }
@@ -166,12 +169,12 @@ fn failed(report: &Report) -> String {
     text
 }
 
-/// Returns the faults of a run, with the turn if there are several.
-fn faults(run: &RunResult) -> Vec<String> {
+/// Lists the faults of a run. A run with several turns has the turn number before each fault.
+fn list_faults(run: &RunResult) -> Vec<String> {
     let mut faults: Vec<String> = run.error.iter().cloned().collect();
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
-        // A missing call is explained by the calls that were made instead.
+        // If a call is missing, the wrong calls are listed as its explanation.
         let instead = turn.score.calls.iter().filter_map(|call| {
             let is_near = matches!(
                 call.verdict,
@@ -194,44 +197,45 @@ fn faults(run: &RunResult) -> Vec<String> {
     faults
 }
 
-/// Returns calls, successful, failed, hallucinated, unnecessary, accuracy.
-fn counts(counts: &CallCounts) -> [String; 6] {
+/// Returns the table cells for counts of calls and their accuracy, in the order of [`COLUMNS`].
+fn count_cells(counts: &CallCounts) -> [String; 6] {
     [
         counts.calls.to_string(),
         counts.successful.to_string(),
         counts.failed.to_string(),
         counts.hallucinated.to_string(),
         counts.unnecessary.to_string(),
-        counts.accuracy().map_or_else(unknown, percent),
+        counts.accuracy().map_or_else(unknown_mark, format_percent),
     ]
 }
 
-/// Returns a model name without characters that change a terminal or hide text.
-pub(crate) fn model_name(model: &ModelId) -> String {
-    let is_seen = |c: &char| !is_format(*c);
+/// Returns a model name without control characters and invisible characters.
+pub(crate) fn printable_model_name(model: &ModelId) -> String {
+    let is_seen = |c: &char| !is_format_character(*c);
     let name: String = model.to_string().chars().filter(is_seen).collect();
     one_line(&name, 80)
 }
 
 /// Returns whether a character is an invisible format character.
-fn is_format(c: char) -> bool {
+fn is_format_character(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
 }
 
-pub(super) fn percent(share: f64) -> String {
+pub(super) fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn times(ms: Option<(u64, u64)>) -> [String; 2] {
+fn time_cells(ms: Option<(u64, u64)>) -> [String; 2] {
     match ms {
-        Some((half, most)) => [duration(half), duration(most)],
-        None => [unknown(), unknown()],
+        Some((half, most)) => [format_duration(half), format_duration(most)],
+        None => [unknown_mark(), unknown_mark()],
     }
 }
 
-fn duration(ms: u64) -> String {
+fn format_duration(ms: u64) -> String {
     if ms < 1_000 {
         return format!("{ms} ms");
     }
@@ -239,17 +243,18 @@ fn duration(ms: u64) -> String {
     format!("{}.{} s", tenths / 10, tenths % 10)
 }
 
-/// Formats input and output tokens, with a mark if some are unknown.
-fn tokens(of: &ModelSummary) -> String {
+/// Formats input and output tokens. The mark `≥` means that some turns reported no tokens.
+fn format_tokens(of: &ModelSummary) -> String {
     let (Some(input), Some(output)) = (of.usage.input_tokens, of.usage.output_tokens) else {
-        return unknown();
+        return unknown_mark();
     };
     let mark = if of.unmetered_turns > 0 { "≥ " } else { "" };
     format!("{mark}{input} + {output}")
 }
 
-/// Formats rows under a header. The first column is left-aligned, the others are right-aligned.
-pub(super) fn laid_out(rows: &[Vec<String>]) -> String {
+/// Formats table rows with aligned columns. The first row is the header. The first column is
+/// left-aligned, other columns are right-aligned.
+pub(super) fn align_columns(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width_of = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

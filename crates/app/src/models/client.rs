@@ -17,8 +17,8 @@ use switchboard_providers_openai::{self as openai, OpenAiClient, OpenAiConfig, P
 
 use crate::config::{AdapterOptions, ProviderEntry, ProviderKind, environment::Environment};
 
-/// A connection to a provider. Its models share a connection pool.
-pub(crate) enum Client {
+/// A connection to a provider. All models of the provider share its connection pool.
+pub(crate) enum ProviderClient {
     Anthropic(AnthropicClient),
     Chat(OpenAiClient),
     Responses(OpenAiClient),
@@ -27,7 +27,8 @@ pub(crate) enum Client {
     Offline,
 }
 
-/// Returns the variables of a vendor's SDK: those of the key, and the one of the address.
+/// Returns the environment variables of a vendor's SDK: the variables of the API key and the
+/// variable of the address.
 fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'static str>) {
     match kind {
         ProviderKind::Anthropic => (
@@ -41,7 +42,7 @@ fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'stati
             &[openai::config::API_KEY_VARIABLE],
             Some(openai::config::BASE_URL_VARIABLE),
         ),
-        // Google's guide names this variable first.
+        // Google's API guide names `GEMINI_API_KEY` first.
         ProviderKind::Gemini => (
             &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
             Some(gemini::config::BASE_URL_VARIABLE),
@@ -54,26 +55,30 @@ fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'stati
     }
 }
 
-/// Returns the variables that may contain the key. Messages name the first one.
+/// Returns the environment variables that may contain the API key. Messages name the first one.
 pub(crate) fn key_variables(entry: &ProviderEntry) -> Vec<&str> {
     match &entry.api_key_env {
         Some(variable) => vec![variable],
-        // Ollama needs no key.
-        None if entry.kind == ProviderKind::Ollama || !is_vendors_own(entry) => Vec::new(),
+        // Ollama and servers at other addresses need no key.
+        None if entry.kind == ProviderKind::Ollama || !is_vendor_server(entry) => Vec::new(),
         None => sdk_variables(entry.kind).0.to_vec(),
     }
 }
 
-/// Returns the variable that may contain the address.
+/// Returns the environment variable that may contain the address of a provider.
 pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
     sdk_variables(kind).1
 }
 
-impl Client {
-    /// Creates the client without a request. Fails if a key or an address is missing or invalid.
-    pub(crate) fn of(entry: &ProviderEntry, environment: &Environment) -> Result<Self, ModelError> {
-        // The entry takes precedence over the variables of the vendor's SDK. A server at another
-        // address gets no key of the vendor unless the entry names it.
+impl ProviderClient {
+    /// Creates the client of a provider without sending a request. Fails if a key or an address is
+    /// missing or invalid.
+    pub(crate) fn from_entry(
+        entry: &ProviderEntry,
+        environment: &Environment,
+    ) -> Result<Self, ModelError> {
+        // The configuration takes precedence over the variables of the vendor's SDK. A server at
+        // another address receives the vendor's key only if the configuration names the variable.
         let (keys, address) = sdk_variables(entry.kind);
         let lookup = |name: &str| -> Option<String> {
             if Some(name) == address && entry.base_url.is_some() {
@@ -81,9 +86,9 @@ impl Client {
             }
             let variable = match &entry.api_key_env {
                 Some(variable) if keys.first() == Some(&name) => Some(variable.as_str()),
-                // Only the named credential is used.
+                // With a configured key variable, other key variables are ignored.
                 Some(_) if Some(name) != address => None,
-                _ => is_vendors_own(entry).then_some(name),
+                _ => is_vendor_server(entry).then_some(name),
             };
             environment.get(variable?).map(str::to_owned)
         };
@@ -100,7 +105,7 @@ impl Client {
             | ProviderKind::OpenAiResponses
             | ProviderKind::OpenAiCompatible => {
                 let mut config = if entry.kind == ProviderKind::OpenAiCompatible {
-                    compatible(entry, environment)?
+                    compatible_config(entry, environment)?
                 } else {
                     OpenAiConfig::from_lookup(lookup)?
                 };
@@ -142,10 +147,10 @@ impl Client {
         })
     }
 
-    /// Returns a model of the provider.
+    /// Creates a model of the provider.
     ///
-    /// Only Ollama needs a request, because only the server has the capabilities of its models.
-    pub(crate) async fn model(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
+    /// Only Ollama needs a request, because only its server knows the capabilities of a model.
+    pub(crate) async fn create_model(&self, name: &str) -> Result<Arc<dyn ChatModel>, ModelError> {
         Ok(match self {
             Self::Anthropic(client) => Arc::new(client.model(name)),
             Self::Chat(client) => Arc::new(client.model(name)),
@@ -156,8 +161,8 @@ impl Client {
         })
     }
 
-    /// Returns the models that the provider lists. `None` if the wire has no list.
-    pub(crate) async fn served(&self) -> Option<Result<Vec<ServedModel>, ModelError>> {
+    /// Requests the list of models from the provider. `None` if the provider has no list.
+    pub(crate) async fn list_models(&self) -> Option<Result<Vec<ServedModel>, ModelError>> {
         Some(match self {
             Self::Offline => return None,
             Self::Anthropic(client) => client.list_models().await,
@@ -167,8 +172,9 @@ impl Client {
         })
     }
 
-    /// Returns whether a local server answers.
-    pub(crate) async fn is_there(&self) -> bool {
+    /// Returns whether the local server of an Ollama provider responds. Other providers return
+    /// `false`.
+    pub(crate) async fn is_reachable(&self) -> bool {
         match self {
             Self::Ollama(client) => ollama::is_reachable(client).await,
             _ => false,
@@ -176,31 +182,31 @@ impl Client {
     }
 }
 
-/// Returns the known capabilities of a model without a request.
-pub(crate) fn capabilities(entry: &ProviderEntry, model: &str) -> ModelCapabilities {
+/// Returns the capabilities of a model that are known without a request.
+pub(crate) fn known_capabilities(entry: &ProviderEntry, model: &str) -> ModelCapabilities {
     match entry.kind {
         ProviderKind::Anthropic => anthropic::capabilities(model),
         ProviderKind::OpenAi | ProviderKind::OpenAiResponses => {
             let profile = entry.profile.clone().unwrap_or_else(Profile::openai);
             openai::capabilities(model, &profile)
         }
-        ProviderKind::OpenAiCompatible => openai::capabilities(model, &profile(entry)),
+        ProviderKind::OpenAiCompatible => openai::capabilities(model, &entry_profile(entry)),
         ProviderKind::Gemini => gemini::capabilities(model),
         ProviderKind::Ollama => ModelCapabilities::default(),
     }
 }
 
-/// Returns whether the entry is the vendor's own server.
-fn is_vendors_own(entry: &ProviderEntry) -> bool {
+/// Returns whether the provider is the vendor's own server, not a server at a configured address.
+fn is_vendor_server(entry: &ProviderEntry) -> bool {
     entry.base_url.is_none() && entry.name == entry.kind.name()
 }
 
-fn compatible(
+fn compatible_config(
     entry: &ProviderEntry,
     environment: &Environment,
 ) -> Result<OpenAiConfig, ModelError> {
     let address = entry.base_url.as_deref().unwrap_or_default();
-    let config = OpenAiConfig::compatible(&entry.name, address).with_profile(profile(entry));
+    let config = OpenAiConfig::compatible(&entry.name, address).with_profile(entry_profile(entry));
     let Some(variable) = &entry.api_key_env else {
         return Ok(config);
     };
@@ -219,20 +225,20 @@ fn compatible(
     }
 }
 
-fn profile(entry: &ProviderEntry) -> Profile {
+fn entry_profile(entry: &ProviderEntry) -> Profile {
     let mut profile = entry.profile.clone().unwrap_or_else(Profile::generic);
     if let Some(forms) = entry.text_calls {
         profile.recovery = forms;
     }
     if let Some(tools_by_prompt) = entry.tools_by_prompt {
-        // Models without tool support always get tools in the prompt.
+        // With `Auto`, models without tool support get tools in the prompt in any case.
         profile.tools_by_prompt = tools_by_prompt == ToolsByPrompt::Always;
     }
     profile
 }
 
-/// Adds the parser of tool calls as text where the adapter does not include it.
-pub(crate) fn with_text_calls(
+/// Adds a parser of tool calls in text if the adapter has none.
+pub(crate) fn with_text_call_parser(
     model: Arc<dyn ChatModel>,
     entry: &ProviderEntry,
 ) -> Arc<dyn ChatModel> {

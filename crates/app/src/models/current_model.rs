@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use switchboard_domain::{ChatModel, ChatResponse, SampleError, SampleRequest, Sampler};
 
-/// A sampler that uses the current model of a run. Clones share the model, which can be replaced.
-/// The server's model preferences are ignored, because the user pays.
+/// A sampler that uses the current model of a run. All clones share the model, which can be
+/// replaced. Model preferences of MCP servers are ignored, because the user pays.
 #[derive(Clone)]
 pub(crate) struct CurrentModel(Arc<RwLock<Arc<dyn ChatModel>>>);
 
@@ -15,7 +15,7 @@ impl CurrentModel {
         Self(Arc::new(RwLock::new(model)))
     }
 
-    pub(crate) fn set(&self, model: Arc<dyn ChatModel>) {
+    pub(crate) fn replace_model(&self, model: Arc<dyn ChatModel>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = model;
     }
 }

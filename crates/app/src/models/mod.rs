@@ -1,13 +1,13 @@
 //! The models: providers, names, choice and prices.
 
-mod choose;
 mod client;
 pub(crate) mod current_model;
+mod model_choice;
+mod model_resolution;
+mod non_streaming_model;
 mod prices;
 mod providers;
-mod resolve;
-mod whole;
 
-pub(crate) use choose::{ChoiceReason, Chosen};
+pub(crate) use model_choice::{ChoiceReason, ChosenModel};
 pub(crate) use prices::list_price;
 pub(crate) use providers::{Provider, Providers, Readiness};

@@ -10,48 +10,49 @@ use switchboard_providers_common::catalog;
 use switchboard_providers_offline::{self as offline, DemoModel};
 
 use super::{
-    client::{self, Client},
-    whole::WholeAnswers,
+    client::{self, ProviderClient},
+    non_streaming_model::NonStreamingModel,
 };
 use crate::config::{Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
-/// All providers.
+/// Built-in and configured providers.
 #[allow(clippy::struct_field_names)] // They are the providers.
 pub(crate) struct Providers {
     environment: Environment,
     providers: Vec<Provider>,
-    /// The models that the configuration names.
+    /// Default model and fallback models of the configuration.
     configured: Vec<ModelId>,
     /// One connection per provider, created on first use.
-    clients: Mutex<HashMap<String, Arc<Client>>>,
+    clients: Mutex<HashMap<String, Arc<ProviderClient>>>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Provider {
-    /// The part of its model names before the slash.
+    /// Part of a model name before the slash, such as `openai`.
     pub(crate) name: String,
     pub(crate) default_model: Option<String>,
-    /// The connection settings. `None` for the demo model.
+    /// Connection settings. `None` for the provider of the demo model.
     entry: Option<ProviderEntry>,
 }
 
-/// Whether a provider can be used.
+/// Whether a provider has the API key that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Readiness {
-    /// It has a key, from this variable.
+    /// The API key is in this environment variable.
     Key(String),
     NoKeyNeeded,
-    /// The variable of its key is not set.
+    /// This environment variable must be set to an API key.
     KeyMissing(String),
 }
 
 impl Providers {
-    /// Creates the built-in providers with their configuration, then the additional ones.
+    /// Creates the built-in providers and the configured ones. A configured provider replaces a
+    /// built-in provider with the same name.
     pub(crate) fn new(config: &Config, environment: &Environment) -> Self {
         let mut entries: Vec<ProviderEntry> = KINDS
             .into_iter()
             .filter(|(_, kind)| *kind != ProviderKind::OpenAiCompatible)
-            .map(|(name, kind)| ProviderEntry::plain(name, kind))
+            .map(|(name, kind)| ProviderEntry::without_settings(name, kind))
             .collect();
         for entry in &config.providers {
             match entries.iter_mut().find(|old| old.name == entry.name) {
@@ -59,7 +60,7 @@ impl Providers {
                 None => entries.push(entry.clone()),
             }
         }
-        let mut providers: Vec<Provider> = entries.into_iter().map(Provider::of).collect();
+        let mut providers: Vec<Provider> = entries.into_iter().map(Provider::from_entry).collect();
         providers.push(Provider {
             name: offline::PROVIDER.to_owned(),
             default_model: Some(offline::MODEL.to_owned()),
@@ -83,7 +84,7 @@ impl Providers {
         self.providers.iter().find(|provider| provider.name == name)
     }
 
-    /// Returns whether a provider can be used, without a request.
+    /// Returns whether a provider has its API key. Sends no request.
     pub(crate) fn readiness(&self, provider: &Provider) -> Readiness {
         let Some(entry) = &provider.entry else {
             return Readiness::NoKeyNeeded;
@@ -93,70 +94,72 @@ impl Providers {
         match (variables.iter().find(is_set), variables.first()) {
             (Some(set), _) => Readiness::Key((*set).to_owned()),
             (None, None) => Readiness::NoKeyNeeded,
-            // A server at another address may need no key.
-            (None, Some(_)) if self.is_elsewhere(entry) => Readiness::NoKeyNeeded,
+            // A server at a configured address may need no key.
+            (None, Some(_)) if self.is_custom_openai_server(entry) => Readiness::NoKeyNeeded,
             (None, Some(first)) => Readiness::KeyMissing((*first).to_owned()),
         }
     }
 
-    /// Returns whether a server of OpenAI's wire is not OpenAI.
-    fn is_elsewhere(&self, entry: &ProviderEntry) -> bool {
+    /// Returns whether a provider with an OpenAI API format has another address than OpenAI.
+    fn is_custom_openai_server(&self, entry: &ProviderEntry) -> bool {
         let speaks_openai = matches!(
             entry.kind,
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses
         );
-        speaks_openai && entry.api_key_env.is_none() && self.address_of(entry).is_some()
+        speaks_openai && entry.api_key_env.is_none() && self.entry_address(entry).is_some()
     }
 
-    /// Returns the address that the configuration or a variable sets for a provider.
-    pub(crate) fn address(&self, provider: &Provider) -> Option<String> {
-        self.address_of(provider.entry.as_ref()?)
+    /// Returns the address of a provider if the configuration or an environment variable sets it.
+    pub(crate) fn configured_address(&self, provider: &Provider) -> Option<String> {
+        self.entry_address(provider.entry.as_ref()?)
     }
 
-    fn address_of(&self, entry: &ProviderEntry) -> Option<String> {
+    fn entry_address(&self, entry: &ProviderEntry) -> Option<String> {
         let variable = || self.environment.get(client::address_variable(entry.kind)?);
         let address = entry.base_url.as_deref().or_else(variable);
         address.map(str::to_owned)
     }
 
-    /// Returns the models that the configuration names with their providers.
-    pub(crate) fn configured(&self) -> &[ModelId] {
+    /// Returns the default model and the fallback models of the configuration.
+    pub(crate) fn configured_models(&self) -> &[ModelId] {
         &self.configured
     }
 
-    /// Returns a model. Only Ollama needs a request, for the capabilities of its model.
-    pub(crate) async fn model(
+    /// Creates a model of a provider. Sends a request only to Ollama, for the capabilities of the
+    /// model.
+    pub(crate) async fn create_model(
         &self,
         provider: &Provider,
         name: &str,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
-        let model = self.client(provider)?.model(name).await?;
+        let model = self.shared_client(provider)?.create_model(name).await?;
         let Some(entry) = &provider.entry else {
             return Ok(model);
         };
-        let model = client::with_text_calls(model, entry);
+        let model = client::with_text_call_parser(model, entry);
         Ok(if entry.streams {
             model
         } else {
-            Arc::new(WholeAnswers(model))
+            Arc::new(NonStreamingModel(model))
         })
     }
 
-    /// Returns the models that a provider lists, with their capabilities. `None` if it has no list.
+    /// Requests the models of a provider, with their capabilities. `None` if the provider has no
+    /// list.
     pub(crate) async fn served_models(
         &self,
         provider: &Provider,
     ) -> Option<Result<Vec<(String, ModelCapabilities)>, ModelError>> {
-        let client = match self.client(provider) {
+        let client = match self.shared_client(provider) {
             Ok(client) => client,
             Err(error) => return Some(Err(error)),
         };
-        let served = client.served().await?;
+        let served = client.list_models().await?;
         Some(served.map(|models| {
             models
                 .into_iter()
                 .map(|model| {
-                    let mut capabilities = provider.capabilities(&model.name);
+                    let mut capabilities = provider.model_capabilities(&model.name);
                     capabilities.context_window =
                         model.context_window.or(capabilities.context_window);
                     (model.name, capabilities)
@@ -165,21 +168,21 @@ impl Providers {
         }))
     }
 
-    /// Returns the first local provider without key that answers, and one of its models.
-    pub(crate) async fn local(&self) -> Option<(&Provider, String)> {
+    /// Returns the first local provider that responds, and one of its models.
+    pub(crate) async fn find_local_model(&self) -> Option<(&Provider, String)> {
         for provider in &self.providers {
             if !provider.is_local() {
                 continue;
             }
-            let Ok(client) = self.client(provider) else {
+            let Ok(client) = self.shared_client(provider) else {
                 continue;
             };
-            if !client.is_there().await {
+            if !client.is_reachable().await {
                 continue;
             }
             let installed = match &provider.default_model {
                 Some(model) => Some(model.clone()),
-                None => match client.served().await {
+                None => match client.list_models().await {
                     Some(Ok(models)) => models.into_iter().next().map(|model| model.name),
                     _ => None,
                 },
@@ -191,14 +194,14 @@ impl Providers {
         None
     }
 
-    fn client(&self, provider: &Provider) -> Result<Arc<Client>, ModelError> {
+    fn shared_client(&self, provider: &Provider) -> Result<Arc<ProviderClient>, ModelError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&provider.name) {
             return Ok(Arc::clone(client));
         }
         let client = Arc::new(match &provider.entry {
-            Some(entry) => Client::of(entry, &self.environment)?,
-            None => Client::Offline,
+            Some(entry) => ProviderClient::from_entry(entry, &self.environment)?,
+            None => ProviderClient::Offline,
         });
         clients.insert(provider.name.clone(), Arc::clone(&client));
         Ok(client)
@@ -206,62 +209,64 @@ impl Providers {
 }
 
 impl Provider {
-    /// Returns all models of the catalogue for this provider.
+    /// Returns all models of this provider that are in the model catalogue.
     pub(crate) fn catalogued_models(&self) -> Vec<(String, ModelCapabilities)> {
-        match self.vendor() {
+        match self.catalogue_vendor() {
             None => self.known_models(),
             Some(vendor) => catalog::models(vendor)
-                .map(|model| (model.name.to_owned(), self.capabilities(model.name)))
+                .map(|model| (model.name.to_owned(), self.model_capabilities(model.name)))
                 .collect(),
         }
     }
 
     /// Returns the models that are known without a request, with their capabilities.
     pub(crate) fn known_models(&self) -> Vec<(String, ModelCapabilities)> {
-        let mut names = self.featured();
+        let mut names = self.suggested_models();
         if let Some(default) = &self.default_model
             && !names.contains(default)
         {
             names.insert(0, default.clone());
         }
         let models = names.into_iter().map(|name| {
-            let capabilities = self.capabilities(&name);
+            let capabilities = self.model_capabilities(&name);
             (name, capabilities)
         });
         models.collect()
     }
 
-    fn of(entry: ProviderEntry) -> Self {
+    fn from_entry(entry: ProviderEntry) -> Self {
         let mut provider = Self {
             name: entry.name.clone(),
             default_model: entry.model.clone(),
             entry: Some(entry),
         };
         if provider.default_model.is_none() {
-            provider.default_model = provider.featured().into_iter().next();
+            provider.default_model = provider.suggested_models().into_iter().next();
         }
         provider
     }
 
-    /// Returns the variable of its key, if it has one.
+    /// Returns the environment variable of the provider's API key. `None` if the provider needs no
+    /// key.
     pub(crate) fn key_variable(&self) -> Option<&str> {
         let entry = self.entry.as_ref()?;
         client::key_variables(entry).into_iter().next()
     }
 
-    /// Returns whether it is a local server, which may not be running.
+    /// Returns whether the provider is a local server, which may not be running.
     pub(crate) fn is_local(&self) -> bool {
         let is_ollama = |entry: &ProviderEntry| entry.kind == ProviderKind::Ollama;
         self.entry.as_ref().is_some_and(is_ollama)
     }
 
-    /// Returns whether its models run in this program.
+    /// Returns whether the models of the provider run in this program.
     pub(crate) fn is_offline(&self) -> bool {
         self.entry.is_none()
     }
 
-    /// Returns the vendor in the catalogue.
-    pub(crate) fn vendor(&self) -> Option<&'static str> {
+    /// Returns the name of the vendor in the model catalogue. `None` if the catalogue does not have
+    /// it.
+    pub(crate) fn catalogue_vendor(&self) -> Option<&'static str> {
         match self.entry.as_ref()?.kind {
             ProviderKind::Anthropic => Some("anthropic"),
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses => Some("openai"),
@@ -270,27 +275,28 @@ impl Provider {
         }
     }
 
-    /// Returns the catalogue's entry of a model.
-    pub(crate) fn catalogued(&self, model: &str) -> Option<catalog::ModelEntry> {
+    /// Returns the catalogue entry of a model of this provider.
+    pub(crate) fn find_catalogue_entry(&self, model: &str) -> Option<catalog::ModelEntry> {
         let entry = self.entry.as_ref()?;
-        match (self.vendor(), &entry.profile) {
+        match (self.catalogue_vendor(), &entry.profile) {
             (Some(vendor), _) => catalog::lookup(vendor, model),
-            // Profiles have the names of the catalogue's vendors.
+            // A profile has the same name as the vendor in the catalogue.
             (None, Some(profile)) => catalog::lookup(&profile.name, model),
             (None, None) => None,
         }
     }
 
-    /// Returns the catalogue's name for a model that this provider's wire serves.
-    pub(crate) fn catalogued_here(&self, model: &str) -> Option<&'static str> {
+    /// Returns the catalogue name of a model, or `None` if the provider's API format does not serve
+    /// it.
+    pub(crate) fn find_served_name(&self, model: &str) -> Option<&'static str> {
         let serves_chat_only = self.entry.as_ref()?.kind == ProviderKind::OpenAi;
-        let entry = self.catalogued(model)?;
+        let entry = self.find_catalogue_entry(model)?;
         (!(serves_chat_only && entry.responses_only)).then_some(entry.name)
     }
 
-    /// Returns the models to suggest, with the default first.
-    fn featured(&self) -> Vec<String> {
-        match (self.vendor(), self.is_offline()) {
+    /// Returns the models that are suggested to users, with the default model first.
+    fn suggested_models(&self) -> Vec<String> {
+        match (self.catalogue_vendor(), self.is_offline()) {
             (Some(vendor), _) => catalog::featured(vendor)
                 .into_iter()
                 .map(|model| model.name.to_owned())
@@ -300,9 +306,9 @@ impl Provider {
         }
     }
 
-    fn capabilities(&self, model: &str) -> ModelCapabilities {
+    fn model_capabilities(&self, model: &str) -> ModelCapabilities {
         match &self.entry {
-            Some(entry) => client::capabilities(entry, model),
+            Some(entry) => client::known_capabilities(entry, model),
             None => DemoModel::new().capabilities().clone(),
         }
     }

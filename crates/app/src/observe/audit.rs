@@ -15,20 +15,20 @@ use switchboard_orchestration::{
     observe::audit::{AuditOptions, AuditTrail, CostFunction},
 };
 
-use super::{log::private_file, secrets::redactor};
+use super::{log::open_private_file, secrets::build_redactor};
 use crate::{
     config::{AuditPlace, Config, environment::Environment},
     models::list_price,
-    storage::private_file::make_folder,
+    storage::private_file::create_private_folder,
     terminal,
 };
 
 const FILE: &str = "audit.jsonl";
 
-/// Time limit for the last records at the end of the program.
+/// Time limit for writing the last audit records at the end of the program.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The audit of this process: one file for all runs.
+/// The audit log of this process, one file for all runs.
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     file: Option<Arc<AuditFile>>,
@@ -37,10 +37,10 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the configured file, or `audit.jsonl` in the user's state folder. Only a configured
-    /// file must be writable.
+    /// Opens the configured audit file, or `audit.jsonl` in the user's state folder. Fails only if
+    /// a configured file cannot be written.
     pub(crate) fn open(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
-        let opened = location(config, environment).map(|(path, is_configured)| {
+        let opened = find_audit_path(config, environment).map(|(path, is_configured)| {
             let file = AuditFile::open(&path).map(Arc::new);
             (file, path, is_configured)
         });
@@ -59,33 +59,37 @@ impl AuditLog {
         };
         Ok(Self {
             file,
-            redactor: redactor(config, environment),
+            redactor: build_redactor(config, environment),
             results: config.audit_results.unwrap_or(false),
         })
     }
 
-    /// Returns the path of the audit file, which need not exist.
-    pub(crate) fn location(config: &Config, environment: &Environment) -> Option<PathBuf> {
-        location(config, environment).map(|(path, _)| path)
+    /// Returns the path of the audit file. The file may not exist yet.
+    pub(crate) fn audit_path(config: &Config, environment: &Environment) -> Option<PathBuf> {
+        find_audit_path(config, environment).map(|(path, _)| path)
     }
 
-    /// Returns the recorder of a new run.
-    pub(crate) fn run(&self, session_id: Option<String>, principal: Option<Principal>) -> Recorder {
+    /// Creates the audit recorder of a new run.
+    pub(crate) fn run_recorder(
+        &self,
+        session_id: Option<String>,
+        principal: Option<Principal>,
+    ) -> AuditRecorder {
         let options = AuditOptions {
             session_id,
             principal,
             redactor: self.redactor.clone(),
             results: self.results,
-            cost: Some(list_prices()),
+            cost: Some(list_price_function()),
         };
-        Recorder {
+        AuditRecorder {
             trail: AuditTrail::new(options),
             file: self.file.clone(),
         }
     }
 
-    /// Waits until all records are on the disk, at most three seconds. Prints a warning if records
-    /// were lost.
+    /// Waits until all audit records are on disk, at most [`FLUSH_TIMEOUT`]. Prints a warning if
+    /// records were lost.
     pub(crate) async fn flush(&self) {
         let Some(file) = &self.file else { return };
         if let Err(why) = file.flush().await {
@@ -99,30 +103,30 @@ impl AuditLog {
 
 /// Writes the audit records of one run.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct AuditRecorder {
     trail: AuditTrail,
     file: Option<Arc<AuditFile>>,
 }
 
-impl Recorder {
-    /// Records an event. A slow disk blocks the run, because no record may be lost.
-    pub(crate) fn observe(&mut self, event: &RunEvent) {
+impl AuditRecorder {
+    /// Writes the audit records of an event. A slow disk blocks the run, so that no record is lost.
+    pub(crate) fn record_event(&mut self, event: &RunEvent) {
         let Some(file) = &self.file else { return };
         for record in self.trail.observe(event) {
             match serde_json::to_vec(&record) {
-                Ok(line) => file.append(line),
+                Ok(line) => file.append_line(line),
                 Err(error) => tracing::warn!(%error, "failed to serialize an audit record"),
             }
         }
     }
 }
 
-/// Returns the cost of model calls by list prices. Unknown models and requests of provider tools
-/// have no price.
-pub(crate) fn list_prices() -> CostFunction {
+/// Returns a function that computes the cost of model calls from list prices. Calls of unknown
+/// models and of provider tools have no cost.
+pub(crate) fn list_price_function() -> CostFunction {
     Arc::new(|model, usage: &Usage| {
         let pricing = list_price(model)?;
-        // Unreported tokens would count as free.
+        // Without token counts, the cost would be zero.
         (usage.input_tokens.is_some() && usage.output_tokens.is_some())
             .then(|| pricing.cost(usage))
             .filter(|cost| cost.unpriced_requests == 0)
@@ -130,9 +134,9 @@ pub(crate) fn list_prices() -> CostFunction {
     })
 }
 
-/// Returns the path of the audit file, and whether it is configured and so must be writable.
-/// `SWITCHBOARD_AUDIT` (a file, `on` or `off`) takes precedence over files.
-fn location(config: &Config, environment: &Environment) -> Option<(PathBuf, bool)> {
+/// Returns the path of the audit file and whether it is configured. `SWITCHBOARD_AUDIT` (a file,
+/// `on` or `off`) takes precedence over files.
+fn find_audit_path(config: &Config, environment: &Environment) -> Option<(PathBuf, bool)> {
     let configured = match environment.get("SWITCHBOARD_AUDIT").map(str::trim) {
         Some("off" | "false" | "0") => Some(AuditPlace::Off),
         Some("on" | "true" | "1") => Some(AuditPlace::Default),
@@ -144,7 +148,7 @@ fn location(config: &Config, environment: &Environment) -> Option<(PathBuf, bool
         Some(AuditPlace::Off) => None,
         None => default.map(|path| (path, false)),
         Some(AuditPlace::File(path)) => Some((path, true)),
-        // Some platforms have no state folder.
+        // Without a state folder, the audit file is in the working directory.
         Some(AuditPlace::Default) => Some((
             default.unwrap_or_else(|| environment.working_dir.join(FILE)),
             true,
@@ -152,28 +156,28 @@ fn location(config: &Config, environment: &Environment) -> Option<(PathBuf, bool
     }
 }
 
-/// An append-only file. One write for each record, so that records of several processes do not mix.
+/// An append-only file. Each record is one write, so that records of several processes do not mix.
 #[derive(Debug)]
 struct AuditFile {
     path: PathBuf,
     file: File,
-    /// The errors of records that were not written since the last flush.
+    /// Errors of records that were not written since the last flush.
     errors: Mutex<Vec<io::Error>>,
 }
 
 impl AuditFile {
     fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
-            make_folder(folder)?;
+            create_private_folder(folder)?;
         }
         Ok(Self {
             path: path.to_owned(),
-            file: private_file(path)?,
+            file: open_private_file(path)?,
             errors: Mutex::default(),
         })
     }
 
-    fn append(&self, mut line: Vec<u8>) {
+    fn append_line(&self, mut line: Vec<u8>) {
         line.push(b'\n');
         if let Err(error) = (&self.file).write_all(&line) {
             let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,14 +187,14 @@ impl AuditFile {
 
     async fn flush(self: &Arc<Self>) -> Result<(), String> {
         let file = Arc::clone(self);
-        let syncing = tokio::task::spawn_blocking(move || file.sync());
+        let syncing = tokio::task::spawn_blocking(move || file.sync_to_disk());
         match tokio::time::timeout(FLUSH_TIMEOUT, syncing).await {
             Ok(synced) => synced.unwrap_or_else(|error| Err(error.to_string())),
             Err(_) => Err("the disk does not answer".to_owned()),
         }
     }
 
-    fn sync(&self) -> Result<(), String> {
+    fn sync_to_disk(&self) -> Result<(), String> {
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = std::mem::take(&mut *errors);
         if let Some(error) = errors.last() {
@@ -200,7 +204,7 @@ impl AuditFile {
             ));
         }
         match self.file.sync_data() {
-            // Pipes and devices cannot be synced.
+            // The audit file may be a pipe or a device, which cannot be synced.
             Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error.to_string()),
             _ => Ok(()),
         }

@@ -28,14 +28,14 @@ fn the_variable_overrides_files_and_files_override_the_default() {
     let mut environment = Environment::default();
     let config = Config::default();
     let state = |is_configured| Some(("/state/audit.jsonl".into(), is_configured));
-    assert_eq!(location(&config, &environment), None);
+    assert_eq!(find_audit_path(&config, &environment), None);
     environment.state_dir = Some("/state".into());
-    assert_eq!(location(&config, &environment), state(false));
+    assert_eq!(find_audit_path(&config, &environment), state(false));
     let off = configured(AuditPlace::Off);
-    assert_eq!(location(&off, &environment), None);
+    assert_eq!(find_audit_path(&off, &environment), None);
     let file = configured(AuditPlace::File("/a/b".into()));
     let expected = Some(("/a/b".into(), true));
-    assert_eq!(location(&file, &environment), expected);
+    assert_eq!(find_audit_path(&file, &environment), expected);
     for (value, expected) in [
         ("off", None),
         ("on", state(true)),
@@ -44,7 +44,7 @@ fn the_variable_overrides_files_and_files_override_the_default() {
         let mut environment = Environment::of([("SWITCHBOARD_AUDIT", value)]);
         environment.state_dir = Some("/state".into());
         environment.working_dir = "/project".into();
-        assert_eq!(location(&file, &environment), expected);
+        assert_eq!(find_audit_path(&file, &environment), expected);
     }
 }
 
@@ -58,13 +58,13 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
         let one = AuditLog::open(&config, &environment).unwrap();
         let other = AuditLog::open(&config, &environment).unwrap();
         let mut runs = [
-            one.run(Some("s-1".into()), None),
-            one.run(None, None),
-            other.run(None, None),
+            one.run_recorder(Some("s-1".into()), None),
+            one.run_recorder(None, None),
+            other.run_recorder(None, None),
         ];
         for _ in 0..50 {
             for (n, run) in runs.iter_mut().enumerate() {
-                run.observe(&started(&format!("run-{n}")));
+                run.record_event(&started(&format!("run-{n}")));
             }
         }
         // Also while runs go on.
@@ -95,9 +95,9 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
 async fn unwritten_records_are_counted_and_reported_once() {
     let config = configured(AuditPlace::File("/dev/full".into()));
     let log = AuditLog::open(&config, &Environment::default()).unwrap();
-    let mut run = log.run(None, None);
+    let mut run = log.run_recorder(None, None);
     for _ in 0..3 {
-        run.observe(&started("run-1"));
+        run.record_event(&started("run-1"));
     }
     let file = log.file.as_ref().unwrap();
     let why = file.flush().await.unwrap_err();
@@ -119,14 +119,14 @@ async fn a_named_file_that_cannot_be_written_is_an_error_and_a_default_one_is_no
     let mut environment = Environment::default();
     environment.state_dir = Some(in_the_way);
     let log = AuditLog::open(&Config::default(), &environment).unwrap();
-    let mut recorder = log.run(None, None);
-    recorder.observe(&started("run-1"));
+    let mut recorder = log.run_recorder(None, None);
+    recorder.record_event(&started("run-1"));
     log.flush().await;
 }
 
 #[test]
 fn prices_of_the_catalogue_are_used_where_all_is_known() {
-    let cost = list_prices();
+    let cost = list_price_function();
     let known = ModelId::new("anthropic", "claude-sonnet-4-5");
     let usage = Usage {
         input_tokens: Some(1_000_000),

@@ -17,20 +17,20 @@ use crate::{
     terminal,
 };
 
-/// The default filter of a log file.
+/// Default log filter if only a log file is configured.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
-/// Targets that are logged only if the filter names them. rmcp logs whole messages with tool
-/// arguments. Spans are for collectors. Content is message text.
+/// Log targets that need to be named in the filter. `rmcp` logs messages with tool arguments,
+/// `genai` contains spans for collectors, and `content` contains message text.
 const QUIET: [(&str, &str); 3] = [
     ("rmcp", "warn"),
     ("switchboard::genai", "off"),
     ("switchboard::content", "off"),
 ];
 
-/// Returns the layer of log lines. Logging needs `SWITCHBOARD_LOG` (such as `debug` or
-/// `switchboard_mcp_client=trace,warn`) or a configured file.
-pub(super) fn layer<S>(
+/// Returns the `tracing` layer that writes log lines. `None` if neither `SWITCHBOARD_LOG` (such as
+/// `debug` or `switchboard_mcp_client=trace,warn`) nor a log file is set.
+pub(super) fn log_layer<S>(
     config: &Config,
     environment: &Environment,
     redactor: Redactor,
@@ -48,7 +48,7 @@ where
         (None, Some(_)) => IN_A_FILE,
         (None, None) => return None,
     };
-    let filter = match EnvFilter::try_new(directives(wanted)) {
+    let filter = match EnvFilter::try_new(filter_directives(wanted)) {
         Ok(filter) => filter,
         Err(error) => {
             terminal::print_warning(&format!(
@@ -60,7 +60,7 @@ where
     let hidden = redactor.with_limits(WHOLE);
     let live = live.clone();
     let (to, ansi): (Arc<Mutex<dyn io::Write + Send>>, bool) = if let Some(path) = file {
-        match private_file(&path) {
+        match open_private_file(&path) {
             Ok(file) => (Arc::new(Mutex::new(file)), false),
             Err(error) => {
                 terminal::print_warning(&format!(
@@ -84,14 +84,14 @@ where
     Some(lines.with_filter(filter).boxed())
 }
 
-/// Lines are not truncated.
+/// Limits without truncation of log lines.
 const WHOLE: SizeLimits = SizeLimits {
     text: usize::MAX,
     items: 0,
     total: 0,
 };
 
-/// Writes lines with secrets redacted.
+/// A writer that redacts secrets in log lines.
 struct RedactingWriter {
     to: Arc<Mutex<dyn io::Write + Send>>,
     hidden: Redactor,
@@ -115,17 +115,20 @@ impl io::Write for RedactingWriter {
     }
 }
 
-/// Returns the filter with [`QUIET`] for the targets that it does not name.
-fn directives(wanted: &str) -> String {
+/// Adds the [`QUIET`] levels to a log filter, except for targets that the filter names.
+fn filter_directives(wanted: &str) -> String {
     let raw_mode = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
     raw_mode.fold(wanted.to_owned(), |all, (target, level)| {
         format!("{all},{target}={level}")
     })
 }
 
-/// Opens a file for appending. A new file has private access.
-pub(super) fn private_file(path: &Path) -> io::Result<File> {
-    private_file::options().append(true).create(true).open(path)
+/// Opens a file for appending. A new file is readable by its owner only.
+pub(super) fn open_private_file(path: &Path) -> io::Result<File> {
+    private_file::owner_only_options()
+        .append(true)
+        .create(true)
+        .open(path)
 }
 
 #[cfg(test)]
@@ -135,11 +138,11 @@ mod tests {
     #[test]
     fn what_is_loud_or_private_is_logged_only_if_it_is_named() {
         assert_eq!(
-            directives("debug"),
+            filter_directives("debug"),
             "debug,rmcp=warn,switchboard::genai=off,switchboard::content=off"
         );
         assert_eq!(
-            directives("rmcp=trace,switchboard::content=trace"),
+            filter_directives("rmcp=trace,switchboard::content=trace"),
             "rmcp=trace,switchboard::content=trace,switchboard::genai=off"
         );
     }
@@ -173,8 +176,8 @@ mod tests {
         let config = Config::default();
         let live = Redactor::default();
         let nothing = Environment::default();
-        assert!(layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());
+        assert!(log_layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());
         let asked = Environment::of([("SWITCHBOARD_LOG", "info")]);
-        assert!(layer::<Registry>(&config, &asked, Redactor::default(), &live).is_some());
+        assert!(log_layer::<Registry>(&config, &asked, Redactor::default(), &live).is_some());
     }
 }

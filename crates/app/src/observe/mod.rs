@@ -1,8 +1,9 @@
 //! Log lines, the audit file, and spans for an OpenTelemetry collector. See
 //! `docs/observability.md`.
 //!
-//! [`start`] sets up the process when its configuration is known. [`finish`] exports the remaining
-//! spans at its end. The subscriber of `tracing` owns the export.
+//! [`start_observability`] sets up the process when its configuration is known. [`finish_export`]
+//! exports the remaining spans at the end of the process. The subscriber of `tracing` owns the
+//! export.
 
 mod audit;
 mod log;
@@ -19,29 +20,29 @@ use tracing_subscriber::{
     Layer as _, filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-pub(crate) use audit::{AuditLog, Recorder, list_prices};
-pub(crate) use secrets::{hidden_of, redactor};
+pub(crate) use audit::{AuditLog, AuditRecorder, list_price_function};
+pub(crate) use secrets::{build_redactor, list_server_secrets};
 
 use crate::{
     config::{Config, environment::Environment},
     terminal,
 };
 
-/// The key of the collector in the configuration.
+/// Configuration key of the OpenTelemetry collector.
 const OTLP_ENDPOINT: &str = "otlp_endpoint";
 
 /// Starts logging and the export of spans, as configured. Only the first call in a process has an
-/// effect. Log lines contain none of `live`. Needs a runtime.
+/// effect. Secrets in `live` are redacted in log lines. Needs a Tokio runtime.
 ///
 /// Returns an error if a configuration file names a collector and the export cannot start.
-pub(crate) fn start(
+pub(crate) fn start_observability(
     config: &Config,
     environment: &Environment,
     live: &Redactor,
 ) -> anyhow::Result<()> {
-    let hidden = redactor(config, environment);
-    let log = log::layer(config, environment, hidden, live);
-    let export = match otlp::start(config, environment) {
+    let hidden = build_redactor(config, environment);
+    let log = log::log_layer(config, environment, hidden, live);
+    let export = match otlp::start_export(config, environment) {
         Ok(export) => export,
         Err(reason) if config.otlp_endpoint.is_some() => return Err(anyhow!(reason)),
         Err(reason) => {
@@ -52,19 +53,19 @@ pub(crate) fn start(
     if log.is_none() && export.is_none() {
         return Ok(());
     }
-    let spans = export.as_ref().map(otlp::Export::spans);
+    let spans = export.as_ref().map(otlp::SpanExport::span_layer);
     let subscriber = tracing_subscriber::registry()
         .with(spans)
         .with(export.map(|export| export.with_filter(LevelFilter::OFF)))
         .with(log);
-    // A second call keeps the first subscriber.
+    // The result is ignored, because a second call keeps the first subscriber.
     let _ = subscriber.try_init();
     Ok(())
 }
 
-/// Returns the setting that names a collector, unless the export is disabled. A variable takes
-/// precedence over the configuration.
-fn collector_setting(config: &Config, environment: &Environment) -> Option<&'static str> {
+/// Returns the name of the setting or variable that configures a collector. `None` if there is none
+/// or the export is disabled. Variables take precedence over the configuration.
+fn find_collector_setting(config: &Config, environment: &Environment) -> Option<&'static str> {
     let disabled = environment.get("OTEL_SDK_DISABLED").unwrap_or_default();
     let exporter = environment.get("OTEL_TRACES_EXPORTER");
     if disabled.eq_ignore_ascii_case("true") || exporter == Some("none") {
@@ -79,24 +80,24 @@ fn collector_setting(config: &Config, environment: &Environment) -> Option<&'sta
     variable.or(config.otlp_endpoint.as_ref().map(|_| OTLP_ENDPOINT))
 }
 
-/// Starts logging as the environment says, for a command without configuration.
-pub(crate) fn start_log(environment: &Environment) {
+/// Starts logging for a command that reads no configuration file.
+pub(crate) fn start_logging(environment: &Environment) {
     let nothing = Config::default();
-    let hidden = redactor(&nothing, environment);
+    let hidden = build_redactor(&nothing, environment);
     let live = Redactor::default();
-    if let Some(log) = log::layer(&nothing, environment, hidden, &live) {
-        // A second call keeps the first subscriber.
+    if let Some(log) = log::log_layer(&nothing, environment, hidden, &live) {
+        // The result is ignored, because a second call keeps the first subscriber.
         let _ = tracing_subscriber::registry().with(log).try_init();
     }
 }
 
 /// Exports the remaining spans and prints a warning if some were lost.
-pub(crate) async fn finish() {
+pub(crate) async fn finish_export() {
     let export = tracing::dispatcher::get_default(|dispatch| {
-        dispatch.downcast_ref::<otlp::Export>().cloned()
+        dispatch.downcast_ref::<otlp::SpanExport>().cloned()
     });
     if let Some(export) = export
-        && let Some(warning) = export.finish().await
+        && let Some(warning) = export.finish_export().await
     {
         terminal::print_warning(&warning);
     }

@@ -27,48 +27,52 @@ use tokio::runtime::Handle;
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
-use super::{OTLP_ENDPOINT, collector_setting, secrets::redactor};
+use super::{OTLP_ENDPOINT, find_collector_setting, secrets::build_redactor};
 use crate::config::{Config, environment::Environment};
 
-/// Time limit for the export of the last spans.
+/// Time limit for exporting the last spans at the end of the program.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum size of a response in bytes.
+/// Maximum size of a collector response in bytes.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-/// The name of the collector in errors.
+/// Name of the collector in error messages.
 const COLLECTOR: &str = "the OTLP collector";
-/// Maximum sizes of attributes. Only attributes with message content are long.
+/// Maximum sizes of span attributes. Only attributes with message content are long.
 const ATTRIBUTE_LIMITS: SizeLimits = SizeLimits {
     text: 64_000,
     items: 1,
     total: 64_000,
 };
-/// The attribute that the conventions define as a list. `tracing` has no lists.
+/// Attribute that OpenTelemetry defines as a list. `tracing` fields cannot be lists, so the
+/// exporter converts it.
 const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 
-/// The exporter of spans. Cheap to clone.
+/// The running export of spans. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Export {
+pub(super) struct SpanExport {
     provider: SdkTracerProvider,
     with_content: bool,
-    losses: Arc<Mutex<Losses>>,
+    losses: Arc<Mutex<ExportCounts>>,
 }
 
 /// Counts of exported and lost spans.
 #[derive(Debug, Default)]
-struct Losses {
+struct ExportCounts {
     exported: usize,
     lost: usize,
     reason: String,
 }
 
-/// Starts the export if it is configured. Needs a runtime.
-pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Export>, String> {
-    let Some(setting) = collector_setting(config, environment) else {
+/// Starts the export of spans if a collector is configured. Needs a Tokio runtime.
+pub(super) fn start_export(
+    config: &Config,
+    environment: &Environment,
+) -> Result<Option<SpanExport>, String> {
+    let Some(setting) = find_collector_setting(config, environment) else {
         return Ok(None);
     };
     let address = config.otlp_endpoint.as_deref();
     let address = address.filter(|_| setting == OTLP_ENDPOINT);
-    let configured = address.map(|address| request(address, config));
+    let configured = address.map(|address| collector_request(address, config));
     let configured = configured.transpose()?;
     let either = |signal: &str, all: &str| environment.get(signal).or(environment.get(all));
     let timeout = either(
@@ -84,7 +88,7 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
         ..TransportConfig::default()
     };
     let transport = HttpTransport::new(COLLECTOR, &transport).map_err(|it| it.to_string())?;
-    let client = Client {
+    let client = CollectorClient {
         transport,
         configured,
         runtime: Handle::try_current().map_err(|it| it.to_string())?,
@@ -107,10 +111,10 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
     let losses = Arc::default();
     let exporter = RedactingExporter {
         exporter,
-        redactor: redactor(config, environment).with_limits(ATTRIBUTE_LIMITS),
+        redactor: build_redactor(config, environment).with_limits(ATTRIBUTE_LIMITS),
         losses: Arc::clone(&losses),
     };
-    // The name of `OTEL_RESOURCE_ATTRIBUTES` overrides the default one.
+    // The service name in `OTEL_RESOURCE_ATTRIBUTES` overrides this default name.
     let resource = Resource::builder_empty()
         .with_service_name("switchboard")
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
@@ -129,16 +133,16 @@ pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option
         Some(value) => value.eq_ignore_ascii_case("true"),
         None => config.otlp_content.unwrap_or(false),
     };
-    Ok(Some(Export {
+    Ok(Some(SpanExport {
         provider,
         with_content,
         losses,
     }))
 }
 
-/// Returns the request to the configured base address. The path of spans is appended, and a query
-/// stays at the end.
-fn request(address: &str, config: &Config) -> Result<HttpRequest, String> {
+/// Returns the export request to the configured base address. Appends the path `/v1/traces` before
+/// a query.
+fn collector_request(address: &str, config: &Config) -> Result<HttpRequest, String> {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let mark = if query.is_empty() { "" } else { "?" };
     let url = format!("{}/v1/traces{mark}{query}", path.trim_end_matches('/'));
@@ -152,9 +156,10 @@ fn request(address: &str, config: &Config) -> Result<HttpRequest, String> {
     Ok(HttpRequest::new(url).with_headers(&headers))
 }
 
-impl Export {
-    /// Returns a layer that receives the spans of runs, and message content only if configured.
-    pub(super) fn spans<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
+impl SpanExport {
+    /// Returns a `tracing` layer that exports the spans of runs. Message content is exported only
+    /// if configured.
+    pub(super) fn span_layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
@@ -175,9 +180,9 @@ impl Export {
     }
 
     /// Exports the remaining spans. Returns a message if spans were lost.
-    pub(super) async fn finish(&self) -> Option<String> {
+    pub(super) async fn finish_export(&self) -> Option<String> {
         let provider = self.provider.clone();
-        // The processor blocks its caller.
+        // The span processor blocks the calling thread.
         let shutdown =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT));
         let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown).await;
@@ -197,22 +202,23 @@ impl Export {
     }
 }
 
-/// A layer without spans. It makes the export reachable from the subscriber.
-impl<S: Subscriber> Layer<S> for Export {}
+/// A layer that records nothing. With it, `finish_export` finds the export in the global
+/// subscriber.
+impl<S: Subscriber> Layer<S> for SpanExport {}
 
-/// Removes secrets from spans and counts the lost ones.
+/// An exporter that redacts secrets in spans and counts lost spans.
 #[derive(Debug)]
 struct RedactingExporter {
     exporter: opentelemetry_otlp::SpanExporter,
     redactor: Redactor,
-    losses: Arc<Mutex<Losses>>,
+    losses: Arc<Mutex<ExportCounts>>,
 }
 
 impl SpanExporter for RedactingExporter {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
         for span in &mut batch {
-            // Message content is recorded as events, and the conventions have it as attributes.
+            // Message content is recorded as events. OpenTelemetry defines it as span attributes.
             let events = std::mem::take(&mut span.events);
             let events = events.events.into_iter();
             let content = events.flat_map(|event| event.attributes);
@@ -252,17 +258,17 @@ impl SpanExporter for RedactingExporter {
     }
 }
 
-/// Sends requests with the HTTP transport of the providers.
+/// An HTTP client for the collector that uses the HTTP transport of the providers.
 #[derive(Debug)]
-struct Client {
+struct CollectorClient {
     transport: HttpTransport,
-    /// The request to a configured address, which does not get the headers of the environment.
+    /// Request to the configured address. Headers from environment variables are not sent to it.
     configured: Option<HttpRequest>,
     runtime: Handle,
 }
 
 #[async_trait]
-impl HttpClient for Client {
+impl HttpClient for CollectorClient {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (parts, body) = request.into_parts();
         let mut request = match &self.configured {
@@ -279,7 +285,7 @@ impl HttpClient for Client {
             }
         }
         let transport = self.transport.clone();
-        // The caller is a thread without a runtime.
+        // The exporter calls this function on a thread without a Tokio runtime.
         let sending = self.runtime.spawn(async move {
             let response = transport.post(&request, &StatusClassifier).await?;
             read_to_end(COLLECTOR, response.body, MAX_RESPONSE_BYTES).await

@@ -2,15 +2,15 @@
 
 use tracing_subscriber::layer::Identity;
 
-use super::collector_setting;
+use super::find_collector_setting;
 use crate::config::{Config, environment::Environment};
 
-/// The exporter of spans, which this build does not have.
+/// The export of spans in a build without the feature `otlp`. It has no values.
 #[derive(Debug, Clone)]
-pub(super) enum Export {}
+pub(super) enum SpanExport {}
 
-impl Export {
-    pub(super) fn spans(&self) -> Identity {
+impl SpanExport {
+    pub(super) fn span_layer(&self) -> Identity {
         match *self {}
     }
 
@@ -18,16 +18,19 @@ impl Export {
         clippy::unused_async,
         reason = "the same signature as with the feature"
     )]
-    pub(super) async fn finish(&self) -> Option<String> {
+    pub(super) async fn finish_export(&self) -> Option<String> {
         match *self {}
     }
 }
 
-impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Export {}
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for SpanExport {}
 
-/// Returns an error if a collector is configured.
-pub(super) fn start(config: &Config, environment: &Environment) -> Result<Option<Export>, String> {
-    match collector_setting(config, environment) {
+/// Returns an error if a collector is configured, because this build cannot export spans.
+pub(super) fn start_export(
+    config: &Config,
+    environment: &Environment,
+) -> Result<Option<SpanExport>, String> {
+    match find_collector_setting(config, environment) {
         Some(name) => Err(format!(
             "`{name}` is set, and this program was built without the feature `otlp`: build it \
              with `--features otlp`, or remove the setting"

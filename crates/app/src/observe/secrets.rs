@@ -6,21 +6,21 @@ use switchboard_mcp_client::config::ServerConfig;
 
 use crate::config::{Config, environment::Environment};
 
-/// Returns a redactor of the known secrets and of text that looks like a secret.
-pub(crate) fn redactor(config: &Config, environment: &Environment) -> Redactor {
+/// Builds a redactor of the known secrets and of text that looks like a secret.
+pub(crate) fn build_redactor(config: &Config, environment: &Environment) -> Redactor {
     Redactor::default().with_secrets(known_secrets(config, environment))
 }
 
-/// Returns the secrets of configuration and environment: variables with secret names (`…_API_KEY`,
-/// `…_TOKEN`), expanded variables, environment, headers and addresses of servers, and headers of
-/// the collector.
+/// Returns the secrets in the configuration and the environment: variables with secret names
+/// (`…_API_KEY`, `…_TOKEN`), expanded variables, settings of MCP servers, and headers of the
+/// collector.
 fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
-    // `PWD` of a shell is the working directory. Other variables with this suffix are passwords.
+    // `PWD` is the working directory. Other variables with the suffix `PWD` are passwords.
     let secret_variables = environment
         .names()
         .filter(|name| Redactor::is_secret_name(name) && *name != "PWD")
         .filter_map(|name| environment.get(name));
-    // The key variable of a provider may have any name.
+    // The API key variable of a provider may have any name.
     let provider_keys = config.providers.iter();
     let provider_keys = provider_keys.filter_map(|it| environment.get(it.api_key_env.as_deref()?));
     let filled = config.filled.iter().map(ExposeSecret::expose_secret);
@@ -32,9 +32,9 @@ fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
     let collector_headers = collector_headers.map(|(_, value)| value.expose_secret());
     let injected = config.context_secrets();
     let injected = injected.iter().map(ExposeSecret::expose_secret);
-    let store_secrets = config.sessions.secrets();
+    let store_secrets = config.sessions.address_secrets();
     let store_secrets = store_secrets.iter().map(ExposeSecret::expose_secret);
-    let access_tokens = config.serve.secrets();
+    let access_tokens = config.serve.token_secrets();
     let access_tokens = access_tokens.map(ExposeSecret::expose_secret);
     let known = secret_variables
         .chain(provider_keys)
@@ -51,13 +51,13 @@ fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
     let all = whole.iter().copied().chain(bare);
     let mut known: Vec<String> = all.map(str::to_owned).collect();
     for server in config.servers.iter().flatten() {
-        known.extend(hidden_of(server));
+        known.extend(list_server_secrets(server));
     }
     known
 }
 
 /// Returns the secret values of a server's configuration.
-pub(crate) fn hidden_of(server: &ServerConfig) -> impl Iterator<Item = String> {
+pub(crate) fn list_server_secrets(server: &ServerConfig) -> impl Iterator<Item = String> {
     let hidden = server.hidden_values().into_iter();
     hidden.map(|value| value.expose_secret().to_owned())
 }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn expanded_values_and_provider_keys_are_secrets() {
         let environment = Environment::of([("ACME_PASS_PHRASE", "correct horse battery")]);
-        let mut entry = ProviderEntry::plain("acme", ProviderKind::OpenAiCompatible);
+        let mut entry = ProviderEntry::without_settings("acme", ProviderKind::OpenAiCompatible);
         entry.api_key_env = Some("ACME_PASS_PHRASE".to_owned());
         let config = Config {
             filled: vec!["filled in somewhere".into()],
@@ -103,7 +103,7 @@ mod tests {
             servers: Some(vec![stdio, http]),
             ..Config::default()
         };
-        let redactor = redactor(&config, &Environment::default());
+        let redactor = build_redactor(&config, &Environment::default());
         for secret in [
             "of-an-argument",
             "literal-in-the-file",
@@ -128,7 +128,7 @@ mod tests {
             ("PWD", "/home/me/orders"),
             ("DB_PWD", "of-a-database"),
         ]);
-        let redactor = redactor(&Config::default(), &environment);
+        let redactor = build_redactor(&Config::default(), &environment);
         let text =
             "value-of-a-key value-of-an-address value-of-a-token /home/me/orders of-a-database";
         let expected = "[redacted] value-of-an-address [redacted] /home/me/orders [redacted]";

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     config::environment::Environment,
-    models::{Chosen, list_price},
+    models::{ChosenModel, list_price},
     storage::{decisions::SavedDecisions, recipes},
     terminal::{
         self, LineReader, PresetAnswer, PresetApprover, Screen, TerminalApprover, output::AskOutput,
@@ -193,7 +193,7 @@ pub(crate) async fn models(
     context: &Context,
     named: Option<&str>,
     fallback: &[String],
-) -> Result<(Chosen, Vec<Arc<dyn ChatModel>>), Failure> {
+) -> Result<(ChosenModel, Vec<Arc<dyn ChatModel>>), Failure> {
     let chosen = context.choose_model(named).await?;
     let configured = context.config.fallback_models.as_deref();
     let wanted = if fallback.is_empty() {
@@ -230,7 +230,7 @@ pub(crate) fn approver(
 
 /// Reads a recipe and warns about ignored keys.
 pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
-    let found = recipes::find(name, &context.environment).map_err(Failure::usage)?;
+    let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage)?;
     if !found.recipe.ignored.is_empty() {
         terminal::print_warning(&format!(
             "recipe {}: these keys mean nothing here: {}",
@@ -243,7 +243,7 @@ pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failu
 
 /// Settings of an agent, resolved before servers start.
 pub(crate) struct Plan {
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: ChosenModel,
     /// Model for sampling requests of MCP servers. Its responses are not recorded: they are part of
     /// tool results, and `--match order` would count them as answers of the run.
     pub(crate) sampled: Arc<dyn ChatModel>,
@@ -274,7 +274,7 @@ impl AgentArgs {
         &self,
         context: &Context,
         recipe: Option<Arc<Recipe>>,
-        chosen: Chosen,
+        chosen: ChosenModel,
         fallbacks: Vec<Arc<dyn ChatModel>>,
     ) -> Result<Plan, Failure> {
         let variable = Approve::of_variable(&context.environment)?;
@@ -337,14 +337,14 @@ impl AgentArgs {
         };
         options.approval.policy = config.approve.unwrap_or_default();
         if let Some(approvals) = &config.approvals {
-            approvals.apply(&mut options.approval);
+            approvals.apply_to(&mut options.approval);
         }
         if let Some(approve) = approve {
             approve_by(&mut options.approval, approve, self.approve.is_some());
         }
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
         if let Some(limits) = &config.limits {
-            limits.apply(&mut options.limits);
+            limits.apply_to(&mut options.limits);
         }
         if let Some(recipe) = recipe {
             recipe.policy.tighten(&mut options.approval);

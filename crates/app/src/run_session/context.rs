@@ -13,8 +13,8 @@ use super::{
     servers::{Servers, this_program},
 };
 use crate::{
-    config::{self, Config, Sources, environment::Environment},
-    models::{Chosen, Providers},
+    config::{self, Config, ConfigSources, environment::Environment},
+    models::{ChosenModel, Providers},
     observe, terminal,
 };
 
@@ -54,14 +54,15 @@ impl Context {
         recording: &RecordingArgs,
         environment: Environment,
     ) -> Result<Self, Failure> {
-        let sources = Sources {
+        let sources = ConfigSources {
             config: global.config.clone(),
             mcp_configs: global.mcp_config.clone(),
             is_replay: recording.is_replay(),
         };
-        let config = config::load(&sources, &environment).map_err(Failure::usage)?;
+        let config = config::load_config(&sources, &environment).map_err(Failure::usage)?;
         let live_secrets = Redactor::default();
-        observe::start(&config, &environment, &live_secrets).map_err(Failure::usage)?;
+        observe::start_observability(&config, &environment, &live_secrets)
+            .map_err(Failure::usage)?;
         Ok(Self {
             providers: Providers::new(&config, &environment),
             environment,
@@ -74,12 +75,12 @@ impl Context {
 
     /// Returns the model that `flag` names, the configured model or the first available model. A
     /// replay returns a model of its recording.
-    pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<Chosen, Failure> {
+    pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<ChosenModel, Failure> {
         if let Some(chosen) = self.recording.choose(flag, self.config.model.as_deref()) {
             return chosen;
         }
         self.providers
-            .choose(flag.or(self.config.model.as_deref()))
+            .choose_model(flag.or(self.config.model.as_deref()))
             .await
             .map_err(Failure::usage)
     }

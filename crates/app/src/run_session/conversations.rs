@@ -38,8 +38,11 @@ impl Conversations {
 
     pub(crate) fn of(sessions: Sessions) -> Self {
         let owner = Principal::default();
-        let durable_runs =
-            DurableRuns::new(sessions.as_sessions(), sessions.as_runs(), owner.clone());
+        let durable_runs = DurableRuns::new(
+            sessions.session_store(),
+            sessions.run_store(),
+            owner.clone(),
+        );
         Self {
             sessions,
             durable_runs,

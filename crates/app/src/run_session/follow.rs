@@ -25,8 +25,8 @@ use super::{
 use running::Running;
 
 use crate::{
-    models::{ChoiceReason, Chosen, current_model::CurrentModel},
-    observe::Recorder,
+    models::{ChoiceReason, ChosenModel, current_model::CurrentModel},
+    observe::AuditRecorder,
     terminal::{
         self, LineReader, PlainLines, PresetAnswer, Screen, TerminalElicitor,
         output::{Answer, AskOutput},
@@ -97,7 +97,7 @@ pub(crate) async fn execute(
         }
     };
     let session = start.session();
-    let mut recorder = resources.audit.run(session.clone(), None);
+    let mut recorder = resources.audit.run_recorder(session.clone(), None);
     let mut answer = Answer::new(output);
     let result = match resources.ready(context, &screen, interrupts.first()).await {
         Ok(()) => {
@@ -208,7 +208,7 @@ fn show_report(report: RunReport, answer: &mut Answer, screen: &Screen) -> Resul
 }
 
 /// Prints the name of an automatically chosen model.
-pub(crate) fn print_chosen_model(chosen: &Chosen, context: &Context) {
+pub(crate) fn print_chosen_model(chosen: &ChosenModel, context: &Context) {
     match chosen.reason {
         ChoiceReason::NothingElse => terminal::print_note(&nothing_else(context)),
         ChoiceReason::Answers => terminal::print_note(&format!(
@@ -225,7 +225,7 @@ async fn follow(
     session: Option<String>,
     screen: &Screen,
     answer: &mut Answer,
-    recorder: &mut Recorder,
+    recorder: &mut AuditRecorder,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let mut run_id = None;
@@ -272,7 +272,7 @@ pub(crate) enum Stop {
 /// Ctrl-C do the same without ending the program.
 pub(crate) async fn events(
     run: &mut Running,
-    recorder: &mut Recorder,
+    recorder: &mut AuditRecorder,
     screen: &Screen,
     interrupts: &Interrupts,
     mut presses: Option<Presses>,
@@ -289,7 +289,7 @@ pub(crate) async fn events(
             held.pop_front()
         };
         if let Some(event) = event {
-            recorder.observe(&event);
+            recorder.record_event(&event);
             show(&event)?;
             match &event.kind {
                 RunEventKind::RunFinished { report } => {

@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     config::{Config, environment::Environment},
-    models::{ChoiceReason, Chosen},
-    observe::redactor,
+    models::{ChoiceReason, ChosenModel},
+    observe::build_redactor,
     terminal,
 };
 use file::RecordingFile;
@@ -79,7 +79,7 @@ impl RecordingArgs {
             if opened.metadata().is_ok_and(|it| it.is_dir()) {
                 return Err(plainly(io::ErrorKind::IsADirectory.into()));
             }
-            let redactor = redactor(config, environment);
+            let redactor = build_redactor(config, environment);
             Ok(Player::with_redactor(BufReader::new(opened), redactor)?)
         };
         let player = open().map_err(|error| {
@@ -116,7 +116,7 @@ impl RecordingArgs {
             Ok(Recorder::new(
                 output,
                 &program(),
-                redactor(config, environment),
+                build_redactor(config, environment),
             )?)
         };
         let recorder = open().map_err(|error| {
@@ -243,7 +243,7 @@ impl RecordingMode {
         &self,
         flag: Option<&str>,
         configured: Option<&str>,
-    ) -> Option<Result<Chosen, Failure>> {
+    ) -> Option<Result<ChosenModel, Failure>> {
         let Self::Replay(player) = self else {
             return None;
         };
@@ -254,7 +254,7 @@ impl RecordingMode {
                 .or_else(|| player.models().into_iter().next()),
         };
         let model = found.and_then(|id| player.model(&id));
-        let chosen = model.map(|model| Chosen {
+        let chosen = model.map(|model| ChosenModel {
             model,
             reason: ChoiceReason::Named,
         });

@@ -147,7 +147,7 @@ impl Engine for AppEngine {
         for provider in providers.iter() {
             let ready = !matches!(providers.readiness(provider), Readiness::KeyMissing(_));
             for (name, capabilities) in provider.known_models() {
-                let entry = provider.catalogued(&name);
+                let entry = provider.find_catalogue_entry(&name);
                 let prices = entry.as_ref().map(|entry| &entry.prices);
                 let id = ModelId::new(&*provider.name, &*name);
                 models.push(ModelInfo {
@@ -176,7 +176,7 @@ impl Engine for AppEngine {
 
     async fn recipes(&self) -> Vec<RecipeInfo> {
         let environment = self.parts.context.environment.clone();
-        let listed = tokio::task::spawn_blocking(move || recipes::list(&environment)).await;
+        let listed = tokio::task::spawn_blocking(move || recipes::list_recipes(&environment)).await;
         let entries = match listed {
             Ok(Ok(entries)) => entries,
             Ok(Err(error)) => {
@@ -249,7 +249,7 @@ impl Engine for AppEngine {
         let providers = &self.parts.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
             // The catalogue also finds aliases, so the names must be compared.
-            let entry = provider.catalogued(&model.name);
+            let entry = provider.find_catalogue_entry(&model.name);
             let known = || provider.known_models().into_iter();
             entry.is_some_and(|entry| entry.name == &*model.name)
                 || known().any(|(name, _)| name == *model.name)
@@ -269,7 +269,7 @@ impl Engine for AppEngine {
         let recorder = self
             .parts
             .audit
-            .run(session.map(str::to_owned), Some(principal.clone()));
+            .run_recorder(session.map(str::to_owned), Some(principal.clone()));
         Some(Box::new(RunObserver::new(
             recorder,
             Arc::clone(&self.parts.decisions),

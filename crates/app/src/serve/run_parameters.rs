@@ -141,7 +141,7 @@ impl AppEngine {
         let wanted = name.to_owned();
         let is_file = name.contains(['/', '\\', '\0']) || name.contains('.');
         let found = tokio::task::spawn_blocking(move || {
-            recipes::find_by_name(&wanted, &environment).map(|_| ())
+            recipes::find_recipe_by_name(&wanted, &environment).map(|_| ())
         });
         let message = match found.await {
             Ok(Ok(())) if !is_file => return Ok(()),

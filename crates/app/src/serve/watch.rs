@@ -7,16 +7,16 @@ use switchboard_domain::ApprovalScope;
 use switchboard_orchestration::{RunEvent, RunEventKind};
 use switchboard_server::Observer;
 
-use crate::{observe::Recorder, storage::decisions::SavedDecisions};
+use crate::{observe::AuditRecorder, storage::decisions::SavedDecisions};
 
 /// Observer that records one run in the audit and saves new decisions.
 pub(super) struct RunObserver {
-    recorder: Recorder,
+    recorder: AuditRecorder,
     decisions: Arc<SavedDecisions>,
 }
 
 impl RunObserver {
-    pub(super) fn new(recorder: Recorder, decisions: Arc<SavedDecisions>) -> Self {
+    pub(super) fn new(recorder: AuditRecorder, decisions: Arc<SavedDecisions>) -> Self {
         Self {
             recorder,
             decisions,
@@ -27,7 +27,7 @@ impl RunObserver {
 #[async_trait]
 impl Observer for RunObserver {
     async fn observe(&mut self, event: &RunEvent) {
-        self.recorder.observe(event);
+        self.recorder.record_event(event);
         let may_be_remembered = match &event.kind {
             RunEventKind::ToolApproved {
                 scope, remembered, ..

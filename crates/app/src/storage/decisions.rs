@@ -16,18 +16,18 @@ use switchboard_orchestration::{
 use super::private_file;
 use crate::config::environment::Environment;
 
-/// The remembered decisions of the user.
+/// Remembered approval decisions of the user.
 #[derive(Debug)]
 pub(crate) struct SavedDecisions {
-    /// The decisions, shared with agents.
+    /// Approval decisions that are shared with agents.
     pub(crate) shared: SharedDecisions,
     path: Option<PathBuf>,
-    /// The decisions that were last read or written.
+    /// Decisions as they were last read from or written to the file.
     before: Mutex<Decisions>,
 }
 
 impl SavedDecisions {
-    /// Reads the decisions. Without a data folder they last for this process.
+    /// Reads the saved decisions. Without a data folder, decisions are kept until the process ends.
     pub(crate) fn load(environment: &Environment) -> anyhow::Result<Self> {
         let path = environment
             .data_dir
@@ -35,7 +35,7 @@ impl SavedDecisions {
             .map(|folder| folder.join("approvals.json"));
         let mut before = match &path {
             None => Decisions::default(),
-            Some(path) => read(path)?,
+            Some(path) => read_decisions(path)?,
         };
         before.prune(Timestamp::now());
         Ok(Self {
@@ -45,10 +45,10 @@ impl SavedDecisions {
         })
     }
 
-    /// Writes changed decisions. Merges with the file: entries that another process added stay, and
+    /// Writes changed decisions to the file. Entries that another process added are kept, and
     /// entries that it removed are removed here too.
     pub(crate) fn save(&self) -> anyhow::Result<()> {
-        // Held to the end, so that concurrent calls see each other's entries.
+        // The lock is held until the end, so that concurrent calls see each other's entries.
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let mut snapshot = self.shared.change(|decisions| {
             decisions.prune(Timestamp::now());
@@ -58,15 +58,15 @@ impl SavedDecisions {
             return Ok(());
         };
         let failed = |error| anyhow!("{}: {error}", path.display());
-        // Held from reading the file to writing it.
-        let _lock = private_file::lock(path).map_err(failed)?;
+        // The file is locked from reading until writing.
+        let _lock = private_file::lock_file(path).map_err(failed)?;
         let entries = |decisions: &Decisions| -> serde_json::Result<Vec<Value>> {
             serde_json::from_value(serde_json::to_value(decisions)?)
         };
         let (known, mut now) = (entries(&before)?, entries(&snapshot)?);
-        // Decisions for a session end with this process.
+        // Decisions for one session are not saved.
         now.retain(|entry| entry.get("session").is_none());
-        let mut stored = entries(&read(path)?)?;
+        let mut stored = entries(&read_decisions(path)?)?;
         let taken_back = |entry: &Value| known.contains(entry) && !stored.contains(entry);
         let gone: Vec<Value> = now.iter().filter(|it| taken_back(it)).cloned().collect();
         stored.retain(|entry| now.contains(entry) || !known.contains(entry));
@@ -77,7 +77,7 @@ impl SavedDecisions {
             }
         }
         let text = serde_json::to_vec_pretty(&stored)?;
-        private_file::write(path, &text).map_err(failed)?;
+        private_file::write_atomically(path, &text).map_err(failed)?;
         let gone: Vec<RememberedDecision> = serde_json::from_value(gone.into())?;
         for entry in &gone {
             snapshot.remove(entry);
@@ -88,9 +88,9 @@ impl SavedDecisions {
     }
 }
 
-/// Reads the decisions of a file. An invalid file is an error, because no decision is assumed.
-fn read(path: &Path) -> anyhow::Result<Decisions> {
-    let text = private_file::read(path);
+/// Reads the decisions in a file. A missing file has no decisions. An invalid file is an error.
+fn read_decisions(path: &Path) -> anyhow::Result<Decisions> {
+    let text = private_file::read_if_exists(path);
     let text = text.map_err(|error| anyhow!("{}: {error}", path.display()))?;
     let decisions = text.map(|text| serde_json::from_str(&text)).transpose();
     let decisions = decisions.map_err(|error| {

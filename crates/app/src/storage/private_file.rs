@@ -10,13 +10,16 @@ use std::{
 
 use uuid::Uuid;
 
-/// Writes a file with mode 0600, in a folder with mode 0700, which is created if necessary. A
-/// reader sees the old or the new content, never a part.
-pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+/// Replaces a file atomically: a reader sees the old or the new content. Creates the folder if
+/// necessary. The file has mode 0600, a new folder 0700.
+pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder)?;
+    create_private_folder(folder)?;
     let temporary = folder.join(format!(".{}", Uuid::now_v7()));
-    let created = options().write(true).create_new(true).open(&temporary);
+    let created = owner_only_options()
+        .write(true)
+        .create_new(true)
+        .open(&temporary);
     let written = created
         .and_then(|mut file| {
             file.write_all(text)?;
@@ -24,14 +27,14 @@ pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // A temporary file that cannot be removed does no harm.
+        // A temporary file that cannot be removed is harmless.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// Creates a folder with private access.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+/// Creates a folder that only its owner can access.
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -39,42 +42,42 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Returns options that create files with mode 0600.
-pub(crate) fn options() -> OpenOptions {
+/// Returns options that create files with mode 0600 (owner only).
+pub(crate) fn owner_only_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }
 
-/// Opens or creates a file with private access.
+/// Opens a file for reading and writing. A new file has mode 0600.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
-    make_folder(path.parent().unwrap_or(Path::new(".")))?;
-    let mut options = options();
+    create_private_folder(path.parent().unwrap_or(Path::new(".")))?;
+    let mut options = owner_only_options();
     options.read(true).write(true).create(true).truncate(false);
     options.open(path)
 }
 
-/// Time limit for the lock of a file. Writing takes milliseconds.
+/// Time limit for locking a file. Other processes hold the lock for milliseconds only.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Locks a file until the returned value is dropped.
 ///
-/// The lock is on a separate file, because the file itself is replaced. The lock file stays: after
-/// its removal two processes could hold two locks of one name.
-pub(crate) fn lock(path: &Path) -> io::Result<File> {
-    lock_within(path, LOCK_TIMEOUT)
+/// The lock is on a separate file, because the file itself is replaced. The lock file is never
+/// removed, because then two processes could lock two different files with one name.
+pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
+    lock_file_within(path, LOCK_TIMEOUT)
 }
 
-fn lock_within(path: &Path, timeout: Duration) -> io::Result<File> {
+fn lock_file_within(path: &Path, timeout: Duration) -> io::Result<File> {
     let file = open_or_create(&path.with_extension("lock"))?;
     match file.try_lock() {
         Ok(()) => return Ok(file),
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // The kernel's wait has no time limit. After a time-out the thread releases the lock as soon as
-    // it gets it.
+    // `File::lock` has no time limit, so a thread waits for the lock. After a time-out, the thread
+    // acquires and then releases the lock.
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let _ = sender.send(file.lock().map(|()| file));
@@ -87,8 +90,8 @@ fn lock_within(path: &Path, timeout: Duration) -> io::Result<File> {
     })
 }
 
-/// Reads a file. `None` if it does not exist.
-pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
+/// Reads a file. Returns `None` if the file does not exist.
+pub(crate) fn read_if_exists(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -104,12 +107,12 @@ mod tests {
     fn a_lock_times_out() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state.json");
-        let first = lock(&path).unwrap();
-        let refused = lock_within(&path, Duration::from_millis(1)).unwrap_err();
+        let first = lock_file(&path).unwrap();
+        let refused = lock_file_within(&path, Duration::from_millis(1)).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
         let second = {
             let path = path.clone();
-            std::thread::spawn(move || lock_within(&path, Duration::MAX))
+            std::thread::spawn(move || lock_file_within(&path, Duration::MAX))
         };
         drop(first);
         second.join().unwrap().unwrap();
@@ -120,10 +123,10 @@ mod tests {
     fn a_file_is_replaced_as_a_whole_and_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/state.json");
-        assert_eq!(read(&path).unwrap(), None);
-        write(&path, b"one").unwrap();
-        write(&path, b"two").unwrap();
-        assert_eq!(read(&path).unwrap().as_deref(), Some("two"));
+        assert_eq!(read_if_exists(&path).unwrap(), None);
+        write_atomically(&path, b"one").unwrap();
+        write_atomically(&path, b"two").unwrap();
+        assert_eq!(read_if_exists(&path).unwrap().as_deref(), Some("two"));
         assert_eq!(fs::read_dir(folder.path().join("deep")).unwrap().count(), 1);
         #[cfg(unix)]
         {

@@ -19,28 +19,28 @@ use crate::{
     run_session::failure::available,
 };
 
-/// The name of recipe folders.
+/// Name of the folders that contain recipes.
 pub(crate) const FOLDER: &str = "recipes";
-/// Extensions of recipe files.
+/// File extensions of recipes.
 const ENDINGS: [&str; 4] = ["yaml", "yml", "json", "toml"];
 
-/// A recipe and its source.
+/// A recipe, the text of its file and its source.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Found {
+pub(crate) struct FoundRecipe {
     pub(crate) recipe: Recipe,
-    pub(crate) source: Source,
-    /// The content of its file.
+    pub(crate) source: RecipeSource,
+    /// Unparsed content of the recipe file.
     pub(crate) text: String,
 }
 
-/// The source of a recipe.
+/// Where a recipe is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum RecipeSource {
     File(PathBuf),
     Shipped,
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for RecipeSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(file) => file.display().fmt(f),
@@ -49,21 +49,27 @@ impl fmt::Display for Source {
     }
 }
 
-/// Finds a recipe by name, or reads a file. A value with a path or an extension is a file, relative
-/// to the working directory.
-pub(crate) fn find(name_or_file: &str, environment: &Environment) -> anyhow::Result<Found> {
-    if is_file(name_or_file) {
-        return read(&environment.working_dir.join(name_or_file));
+/// Finds a recipe by name, or reads a recipe file. A value with a slash or a file extension is a
+/// file, relative to the working directory.
+pub(crate) fn find_recipe(
+    name_or_file: &str,
+    environment: &Environment,
+) -> anyhow::Result<FoundRecipe> {
+    if is_file_name(name_or_file) {
+        return read_recipe(&environment.working_dir.join(name_or_file));
     }
-    find_by_name(name_or_file, environment)
+    find_recipe_by_name(name_or_file, environment)
 }
 
 /// Finds a recipe by name only. Reads nothing outside the recipe folders, so that remote clients
 /// may give the name.
-pub(crate) fn find_by_name(name: &str, environment: &Environment) -> anyhow::Result<Found> {
-    for folder in folders(environment) {
-        let files = files(&folder)?;
-        let mut named = files.iter().filter(|file| stem(file) == Some(name));
+pub(crate) fn find_recipe_by_name(
+    name: &str,
+    environment: &Environment,
+) -> anyhow::Result<FoundRecipe> {
+    for folder in recipe_folders(environment) {
+        let files = list_files(&folder)?;
+        let mut named = files.iter().filter(|file| file_stem(file) == Some(name));
         if let Some(first) = named.next() {
             if let Some(second) = named.next() {
                 bail!(
@@ -72,56 +78,56 @@ pub(crate) fn find_by_name(name: &str, environment: &Environment) -> anyhow::Res
                     second.display()
                 );
             }
-            return read(first);
+            return read_recipe(first);
         }
-        // A file may have another name than its recipe. Invalid files are skipped.
+        // The name in a recipe file may differ from the file name. Invalid files are skipped.
         let inside = files
             .iter()
-            .filter_map(|file| read(file).ok())
+            .filter_map(|file| read_recipe(file).ok())
             .find(|found| found.recipe.name == name);
         if let Some(found) = inside {
             return Ok(found);
         }
     }
     match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
-        Some((name, text)) => shipped(name, text),
-        None => Err(not_found(name, environment)),
+        Some((name, text)) => parse_shipped_recipe(name, text),
+        None => Err(unknown_recipe_error(name, environment)),
     }
 }
 
-/// A recipe in a list.
+/// An entry in the list of recipes.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct RecipeEntry {
     pub(crate) name: String,
-    /// The recipe, or its error.
+    /// The parsed recipe, or the error in its file.
     pub(crate) recipe: anyhow::Result<Recipe>,
-    pub(crate) source: Source,
+    pub(crate) source: RecipeSource,
 }
 
-/// Lists all recipes, each name once.
-pub(crate) fn list(environment: &Environment) -> anyhow::Result<Vec<Entry>> {
-    let mut entries: Vec<Entry> = Vec::new();
-    for folder in folders(environment) {
-        for file in files(&folder)? {
-            entries.push(Entry {
-                name: stem(&file).unwrap_or_default().to_owned(),
-                recipe: read(&file).map(|found| found.recipe),
-                source: Source::File(file),
+/// Lists all recipes. Each name occurs once.
+pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<RecipeEntry>> {
+    let mut entries: Vec<RecipeEntry> = Vec::new();
+    for folder in recipe_folders(environment) {
+        for file in list_files(&folder)? {
+            entries.push(RecipeEntry {
+                name: file_stem(&file).unwrap_or_default().to_owned(),
+                recipe: read_recipe(&file).map(|found| found.recipe),
+                source: RecipeSource::File(file),
             });
         }
     }
-    entries.extend(SHIPPED.map(|(name, text)| Entry {
+    entries.extend(SHIPPED.map(|(name, text)| RecipeEntry {
         name: name.to_owned(),
-        recipe: shipped(name, text).map(|found| found.recipe),
-        source: Source::Shipped,
+        recipe: parse_shipped_recipe(name, text).map(|found| found.recipe),
+        source: RecipeSource::Shipped,
     }));
     let mut seen = HashSet::new();
     entries.retain(|entry| seen.insert(entry.name.clone()));
     Ok(entries)
 }
 
-fn not_found(name: &str, environment: &Environment) -> anyhow::Error {
-    let entries = list(environment).unwrap_or_default();
+fn unknown_recipe_error(name: &str, environment: &Environment) -> anyhow::Error {
+    let entries = list_recipes(environment).unwrap_or_default();
     let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     anyhow!(
         "unknown recipe `{name}`{}. A recipe of your own is a file such as recipes/{name}.yaml",
@@ -129,11 +135,11 @@ fn not_found(name: &str, environment: &Environment) -> anyhow::Error {
     )
 }
 
-fn is_file(name: &str) -> bool {
-    name.contains(['/', '\\']) || has_ending(Path::new(name))
+fn is_file_name(name: &str) -> bool {
+    name.contains(['/', '\\']) || has_recipe_extension(Path::new(name))
 }
 
-fn has_ending(file: &Path) -> bool {
+fn has_recipe_extension(file: &Path) -> bool {
     file.extension().is_some_and(|ending| {
         ENDINGS
             .iter()
@@ -141,18 +147,18 @@ fn has_ending(file: &Path) -> bool {
     })
 }
 
-fn stem(file: &Path) -> Option<&str> {
+fn file_stem(file: &Path) -> Option<&str> {
     file.file_stem()?.to_str()
 }
 
-fn folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
+fn recipe_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
     let folders = [&environment.working_dir].into_iter();
     let folders = folders.chain(&environment.config_dir);
     folders.map(|folder| folder.join(FOLDER))
 }
 
 /// Returns the recipe files of a folder, sorted by name.
-fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let failed = |error| anyhow!("{}: cannot be read: {error}", folder.display());
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -160,8 +166,8 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let file = entry.map_err(failed)?.path();
-        let is_hidden = stem(&file).is_none_or(|stem| stem.starts_with('.'));
-        if has_ending(&file) && !is_hidden && file.is_file() {
+        let is_hidden = file_stem(&file).is_none_or(|stem| stem.starts_with('.'));
+        if has_recipe_extension(&file) && !is_hidden && file.is_file() {
             files.push(file);
         }
     }
@@ -169,20 +175,20 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn read(file: &Path) -> anyhow::Result<Found> {
-    let text = config::text_of(file)?;
-    parsed(file, text, Source::File(file.to_owned()))
+fn read_recipe(file: &Path) -> anyhow::Result<FoundRecipe> {
+    let text = config::read_text(file)?;
+    parse_recipe(file, text, RecipeSource::File(file.to_owned()))
 }
 
-fn shipped(name: &str, text: &str) -> anyhow::Result<Found> {
+fn parse_shipped_recipe(name: &str, text: &str) -> anyhow::Result<FoundRecipe> {
     let file = PathBuf::from(format!("{name}.yaml"));
-    parsed(&file, text.to_owned(), Source::Shipped)
+    parse_recipe(&file, text.to_owned(), RecipeSource::Shipped)
 }
 
-fn parsed(file: &Path, text: String, source: Source) -> anyhow::Result<Found> {
-    let mut value = config::from_text(file, &text)?;
-    // The file name is the default name.
-    if let (Value::Object(fields), Some(stem)) = (&mut value, stem(file))
+fn parse_recipe(file: &Path, text: String, source: RecipeSource) -> anyhow::Result<FoundRecipe> {
+    let mut value = config::parse_document(file, &text)?;
+    // The file name is the default name of a recipe.
+    if let (Value::Object(fields), Some(stem)) = (&mut value, file_stem(file))
         && !["name", "uniqueId", "unique_id", "unique-id"]
             .iter()
             .any(|key| fields.contains_key(*key))
@@ -191,7 +197,7 @@ fn parsed(file: &Path, text: String, source: Source) -> anyhow::Result<Found> {
     }
     let recipe = Recipe::from_value(&value);
     let recipe = recipe.map_err(|error| anyhow!("{}: {error}", file.display()))?;
-    Ok(Found {
+    Ok(FoundRecipe {
         recipe,
         source,
         text,

@@ -32,13 +32,15 @@ impl Place {
         }
     }
 
-    fn find(&self, name: &str) -> Found {
-        find(name, &self.environment).unwrap()
+    fn find(&self, name: &str) -> FoundRecipe {
+        find_recipe(name, &self.environment).unwrap()
     }
 
     /// The error, without the folder, which differs from run to run.
     fn error(&self, name: &str) -> String {
-        let error = find(name, &self.environment).unwrap_err().to_string();
+        let error = find_recipe(name, &self.environment)
+            .unwrap_err()
+            .to_string();
         error.replace(&self.folder.path().display().to_string(), "")
     }
 }
@@ -57,7 +59,7 @@ fn the_shipped_recipes_say_what_they_should() {
     let place = Place::with(&[]);
     for (name, _) in SHIPPED {
         let found = place.find(name);
-        assert_eq!(found.source, Source::Shipped);
+        assert_eq!(found.source, RecipeSource::Shipped);
         let recipe = found.recipe;
         assert_eq!(recipe.name, name);
         assert!(recipe.title.is_some() && recipe.description.is_some());
@@ -154,7 +156,7 @@ fn the_first_recipe_of_a_name_counts() {
         place.find("inside").recipe.instructions.as_deref(),
         Some("by its own name")
     );
-    let entries = list(&place.environment).unwrap();
+    let entries = list_recipes(&place.environment).unwrap();
     let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
     assert_eq!(
         names,
@@ -181,14 +183,14 @@ fn a_file_is_read_wherever_it_is_and_nothing_is_filled_in() {
         assert_eq!(recipe.instructions.as_deref(), Some("Write ${HOME}."));
     }
     // A name is never a path.
-    let by_name = find_by_name("../elsewhere/mine.yaml", &place.environment);
+    let by_name = find_recipe_by_name("../elsewhere/mine.yaml", &place.environment);
     assert!(
         by_name
             .unwrap_err()
             .to_string()
             .starts_with("unknown recipe")
     );
-    assert!(find_by_name("../elsewhere/mine", &place.environment).is_err());
+    assert!(find_recipe_by_name("../elsewhere/mine", &place.environment).is_err());
 }
 
 #[test]
@@ -212,8 +214,8 @@ fn errors_name_the_file() {
     let errors = names.map(|name| place.error(name)).join("\n");
     insta::assert_snapshot!(errors);
     // A broken recipe does not hide the others.
-    assert!(find("code-discussion", &place.environment).is_ok());
-    let entries = list(&place.environment).unwrap();
+    assert!(find_recipe("code-discussion", &place.environment).is_ok());
+    let entries = list_recipes(&place.environment).unwrap();
     assert_eq!(
         entries.iter().filter(|entry| entry.recipe.is_err()).count(),
         3

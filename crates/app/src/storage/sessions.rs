@@ -12,17 +12,17 @@ use crate::config::{Config, SessionsConfig, StorePlace, environment::Environment
 
 pub(crate) const FILE_NAME: &str = "sessions.db";
 
-/// Maximum number of sessions that a search by prefix reads.
+/// Maximum number of sessions that are searched for an id prefix.
 const MAX_SESSIONS: u32 = 10_000;
 
-/// The session store. Cheap to clone.
+/// The configured session store and its location. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Sessions {
     store: Arc<Store>,
     place: Arc<str>,
 }
 
-/// A session cannot be used.
+/// An error of the session store or of one session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SessionsError {
     /// The platform has no data folder.
@@ -37,14 +37,14 @@ pub(crate) enum SessionsError {
          another place"
     )]
     Open {
-        /// The location, without a password.
+        /// Location of the store, without a password.
         place: String,
         #[source]
         source: Box<OpenError>,
     },
     #[error("unknown session `{id}`. See `switchboard sessions`")]
     NotFound { id: String },
-    /// The prefix matches several sessions.
+    /// The id prefix matches several sessions.
     #[error("several sessions begin with `{id}`: write more of the id")]
     Ambiguous { id: String },
     #[error(transparent)]
@@ -52,21 +52,21 @@ pub(crate) enum SessionsError {
 }
 
 impl Sessions {
-    /// Opens or creates the store and deletes sessions beyond the configured retention. Needs a
-    /// runtime.
+    /// Opens or creates the session store and deletes sessions that exceed the configured
+    /// retention. Needs a Tokio runtime.
     pub(crate) async fn open(
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
         let sessions = Self::open_unpruned(config, environment).await?;
-        if let Some(retention) = retention(&config.sessions) {
+        if let Some(retention) = configured_retention(&config.sessions) {
             sessions.store.prune(&retention).await?;
         }
         Ok(sessions)
     }
 
-    /// Opens the store if it exists. Creates and deletes nothing.
-    pub(crate) async fn open_if_there(
+    /// Opens the session store if it exists. Creates no store and deletes no sessions.
+    pub(crate) async fn open_existing(
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, SessionsError> {
@@ -82,12 +82,12 @@ impl Sessions {
         Self::open_unpruned(config, environment).await.map(Some)
     }
 
-    /// Opens or creates the store without deleting sessions.
+    /// Opens or creates the session store without deleting sessions.
     pub(crate) async fn open_unpruned(
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        let (options, place) = options(&config.sessions, environment)?;
+        let (options, place) = store_options(&config.sessions, environment)?;
         let store = Store::open(options)
             .await
             .map_err(|source| SessionsError::Open {
@@ -104,21 +104,25 @@ impl Sessions {
         &self.store
     }
 
-    pub(crate) fn as_sessions(&self) -> Arc<dyn SessionStore> {
+    pub(crate) fn session_store(&self) -> Arc<dyn SessionStore> {
         Arc::clone(&self.store) as Arc<dyn SessionStore>
     }
 
-    pub(crate) fn as_runs(&self) -> Arc<dyn RunStore> {
+    pub(crate) fn run_store(&self) -> Arc<dyn RunStore> {
         Arc::clone(&self.store) as Arc<dyn RunStore>
     }
 
-    /// Returns the location for messages, without a password.
-    pub(crate) fn place(&self) -> &str {
+    /// Returns the location of the store for messages, without a password.
+    pub(crate) fn location(&self) -> &str {
         &self.place
     }
 
-    /// Returns the session with this id or prefix.
-    pub(crate) async fn find(&self, owner: &Principal, id: &str) -> Result<Session, SessionsError> {
+    /// Returns the session with an id or a unique id prefix.
+    pub(crate) async fn find_session(
+        &self,
+        owner: &Principal,
+        id: &str,
+    ) -> Result<Session, SessionsError> {
         if let Some(found) = self.store.get(owner, &SessionId(id.to_owned())).await? {
             return Ok(found);
         }
@@ -138,17 +142,17 @@ impl Sessions {
     }
 }
 
-/// Returns the configured retention. `None` keeps all sessions.
-pub(crate) fn retention(config: &SessionsConfig) -> Option<Retention> {
+/// Returns the configured retention. `None` means that all sessions are kept.
+pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention> {
     let retention = Retention {
-        unused_for: config.unused_for(),
+        unused_for: config.unused_retention(),
         at_most: config.keep_sessions.map(|it| it.get().into()),
         ..Retention::default()
     };
     (retention.unused_for.is_some() || retention.at_most.is_some()).then_some(retention)
 }
 
-fn options(
+fn store_options(
     config: &SessionsConfig,
     environment: &Environment,
 ) -> Result<(StoreOptions, String), SessionsError> {

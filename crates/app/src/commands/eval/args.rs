@@ -9,7 +9,7 @@ use switchboard_evals::suite::{Scenario, Suite, Thresholds};
 use switchboard_orchestration::tools::pattern::Pattern;
 
 use crate::{
-    eval::{origin::Origin, suites},
+    eval::{suite_origin::SuiteOrigin, suites},
     run_session::{
         agent::{AgentArgs, AnswerArgs},
         arguments::{Approve, Global},
@@ -21,7 +21,7 @@ use crate::{
     terminal::output::ListOutput,
 };
 
-/// Arguments of `eval`.
+/// Command-line arguments of `switchboard eval`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct EvalArgs {
@@ -88,7 +88,12 @@ pub(crate) struct RunArgs {
     pub(crate) recipe: Option<String>,
     /// Which tool calls are allowed: all; `ask` and `none` allow read-only tools only, because no
     /// person is present
-    #[arg(long, value_name = "all|ask|none", env = "SWITCHBOARD_APPROVE", value_parser = approve)]
+    #[arg(
+        long,
+        value_name = "all|ask|none",
+        env = "SWITCHBOARD_APPROVE",
+        value_parser = parse_approval_policy
+    )]
     pub(crate) approve: Option<Approve>,
     #[command(flatten)]
     pub(crate) answers: AnswerArgs,
@@ -109,21 +114,21 @@ pub(crate) struct BfclArgs {
     pub(crate) limit: Option<NonZeroUsize>,
 }
 
-/// Thresholds that replace those of the suite.
+/// Command-line thresholds, which replace the thresholds of the suite.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What must be reached, each as 0.9 or 90%")]
 pub(crate) struct ThresholdArgs {
     /// Minimum share of passed runs
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(crate) min_passed: Option<f64>,
     /// Minimum share of correct calls
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(crate) min_accuracy: Option<f64>,
     /// Maximum share of hallucinated calls
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(crate) max_hallucinated: Option<f64>,
     /// Maximum share of unnecessary calls
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub(crate) max_unnecessary: Option<f64>,
 }
 
@@ -144,7 +149,7 @@ pub(crate) struct ResultArgs {
     pub(crate) quiet: bool,
 }
 
-/// Maximum number of scenarios in an error message.
+/// Maximum number of scenario names in an error message.
 const MAX_NAMES: usize = 20;
 
 const EXAMPLES: &str = "\
@@ -160,7 +165,7 @@ Examples:
 Exit codes: 0 all that must be reached was, 1 something was missed or could not be run,
 2 wrong usage or configuration, 130 interrupted. docs/evaluation.md describes suites.";
 
-fn share(text: &str) -> Result<f64, String> {
+fn parse_share(text: &str) -> Result<f64, String> {
     let number = text.trim();
     let read = match number.strip_suffix('%') {
         Some(percent) => percent.trim().parse().map(|it: f64| it / 100.0),
@@ -172,7 +177,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn approve(text: &str) -> Result<Approve, String> {
+fn parse_approval_policy(text: &str) -> Result<Approve, String> {
     match text {
         "all" => Ok(Approve::All),
         "ask" => Ok(Approve::Ask),
@@ -183,8 +188,8 @@ fn approve(text: &str) -> Result<Approve, String> {
 }
 
 impl RunArgs {
-    /// Returns the options of every run.
-    pub(crate) fn agent(&self) -> AgentArgs {
+    /// Returns the agent options of every run in the evaluation.
+    pub(crate) fn agent_args(&self) -> AgentArgs {
         AgentArgs {
             approve: self.approve,
             answers: self.answers.clone(),
@@ -194,7 +199,7 @@ impl RunArgs {
 }
 
 impl ThresholdArgs {
-    pub(crate) fn apply(&self, to: &mut Thresholds) {
+    pub(crate) fn apply_thresholds(&self, to: &mut Thresholds) {
         to.passed = self.min_passed.or(to.passed);
         to.accuracy = self.min_accuracy.or(to.accuracy);
         to.hallucinated = self.max_hallucinated.or(to.hallucinated);
@@ -203,17 +208,17 @@ impl ThresholdArgs {
 }
 
 impl EvalArgs {
-    /// Reads the suite and applies the options.
-    pub(crate) fn suite(&self, context: &Context) -> Result<(Suite, Origin), Failure> {
+    /// Reads the suite and applies the command-line options to it.
+    pub(crate) fn read_suite(&self, context: &Context) -> Result<(Suite, SuiteOrigin), Failure> {
         let environment = &context.environment;
         let read = match self.suite.as_deref() {
             None if !self.bfcl.bfcl.is_empty() => {
-                suites::find_bfcl(&self.bfcl.bfcl, &self.bfcl.answers, environment)
+                suites::read_bfcl_suite(&self.bfcl.bfcl, &self.bfcl.answers, environment)
             }
-            named => suites::find(named.unwrap_or("-"), environment),
+            named => suites::find_suite(named.unwrap_or("-"), environment),
         };
         let (mut suite, origin) = read.map_err(Failure::usage)?;
-        self.narrow(&mut suite)?;
+        self.select_scenarios(&mut suite)?;
         if let Some(limit) = self.bfcl.limit {
             suite.scenarios.truncate(limit.get());
         }
@@ -223,14 +228,16 @@ impl EvalArgs {
         if let Some(recipe) = &self.run.recipe {
             suite.recipe = Some(recipe.clone());
         }
-        self.thresholds.apply(&mut suite.thresholds);
+        self.thresholds.apply_thresholds(&mut suite.thresholds);
         Ok((suite, origin))
     }
 
-    /// Removes the scenarios that no pattern matches.
-    fn narrow(&self, suite: &mut Suite) -> Result<(), Failure> {
+    /// Keeps the scenarios that match `--scenario` and `--kind`. Fails if none match.
+    fn select_scenarios(&self, suite: &mut Suite) -> Result<(), Failure> {
         let (names, kinds) = (&self.run.scenario, &self.run.kind);
-        let is_wanted = |it: &Scenario| is_matched(names, &it.name) && is_matched(kinds, &it.kind);
+        let is_wanted = |it: &Scenario| {
+            matches_any_pattern(names, &it.name) && matches_any_pattern(kinds, &it.kind)
+        };
         if !suite.scenarios.iter().any(is_wanted) {
             let all = suite.scenarios.iter();
             let mut known: Vec<String> = all
@@ -254,7 +261,7 @@ impl EvalArgs {
     }
 
     /// Returns the models to evaluate and their connections.
-    pub(crate) async fn models(
+    pub(crate) async fn choose_models(
         &self,
         suite: &Suite,
         context: &Context,
@@ -293,8 +300,8 @@ impl EvalArgs {
     }
 }
 
-/// Returns whether a pattern matches. No patterns match everything.
-fn is_matched(patterns: &[String], text: &str) -> bool {
+/// Returns whether any pattern matches `text`. An empty list matches every text.
+fn matches_any_pattern(patterns: &[String], text: &str) -> bool {
     let text = text.to_lowercase();
     patterns.is_empty()
         || patterns.iter().any(|pattern| {

@@ -21,14 +21,14 @@ use crate::run_session::{
     interrupts::Interrupts,
 };
 use crate::{
-    config::{environment::Environment, plain},
+    config::{environment::Environment, plain_io_error},
     eval::{
-        engine::{Background, Evaluator},
-        origin::Origin,
+        engine::{BackgroundWork, Evaluator},
         progress::Progress,
-        servers::{ServerPlan, Started},
+        servers::{ServerPlan, StartedServers},
+        suite_origin::SuiteOrigin,
     },
-    observe::{AuditLog, redactor},
+    observe::{AuditLog, build_redactor},
     run_session::{
         recording::{RecordingMode, program},
         servers::Servers,
@@ -45,28 +45,30 @@ pub(crate) async fn run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     if args.list {
-        return results::list(args.results.output);
+        return results::list_suites(args.results.output);
     }
-    args.check_files(&environment)?;
+    args.check_output_files(&environment)?;
     let earlier = args.compare.as_deref();
-    let earlier = earlier.map(|file| report(file, &environment)).transpose()?;
+    let earlier = earlier
+        .map(|file| read_report(file, &environment))
+        .transpose()?;
     if let Some(file) = &args.report {
-        let mut report = report(file, &environment)?;
-        args.thresholds.apply(&mut report.thresholds);
-        return args.print(&report, earlier.as_ref(), &environment);
+        let mut report = read_report(file, &environment)?;
+        args.thresholds.apply_thresholds(&mut report.thresholds);
+        return args.print_report(&report, earlier.as_ref(), &environment);
     }
     let mut context = Context::load_for(&args.global, &args.recording, environment)?;
-    let (suite, origin) = args.suite(&context)?;
-    let blueprint = ServerPlan::of(&suite, Arc::new(origin));
-    // The secrets of the suite's servers are known before the audit, the recording and the report
-    // are opened.
-    let given = blueprint.secrets(&context);
+    let (suite, origin) = args.read_suite(&context)?;
+    let blueprint = ServerPlan::from_suite(&suite, Arc::new(origin));
+    // The secrets of the suite's servers are collected before the audit and the recording start, so
+    // that both redact them.
+    let given = blueprint.server_secrets(&context);
     context.config.filled.extend(given);
     let replay = args
         .recording
         .replay(&context.config, &context.environment)?;
-    let (models, asked) = args.models(&suite, &context, &replay).await?;
-    let recipes = recipes(
+    let (models, asked) = args.choose_models(&suite, &context, &replay).await?;
+    let recipes = read_recipes(
         &suite,
         args.run.recipe.as_deref(),
         blueprint.origin(),
@@ -75,8 +77,8 @@ pub(crate) async fn run(
     let injected = if replay.is_replay() {
         values::configured(&context.config)
     } else {
-        blueprint.check(&suite, &context)?;
-        blueprint.injection(&context)?
+        blueprint.check_servers(&suite, &context)?;
+        blueprint.context_injection(&context)?
     };
     let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
     let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
@@ -84,37 +86,38 @@ pub(crate) async fn run(
         .recording
         .record(&context.config, &context.environment)?;
     let recording = recording.unwrap_or(replay);
-    // The files never contain results of an earlier evaluation, however this one ends.
-    let nothing = report_of(&suite, &recording, none_of(suite.planned(models.len())));
-    args.write_files(&nothing, earlier.as_ref(), &context.environment)?;
+    // Empty reports replace the output files first. If the evaluation fails, no earlier results
+    // remain in them.
+    let nothing = build_report(&suite, &recording, empty_runs(suite.planned(models.len())));
+    args.write_report_files(&nothing, earlier.as_ref(), &context.environment)?;
     let uses_shared = |suite: &Suite| {
         let mut scenarios = suite.scenarios.iter();
         scenarios.any(|it| it.tools.is_empty() && !it.fresh_servers)
     };
     let shared = if recording.is_replay() || !uses_shared(&suite) {
-        Started::nothing()?
+        StartedServers::without_servers()?
     } else {
-        blueprint.start(&context)?
+        blueprint.start_servers(&context)?
     };
     let evaluator = Evaluator {
-        args: args.run.agent(),
+        args: args.run.agent_args(),
         models: asked,
         recipes,
         recording: recording.clone(),
         nothing: Arc::new(context::start(Servers::default())?),
-        redactor: redactor(&context.config, &context.environment),
+        redactor: build_redactor(&context.config, &context.environment),
         context: &context,
         shared: Arc::new(shared),
         blueprint,
         injected,
         decisions,
         audit,
-        background: Background::default(),
+        background: BackgroundWork::default(),
     };
-    let result = evaluate(&args, &suite, &models, &evaluator, interrupts).await;
-    evaluator.close(interrupts).await;
+    let result = evaluate_suite(&args, &suite, &models, &evaluator, interrupts).await;
+    evaluator.close_servers(interrupts).await;
     recording.finish(result.and_then(|report| {
-        let code = args.print(&report, earlier.as_ref(), &context.environment)?;
+        let code = args.print_report(&report, earlier.as_ref(), &context.environment)?;
         if report.is_unfinished() {
             return Ok(Code::Interrupted);
         }
@@ -122,8 +125,8 @@ pub(crate) async fn run(
     }))
 }
 
-/// Runs the suite after its servers have started.
-async fn evaluate(
+/// Waits until the MCP servers have started and runs the suite.
+async fn evaluate_suite(
     args: &EvalArgs,
     suite: &Suite,
     models: &[ModelId],
@@ -142,24 +145,31 @@ async fn evaluate(
     screen.pause();
     let planned = suite.planned(models.len());
     let Some(ready) = ready else {
-        return Ok(report_of(suite, &evaluator.recording, none_of(planned)));
+        return Ok(build_report(
+            suite,
+            &evaluator.recording,
+            empty_runs(planned),
+        ));
     };
     ready?;
     for status in host.servers() {
-        if let Some(why) = evaluator.shared.missing(&status.name) {
+        if let Some(why) = evaluator.shared.unavailable_reason(&status.name) {
             terminal::print_warning(&why);
         }
     }
     let mut progress = Progress::new(planned, args.results.quiet);
-    let done = |run: &_| progress.show(run);
-    let at_once = args.run.at_once.map_or_else(at_once, NonZeroUsize::get);
+    let done = |run: &_| progress.show_run(run);
+    let at_once = args
+        .run
+        .at_once
+        .map_or_else(default_concurrency, NonZeroUsize::get);
     let ran = suite.run(evaluator, models, at_once, interrupts.first(), done);
     let ran = ran.await;
-    progress.end();
-    Ok(report_of(suite, &evaluator.recording, ran))
+    progress.remove_bar();
+    Ok(build_report(suite, &evaluator.recording, ran))
 }
 
-fn report_of(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Report {
+fn build_report(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Report {
     let created_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let program = if recording.is_replay() {
         format!("{}, from a recording", program())
@@ -169,20 +179,21 @@ fn report_of(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Repor
     Report::new(suite, program, created_at, runs)
 }
 
-/// Returns the result of an evaluation without runs.
-fn none_of(planned: usize) -> SuiteRuns {
+/// Returns the results of an evaluation that made no runs.
+fn empty_runs(planned: usize) -> SuiteRuns {
     SuiteRuns {
         runs: Vec::new(),
         not_run: planned as u64,
     }
 }
 
-/// Returns the number of cores, at most 8, to spare the providers.
-fn at_once() -> usize {
+/// Returns the default number of concurrent conversations: the number of cores, at most 8, to stay
+/// below rate limits of providers.
+fn default_concurrency() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().min(8))
 }
 
-/// A replay with missing responses is an error.
+/// Returns an error if the replayed recording had no response for a request.
 fn check_replay(recording: &RecordingMode) -> Result<(), Failure> {
     let RecordingMode::Replay(player) = recording else {
         return Ok(());
@@ -200,33 +211,33 @@ fn check_replay(recording: &RecordingMode) -> Result<(), Failure> {
     )))
 }
 
-fn report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
+fn read_report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
     let path = environment.working_dir.join(file);
     let text = fs::read_to_string(&path)
-        .map_err(|error| anyhow!("the report cannot be read: {}", plain(error)));
+        .map_err(|error| anyhow!("the report cannot be read: {}", plain_io_error(error)));
     let read = text.and_then(|text| Ok(Report::read(&text)?));
     read.map_err(|error| Failure::usage(error).context(file.display().to_string()))
 }
 
-/// Reads the recipes of the suite, and the recipe of the command line.
-fn recipes(
+/// Reads the recipes of the suite and its scenarios, by name.
+fn read_recipes(
     suite: &Suite,
     named: Option<&str>,
-    origin: &Origin,
+    origin: &SuiteOrigin,
     context: &Context,
 ) -> Result<HashMap<String, Arc<Recipe>>, Failure> {
     let mut recipes = HashMap::new();
     let of_suite = suite.recipe.iter();
     let of_suite = of_suite.map(|name| (name, named.is_none().then(|| "recipe".to_owned())));
     let of_scenarios = suite.scenarios.iter().filter_map(|scenario| {
-        let place = origin.in_scenario(&scenario.name, "recipe");
+        let place = origin.scenario_path(&scenario.name, "recipe");
         Some((scenario.recipe.as_ref()?, Some(place)))
     });
     for (name, place) in of_suite.chain(of_scenarios) {
         if !recipes.contains_key(name) {
             let recipe = agent::recipe(name, context).map_err(|failure| match place {
                 Some(place) => Failure {
-                    error: origin.error(&place, format!("{:#}", failure.error)),
+                    error: origin.error_at(&place, format!("{:#}", failure.error)),
                     ..failure
                 },
                 None => failure,

@@ -13,10 +13,10 @@ use crate::{
     commands::print_table,
     config::environment::Environment,
     eval::{
-        changes,
-        shipped::SHIPPED,
+        comparison_table,
+        shipped_suites::SHIPPED,
         suites,
-        tables::{self, model_name},
+        tables::{self, printable_model_name},
     },
     run_session::failure::{Code, Failure},
     terminal::{
@@ -26,8 +26,8 @@ use crate::{
 };
 
 impl EvalArgs {
-    /// Checks that the output files are writable, before hours of work.
-    pub(crate) fn check_files(&self, environment: &Environment) -> Result<(), Failure> {
+    /// Checks before the evaluation that the output files can be written.
+    pub(crate) fn check_output_files(&self, environment: &Environment) -> Result<(), Failure> {
         let results = &self.results;
         for file in [&results.json, &results.html].into_iter().flatten() {
             let path = environment.working_dir.join(file);
@@ -43,8 +43,8 @@ impl EvalArgs {
         Ok(())
     }
 
-    /// Writes and prints the report and the missed thresholds.
-    pub(crate) fn print(
+    /// Writes the output files and prints the report and the missed thresholds.
+    pub(crate) fn print_report(
         &self,
         report: &Report,
         earlier: Option<&Report>,
@@ -53,34 +53,35 @@ impl EvalArgs {
         let comparison = earlier.map(|earlier| Comparison::of(earlier, report));
         let mut missed = report.missed();
         if self.fail_if_worse {
-            missed.extend(comparison.iter().flat_map(|it| self.worse(it)));
+            missed.extend(comparison.iter().flat_map(|it| self.list_regressions(it)));
         }
-        let written = Written {
+        let written = ReportOutput {
             report,
             summary: report.summary(),
             missed: &missed,
             comparison: comparison.as_ref(),
         };
-        let files = self.write(&written, earlier, environment);
+        let files = self.write_outputs(&written, earlier, environment);
         let shown = output::print(self.results.output, &written, || {
-            let mut text = tables::of(report);
+            let mut text = tables::format_report(report);
             if let Some(comparison) = &comparison {
-                text.push_str(&changes::of(comparison));
+                text.push_str(&comparison_table::format_comparison(comparison));
             }
             text
         });
         match shown {
-            // The exit code matters even if the reader closes the output.
+            // A closed pipe does not change the exit code.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
             shown => shown?,
         }
         files?;
         if self.fail_if_worse {
-            // A model without a counterpart may be a newer version.
+            // A model that the earlier report does not have is not a regression. It may be a newer
+            // version.
             for model in comparison.iter().flat_map(|it| &it.only_later) {
                 terminal::print_warning(&format!(
                     "{}: the earlier report has nothing of this model to compare with",
-                    model_name(model)
+                    printable_model_name(model)
                 ));
             }
         }
@@ -98,12 +99,13 @@ impl EvalArgs {
         })
     }
 
-    /// Returns the regressions against the earlier report. A missing comparison counts as worse.
-    fn worse(&self, comparison: &Comparison) -> Vec<String> {
+    /// Lists the regressions against the earlier report. A result that is no longer there is a
+    /// regression.
+    fn list_regressions(&self, comparison: &Comparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
-                "nothing can be compared: the reports have no scenario of a model in common; create \
-                 the earlier report again"
+                "nothing can be compared: the reports have no scenario of a model in common; \
+                 create the earlier report again"
                     .to_owned(),
             ];
         }
@@ -123,7 +125,7 @@ impl EvalArgs {
                     lost.earlier_text()
                 ));
             }
-            // Scenarios that the command line excluded are not missing.
+            // A scenario that is excluded on the command line is not a regression.
             let gone = it.scenarios.iter().filter(|it| {
                 !is_part && it.later.is_none() && it.earlier.is_some_and(|it| it.passed > 0)
             });
@@ -139,44 +141,44 @@ impl EvalArgs {
         worse
     }
 
-    /// Writes only the files of a report.
-    pub(crate) fn write_files(
+    /// Writes the report to the JSON and HTML files.
+    pub(crate) fn write_report_files(
         &self,
         report: &Report,
         earlier: Option<&Report>,
         environment: &Environment,
     ) -> Result<(), Failure> {
-        let written = Written {
+        let written = ReportOutput {
             report,
             summary: report.summary(),
             missed: &report.missed(),
             comparison: None,
         };
-        self.write(&written, earlier, environment)
+        self.write_outputs(&written, earlier, environment)
     }
 
-    fn write(
+    fn write_outputs(
         &self,
-        written: &Written<'_>,
+        written: &ReportOutput<'_>,
         earlier: Option<&Report>,
         environment: &Environment,
     ) -> Result<(), Failure> {
         if let Some(file) = &self.results.json {
             let mut text = serde_json::to_string_pretty(written)?;
             text.push('\n');
-            write(file, &text, environment)?;
+            write_file(file, &text, environment)?;
         }
         if let Some(file) = &self.results.html {
             let page = page::html(written.report, earlier)?;
-            write(file, &page, environment)?;
+            write_file(file, &page, environment)?;
         }
         Ok(())
     }
 }
 
-/// A report with its summary.
+/// The JSON output of an evaluation: the report, its summary and the missed thresholds.
 #[derive(Serialize)]
-struct Written<'r> {
+struct ReportOutput<'r> {
     #[serde(flatten)]
     report: &'r Report,
     summary: Vec<ModelSummary>,
@@ -185,7 +187,7 @@ struct Written<'r> {
     comparison: Option<&'r Comparison>,
 }
 
-fn write(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
+fn write_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
     let path = environment.working_dir.join(file);
     fs::write(path, text).map_err(|error| {
         Failure::run(error).context(format!("{} cannot be written", file.display()))
@@ -193,17 +195,17 @@ fn write(file: &Path, text: &str, environment: &Environment) -> Result<(), Failu
 }
 
 #[derive(Serialize)]
-struct Listed {
+struct SuiteRow {
     name: &'static str,
     title: String,
     scenarios: usize,
 }
 
-pub(crate) fn list(form: ListOutput) -> Result<Code, Failure> {
+pub(crate) fn list_suites(form: ListOutput) -> Result<Code, Failure> {
     let mut listed = Vec::new();
     for (name, text) in SHIPPED {
-        let (suite, _) = suites::parse(name, text, false).map_err(Failure::run)?;
-        listed.push(Listed {
+        let (suite, _) = suites::parse_suite(name, text, false).map_err(Failure::run)?;
+        listed.push(SuiteRow {
             name,
             title: suite.title,
             scenarios: suite.scenarios.len(),

@@ -16,7 +16,7 @@ use crate::run_session::{
 };
 use crate::{config::environment::Environment, terminal};
 
-/// Arguments of `mcp-server`.
+/// Command-line arguments of `switchboard mcp-server`.
 #[derive(Debug, Args)]
 #[command(
     subcommand_value_name = "NAME",
@@ -108,7 +108,7 @@ struct WorkspaceArgs {
 }
 
 impl WorkspaceArgs {
-    fn options(self) -> WorkspaceOptions {
+    fn into_server_options(self) -> WorkspaceOptions {
         WorkspaceOptions {
             read_only: self.read_only,
             commands: self.allow,
@@ -122,7 +122,7 @@ impl WorkspaceArgs {
 }
 
 impl BteArgs {
-    fn options(self) -> BteOptions {
+    fn into_server_options(self) -> BteOptions {
         BteOptions {
             timeout: Duration::from_secs(self.call_timeout),
             name_resolver: self.resolver_url,
@@ -131,7 +131,7 @@ impl BteArgs {
     }
 }
 
-/// The variable with the token of clients over HTTP.
+/// Environment variable with the access token that HTTP clients must send.
 const TOKEN: &str = "SWITCHBOARD_TOKEN";
 
 pub(crate) async fn run(
@@ -143,10 +143,16 @@ pub(crate) async fn run(
     let (name, data, mut options) = match args.server {
         BundledServer::CustomerService(args) => ("customer-service", args.data, options),
         BundledServer::Graph(args) => ("graph", args.data, options),
-        BundledServer::Bte(mut args) => ("bte", args.data.take(), options.with_bte(args.options())),
-        BundledServer::Workspace(args) => {
-            ("workspace", None, options.with_workspace(args.options()))
-        }
+        BundledServer::Bte(mut args) => (
+            "bte",
+            args.data.take(),
+            options.with_bte(args.into_server_options()),
+        ),
+        BundledServer::Workspace(args) => (
+            "workspace",
+            None,
+            options.with_workspace(args.into_server_options()),
+        ),
     };
     if let Some(data) = data {
         options = options.with_data(data);
@@ -156,7 +162,7 @@ pub(crate) async fn run(
     }
     let Some(address) = args.http else {
         let served = serve_stdio(name, options, interrupts.first()).await;
-        return served.map(|()| Code::Success).map_err(failure);
+        return served.map(|()| Code::Success).map_err(server_failure);
     };
     if let Some(token) = environment.get(TOKEN) {
         let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
@@ -167,15 +173,17 @@ pub(crate) async fn run(
         })?;
         options = options.with_token(token);
     }
-    let server = bind_http(name, address, options).await.map_err(failure)?;
+    let server = bind_http(name, address, options)
+        .await
+        .map_err(server_failure)?;
     terminal::print_line(format_args!("{name} listens at {}", server.url()));
     let interrupts = interrupts.clone();
     let stop = async move { interrupts.first().await };
-    server.serve(stop).await.map_err(failure)?;
+    server.serve(stop).await.map_err(server_failure)?;
     Ok(Code::Success)
 }
 
-fn failure(error: ServerError) -> Failure {
+fn server_failure(error: ServerError) -> Failure {
     if error.is_usage() {
         Failure::usage(error)
     } else {

@@ -1,6 +1,6 @@
 //! Commands about MCP servers and what they offer.
 
-mod lists;
+mod item_lists;
 pub(super) mod mcp_server;
 pub(super) mod prompts;
 pub(super) mod resources;
@@ -23,8 +23,8 @@ use crate::{
     terminal::Screen,
 };
 
-/// Starts the named server or all servers, runs `work` until the first interruption and closes the
-/// servers. A named server must be ready.
+/// Starts MCP servers, runs `work` with them and closes them. With `named`, starts only this server
+/// and fails if it is not ready. The first interruption stops `work`.
 async fn with_servers(
     mut servers: Servers,
     named: Option<&str>,
@@ -53,8 +53,13 @@ async fn with_servers(
     result
 }
 
-/// Returns the usage error for an unknown name, with the known names after `intro`.
-fn unknown_name(error: impl fmt::Display, name: &str, intro: &str, known: &[&str]) -> Failure {
+/// Returns a usage error for an unknown name. The message lists the known names after `intro`.
+fn unknown_name_failure(
+    error: impl fmt::Display,
+    name: &str,
+    intro: &str,
+    known: &[&str],
+) -> Failure {
     Failure::usage(anyhow!(
         "{error}{}; {intro}: {}",
         did_you_mean(nearest(name, known.iter().copied())),

@@ -9,7 +9,7 @@ use switchboard_mcp_client::{
     CompletionOf, CompletionRequest, FeatureError, McpHost, Prompt, PromptRole, RenderedPrompt,
 };
 
-use super::{lists::print_lists, unknown_name, with_servers};
+use super::{item_lists::print_server_items, unknown_name_failure, with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -25,10 +25,10 @@ use crate::{
     },
 };
 
-/// Maximum number of completions in a message.
+/// Maximum number of argument completions in an error message.
 const MAX_COMPLETIONS: usize = 20;
 
-/// Arguments of `prompts`.
+/// Command-line arguments of `switchboard prompts`.
 #[derive(Debug, Args)]
 pub(crate) struct PromptsArgs {
     #[command(subcommand)]
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     match args.command {
         PromptsCommand::List { server } => {
             let named = server.as_deref();
-            let work = async |host: &McpHost| list(host, named.is_some(), form).await;
+            let work = async |host: &McpHost| list_prompts(host, named.is_some(), form).await;
             with_servers(servers, named, interrupts, work).await
         }
         PromptsCommand::Get {
@@ -79,8 +79,8 @@ pub(crate) async fn run(
         } => {
             let given = parse_arguments(&arguments)?;
             let work = async |host: &McpHost| {
-                let rendered = render(host, &server, &name, &given).await?;
-                print(&rendered, form)
+                let rendered = get_prompt(host, &server, &name, &given).await?;
+                print_prompt(&rendered, form)
             };
             with_servers(servers, Some(&server), interrupts, work).await
         }
@@ -102,22 +102,26 @@ fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Fai
     Ok(given)
 }
 
-async fn list(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+async fn list_prompts(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
     let read = async |server: &str| host.prompts(server).await;
     let none = "no prompts are listed";
-    print_lists(host, is_named, form, none, read, |server, prompt| {
+    print_server_items(host, is_named, form, none, read, |server, prompt| {
         let about = prompt.description.as_ref().or(prompt.title.as_ref());
         [
             server,
-            format!("{}({})", one_line(&prompt.name, 64), parameters(prompt)),
+            format!(
+                "{}({})",
+                one_line(&prompt.name, 64),
+                format_parameters(prompt)
+            ),
             one_line(about.map_or("", String::as_str), 100),
         ]
     })
     .await
 }
 
-/// Returns the argument names. Optional ones have a question mark.
-fn parameters(prompt: &Prompt) -> String {
+/// Lists the arguments of a prompt. Optional arguments end with a question mark.
+fn format_parameters(prompt: &Prompt) -> String {
     let names = prompt.arguments.iter().map(|argument| {
         let mark = if argument.required { "" } else { "?" };
         format!("{}{mark}", one_line(&argument.name, 40))
@@ -125,19 +129,19 @@ fn parameters(prompt: &Prompt) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn print(rendered: &RenderedPrompt, form: ListOutput) -> Result<Code, Failure> {
+fn print_prompt(rendered: &RenderedPrompt, form: ListOutput) -> Result<Code, Failure> {
     for problem in &rendered.problems {
         print_warning(problem);
     }
     match form {
         ListOutput::Json => output::pretty(rendered),
-        ListOutput::Text => output::foreign(&as_text(rendered)),
+        ListOutput::Text => output::foreign(&format_messages(rendered)),
     }?;
     Ok(Code::Success)
 }
 
-/// Formats the messages, with roles if there are several.
-fn as_text(rendered: &RenderedPrompt) -> String {
+/// Formats the messages of a prompt as text. Roles are shown only if the assistant has a message.
+fn format_messages(rendered: &RenderedPrompt) -> String {
     let mut text = String::new();
     let only_person = rendered.messages.iter().all(|m| m.role == PromptRole::User);
     let mut last = None;
@@ -158,7 +162,7 @@ fn as_text(rendered: &RenderedPrompt) -> String {
 }
 
 /// Gets a prompt. An error about an argument lists the server's completions for it.
-async fn render(
+async fn get_prompt(
     host: &McpHost,
     server: &str,
     name: &str,
@@ -173,10 +177,10 @@ async fn render(
                 None if known.is_empty() => return Err(Failure::usage(anyhow!("{error}s"))),
                 None => {
                     let error = format!("{error} `{name}`");
-                    return Err(unknown_name(error, name, "it has", &known));
+                    return Err(unknown_name_failure(error, name, "it has", &known));
                 }
             };
-            check_names(prompt, given)?;
+            check_argument_names(prompt, given)?;
             let mut arguments = prompt.arguments.iter();
             if let Some(missing) = arguments.find(|it| it.required && !given.contains_key(&it.name))
             {
@@ -188,19 +192,19 @@ async fn render(
                 let missing = &missing.name;
                 return Err(Failure::usage(anyhow!(
                     "prompt `{name}` needs `{missing}`{about}: add `{missing}=VALUE`{}",
-                    completions(host, server, name, missing, given).await
+                    describe_completions(host, server, name, missing, given).await
                 )));
             }
         }
         Err(error @ FeatureError::Unsupported { .. }) => return Err(Failure::run(error)),
-        // An unlisted prompt may exist.
+        // A server may have prompts that it does not list.
         Ok(_) | Err(_) => {}
     }
     match host.prompt(server, name, given).await {
         Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => {
             let mut text = error.to_string();
             for argument in given.keys() {
-                text.push_str(&completions(host, server, name, argument, given).await);
+                text.push_str(&describe_completions(host, server, name, argument, given).await);
             }
             Err(Failure::run(anyhow!("{text}")))
         }
@@ -209,7 +213,7 @@ async fn render(
 }
 
 /// Checks that the prompt declares all given arguments.
-fn check_names(prompt: &Prompt, given: &BTreeMap<String, String>) -> Result<(), Failure> {
+fn check_argument_names(prompt: &Prompt, given: &BTreeMap<String, String>) -> Result<(), Failure> {
     let known: Vec<&str> = prompt.arguments.iter().map(|it| &*it.name).collect();
     let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) else {
         return Ok(());
@@ -217,13 +221,13 @@ fn check_names(prompt: &Prompt, given: &BTreeMap<String, String>) -> Result<(), 
     let error = format!("prompt `{}` has no argument `{unknown}`", prompt.name);
     Err(match known.as_slice() {
         [] => Failure::usage(anyhow!("{error}; it takes none")),
-        known => unknown_name(error, unknown, "it takes", known),
+        known => unknown_name_failure(error, unknown, "it takes", known),
     })
 }
 
-/// Returns a line with the server's completions of an argument. Empty if it has none or the given
-/// value is one of them.
-async fn completions(
+/// Returns a line with the values that the server suggests for an argument. The line is empty if
+/// there are none or if the given value is one of them.
+async fn describe_completions(
     host: &McpHost,
     server: &str,
     prompt: &str,
@@ -240,7 +244,7 @@ async fn completions(
         value: String::new(),
         known,
     };
-    // A server without completions causes no other error.
+    // Completions are optional, so their errors are ignored.
     let Ok(listed) = host.complete(server, request).await else {
         return String::new();
     };
@@ -292,7 +296,7 @@ mod tests {
                 role,
                 content: ToolContent::text(text),
             });
-            as_text(&RenderedPrompt {
+            format_messages(&RenderedPrompt {
                 description: None,
                 messages: messages.collect(),
                 problems: Vec::new(),

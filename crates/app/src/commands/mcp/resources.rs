@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceContent};
 
-use super::{lists::print_lists, with_servers};
+use super::{item_lists::print_server_items, with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// Arguments of `resources`.
+/// Command-line arguments of `switchboard resources`.
 #[derive(Debug, Args)]
 pub(crate) struct ResourcesArgs {
     #[command(subcommand)]
@@ -73,19 +73,19 @@ pub(crate) async fn run(
     };
     let form = args.output;
     let work = async |host: &McpHost| match &args.command {
-        ResourcesCommand::List { .. } => list(host, named.is_some(), form).await,
-        ResourcesCommand::Templates { .. } => templates(host, named.is_some(), form).await,
-        ResourcesCommand::Read { server, uri } => read(host, server, uri, form).await,
+        ResourcesCommand::List { .. } => list_resources(host, named.is_some(), form).await,
+        ResourcesCommand::Templates { .. } => list_templates(host, named.is_some(), form).await,
+        ResourcesCommand::Read { server, uri } => read_resource(host, server, uri, form).await,
     };
     with_servers(servers, named, interrupts, work).await
 }
 
-async fn list(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+async fn list_resources(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
     let read = async |server: &str| host.resources(server).await;
     let none = "no resources are listed; `switchboard resources templates` has patterns";
-    print_lists(host, is_named, form, none, read, |server, it| {
+    print_server_items(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
-        cells(
+        format_cells(
             server,
             &it.uri,
             it.media_type.as_deref(),
@@ -96,12 +96,12 @@ async fn list(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, 
     .await
 }
 
-async fn templates(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+async fn list_templates(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
     let read = async |server: &str| host.resource_templates(server).await;
     let none = "no patterns are listed; `switchboard resources list` has resources";
-    print_lists(host, is_named, form, none, read, |server, it| {
+    print_server_items(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
-        cells(
+        format_cells(
             server,
             &it.uri_template,
             it.media_type.as_deref(),
@@ -112,7 +112,7 @@ async fn templates(host: &McpHost, is_named: bool, form: ListOutput) -> Result<C
     .await
 }
 
-fn cells(
+fn format_cells(
     server: String,
     uri: &str,
     media_type: Option<&str>,
@@ -131,11 +131,16 @@ fn cells(
     ]
 }
 
-async fn read(host: &McpHost, server: &str, uri: &str, form: ListOutput) -> Result<Code, Failure> {
+async fn read_resource(
+    host: &McpHost,
+    server: &str,
+    uri: &str,
+    form: ListOutput,
+) -> Result<Code, Failure> {
     let contents = match host.read_resource(server, uri).await {
         Ok(contents) => contents,
         Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => {
-            return Err(refused(host, server, uri, error).await);
+            return Err(refused_uri_failure(host, server, uri, error).await);
         }
         Err(error) => return Err(Failure::run(error)),
     };
@@ -144,12 +149,12 @@ async fn read(host: &McpHost, server: &str, uri: &str, form: ListOutput) -> Resu
     }
     match form {
         ListOutput::Json => output::pretty(&contents.items),
-        ListOutput::Text => contents.items.iter().try_for_each(write),
+        ListOutput::Text => contents.items.iter().try_for_each(write_content),
     }?;
     Ok(Code::Success)
 }
 
-fn write(content: &ResourceContent) -> std::io::Result<()> {
+fn write_content(content: &ResourceContent) -> std::io::Result<()> {
     if let ResourceBody::Text(text) = &content.body {
         return output::foreign(text);
     }
@@ -174,12 +179,18 @@ fn write(content: &ResourceContent) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the error for a refused URI, with the most similar one.
-async fn refused(host: &McpHost, server: &str, uri: &str, error: FeatureError) -> Failure {
+/// Returns the error for a URI that the server refused. The message suggests the most similar
+/// listed URI.
+async fn refused_uri_failure(
+    host: &McpHost,
+    server: &str,
+    uri: &str,
+    error: FeatureError,
+) -> Failure {
     let listed = host.resources(server).await;
     let listed = listed.map(|listed| listed.items).unwrap_or_default();
     if listed.iter().any(|resource| resource.uri == uri) {
-        // The URI is right, and the server cannot read it.
+        // The server lists this URI, so a suggestion would not help.
         return Failure::run(error);
     }
     let similar = nearest(uri, listed.iter().map(|resource| resource.uri.as_str()));

@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// Arguments of `servers`.
+/// Command-line arguments of `switchboard servers`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ServersArgs {
@@ -64,7 +64,7 @@ pub(crate) async fn run(
         if servers.bundled {
             print_note("no server is configured, so the bundled one runs");
         }
-        let work = async |host: &McpHost| list(host, args.output);
+        let work = async |host: &McpHost| list_servers(host, args.output);
         return with_servers(servers, None, interrupts, work).await;
     };
     let (ServersCommand::Login { server: name } | ServersCommand::Logout { server: name }) =
@@ -87,7 +87,7 @@ pub(crate) async fn run(
     Ok(Code::Success)
 }
 
-fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
+fn list_servers(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     let statuses = host.servers();
     output::print(form, &statuses, || match statuses.as_slice() {
         [] => "no servers are configured".to_owned(),

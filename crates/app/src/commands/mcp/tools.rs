@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
 use switchboard_mcp_client::McpHost;
 
-use super::{unknown_name, with_servers};
+use super::{unknown_name_failure, with_servers};
 use crate::{
     commands::print_table,
     config::environment::Environment,
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Arguments of `tools`.
+/// Command-line arguments of `switchboard tools`.
 #[derive(Debug, Args)]
 pub(crate) struct ToolsArgs {
     #[command(subcommand)]
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     let form = args.output;
     match args.command {
         ToolsCommand::List => {
-            let work = async |host: &McpHost| list(host, form).await;
+            let work = async |host: &McpHost| list_tools(host, form).await;
             with_servers(servers, None, interrupts, work).await
         }
         ToolsCommand::Call {
@@ -78,17 +78,18 @@ pub(crate) async fn run(
             input,
         } => {
             let input = read_input(&input)?;
-            let work = async |host: &McpHost| call(host, &server, &tool, input, form).await;
+            let work = async |host: &McpHost| call_tool(host, &server, &tool, input, form).await;
             with_servers(servers, Some(&server), interrupts, work).await
         }
         ToolsCommand::Accept { server, tool } => {
-            let work = async |host: &McpHost| accept(host, &server, tool.as_deref(), form).await;
+            let work =
+                async |host: &McpHost| accept_tools(host, &server, tool.as_deref(), form).await;
             with_servers(servers, Some(&server), interrupts, work).await
         }
     }
 }
 
-async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
+async fn list_tools(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
     let catalog = host.tools().await;
     for problem in &catalog.problems {
         terminal::print_warning(&format!("{}: {}", problem.server, problem.message));
@@ -112,12 +113,12 @@ async fn list(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
             one_line(&tool.description, 100),
         ]
     })?;
-    // A required server is missing.
+    // Fails if a required server is not ready.
     host.ready().await?;
     Ok(Code::Success)
 }
 
-async fn call(
+async fn call_tool(
     host: &McpHost,
     server: &str,
     tool: &str,
@@ -131,7 +132,7 @@ async fn call(
     let output = result.map_err(|error| match error {
         ToolCallError::UnknownTool { name, available } => {
             let known: Vec<&str> = available.iter().map(String::as_str).collect();
-            unknown_tool(server, &name, &known)
+            unknown_tool_failure(server, &name, &known)
         }
         other => Failure::run(other),
     })?;
@@ -143,13 +144,13 @@ async fn call(
     })
 }
 
-fn unknown_tool(server: &str, tool: &str, known: &[&str]) -> Failure {
+fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {
     let error = format!("server `{server}` has no tool `{tool}`");
-    unknown_name(error, tool, "it has", known)
+    unknown_name_failure(error, tool, "it has", known)
 }
 
-/// Accepts the changed tools of a server, or one of them.
-async fn accept(
+/// Accepts the changed definitions of one tool or of all tools of a server.
+async fn accept_tools(
     host: &McpHost,
     server: &str,
     tool: Option<&str>,
@@ -160,7 +161,7 @@ async fn accept(
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
         let known: Vec<&str> = origins.map(|origin| origin.tool.as_str()).collect();
         if !known.contains(&tool) {
-            return Err(unknown_tool(server, tool, &known));
+            return Err(unknown_tool_failure(server, tool, &known));
         }
     }
     let accepted = host.accept_tools(|change| tool.is_none_or(|tool| tool == change.tool))?;
@@ -186,7 +187,7 @@ fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
     }
     let text = text.join("\n");
     if output.is_error {
-        // An error is not printed to standard output.
+        // A tool error is printed to standard error.
         terminal::print_error(&anyhow!("{text}"));
         return Ok(());
     }

@@ -16,7 +16,7 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    config::{environment::Environment, plain},
+    config::{environment::Environment, plain_io_error},
     observe::AuditLog,
     run_session::{
         arguments::Global,
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Arguments of `runs stats`.
+/// Command-line arguments of `switchboard runs stats`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "A call is unnecessary if the same one had its result before in the same run; \
@@ -53,12 +53,12 @@ pub(crate) struct StatsArgs {
     output: ListOutput,
 }
 
-/// Parses the start of the counted period.
+/// Parses the value of `--since`: a date, a time or a duration before now.
 fn parse_time(text: &str) -> Result<Timestamp, String> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);
     }
-    // A date without time means its start.
+    // A date without a time means the start of the day.
     if let Ok(moment) = text.parse::<DateTime>() {
         let time = TimeZone::UTC.to_timestamp(moment);
         return time.map_err(|error| error.to_string());
@@ -70,13 +70,13 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
         .ok_or_else(|| "not a date, a time or a duration such as 7d or 12h".to_owned())
 }
 
-/// The records that were read, and their sums.
+/// Statistics of the audit records that were read.
 #[derive(Debug, Default)]
-struct Read {
+struct AuditStatistics {
     metrics: Metrics,
     files: Vec<PathBuf>,
     records: u64,
-    /// Lines that are not records of this version.
+    /// Number of lines that are not audit records of this program version.
     unreadable: u64,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
@@ -87,32 +87,32 @@ pub(crate) fn run(
     global: &Global,
     environment: Environment,
 ) -> Result<Code, Failure> {
-    let mut read = Read::default();
+    let mut read = AuditStatistics::default();
     if args.files.is_empty() {
         let context = Context::load(global, environment)?;
-        let Some(file) = AuditLog::location(&context.config, &context.environment) else {
+        let Some(file) = AuditLog::audit_path(&context.config, &context.environment) else {
             return Err(Failure::usage(anyhow!(
                 "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
             )));
         };
         if file.exists() {
-            read.file(&file, args.since)?;
+            read.read_file(&file, args.since)?;
         } else {
             print_note(&format!("nothing was recorded yet in {}", file.display()));
         }
     }
     for file in &args.files {
-        read.file(file, args.since)?;
+        read.read_file(file, args.since)?;
     }
-    output::print(args.output, &read.report(), || read.text())?;
+    output::print(args.output, &read.json_report(), || read.format_text())?;
     read.print_gaps();
     Ok(Code::Success)
 }
 
-impl Read {
-    fn file(&mut self, file: &Path, since: Option<Timestamp>) -> Result<(), Failure> {
+impl AuditStatistics {
+    fn read_file(&mut self, file: &Path, since: Option<Timestamp>) -> Result<(), Failure> {
         let unreadable = |error| {
-            let error = plain(error);
+            let error = plain_io_error(error);
             Failure::usage(anyhow!("{}: cannot be read: {error}", file.display()))
         };
         let lines = BufReader::new(File::open(file).map_err(unreadable)?);
@@ -120,13 +120,13 @@ impl Read {
         for line in lines.split(b'\n') {
             let line = line.map_err(unreadable)?;
             if !line.trim_ascii().is_empty() {
-                self.line(&line, since);
+                self.count_line(&line, since);
             }
         }
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8], since: Option<Timestamp>) {
+    fn count_line(&mut self, line: &[u8], since: Option<Timestamp>) {
         let Ok(record) = serde_json::from_slice::<AuditRecord>(line) else {
             self.unreadable += 1;
             return;
@@ -140,7 +140,7 @@ impl Read {
         }
     }
 
-    fn text(&self) -> String {
+    fn format_text(&self) -> String {
         let counted = self.metrics.snapshot();
         let (Some(first), Some(last)) = (self.first, self.last) else {
             return String::new();
@@ -165,7 +165,8 @@ impl Read {
         )
     }
 
-    /// Prints which numbers are incomplete.
+    /// Prints warnings about unreadable lines and unfinished calls, which the statistics do not
+    /// include.
     fn print_gaps(&self) {
         if self.unreadable > 0 {
             print_warning(&format!(
@@ -176,33 +177,33 @@ impl Read {
         let open = self.metrics.unfinished_calls();
         if open > 0 {
             print_note(&format!(
-                "tool calls without an end in the record: {open}. They are running, or their program \
-                 ended and their result is unknown. They are not counted"
+                "tool calls without an end in the record: {open}. They are running, or their \
+                 program ended and their result is unknown. They are not counted"
             ));
         }
     }
 
-    /// Returns the object of `-o json`.
-    fn report(&self) -> Value {
+    /// Returns the statistics as the JSON output of the command.
+    fn json_report(&self) -> Value {
         let counted = self.metrics.snapshot();
         let models = counted.models.iter().map(|model| {
             json!({
                 "model": model.model.to_string(),
                 "requests": model.requests,
-                "latency": latency(&model.latency),
+                "latency": latency_json(&model.latency),
                 "tokens": model.tokens,
-                // Unknown costs are not zero.
+                // The cost is `null` if no request has a known price.
                 "cost_usd": (model.requests.successful > model.unpriced).then_some(model.cost_usd),
                 "unpriced": model.unpriced,
-                "tool_calls": calls(&model.tool_calls),
+                "tool_calls": calls_json(&model.tool_calls),
             })
         });
         let tools = counted.tools.iter().map(|tool| {
             json!({
                 "server": tool.server,
                 "tool": tool.tool,
-                "calls": calls(&tool.calls),
-                "latency": latency(&tool.latency),
+                "calls": calls_json(&tool.calls),
+                "latency": latency_json(&tool.latency),
             })
         });
         json!({
@@ -227,15 +228,15 @@ impl Read {
     }
 }
 
-/// Returns the outcomes of calls with their accuracy.
-fn calls(counts: &CallCounts) -> Value {
+/// Returns the counts and the accuracy of tool calls as JSON.
+fn calls_json(counts: &CallCounts) -> Value {
     let mut calls = json!(counts);
     calls["accuracy"] = json!(counts.accuracy());
     calls
 }
 
-/// Returns durations of calls. Percentiles are estimates within a bucket.
-fn latency(histogram: &Histogram) -> Value {
+/// Returns durations as JSON. Percentiles are estimates from histogram buckets.
+fn latency_json(histogram: &Histogram) -> Value {
     json!({
         "count": histogram.count,
         "mean_ms": histogram.mean_ms(),

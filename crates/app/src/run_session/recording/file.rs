@@ -44,7 +44,7 @@ struct Line {
 impl RecordingFile {
     /// Opens and locks a private file. Fails if the file exists and is not a recording.
     pub(crate) fn open(path: &Path, name: String) -> io::Result<Self> {
-        let mut options = private_file::options();
+        let mut options = private_file::owner_only_options();
         options.write(true).create(true).truncate(false);
         // A pipe or device has no content, and cannot be opened for both reading and writing.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());

@@ -14,27 +14,27 @@ use crate::run_session::{
 };
 use crate::terminal::{print_note, print_warning};
 
-/// Maximum size of the text in bytes. Larger input is an error.
+/// Maximum size of piped text in bytes. Larger input is an error.
 const MAX_BYTES: u64 = 1 << 20;
-/// Time limit for the first byte. After it, a message explains the wait.
+/// Time to wait for the first byte before a message explains the wait.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Returns the question with the text that standard input holds.
+/// Appends the text of standard input to the question.
 ///
 /// Reads a pipe or a file to its end. An inherited pipe without data is ignored, because its writer
 /// may never close it.
-pub(crate) async fn with_piped_text(
+pub(crate) async fn append_piped_text(
     question: String,
     interrupts: &Interrupts,
 ) -> Result<String, Failure> {
-    if !is_pipe_or_file() {
+    if !is_stdin_pipe_or_file() {
         return Ok(question);
     }
     let (begun, has_begun) = oneshot::channel();
-    let mut reading = tokio::task::spawn_blocking(move || read(begun));
+    let mut reading = tokio::task::spawn_blocking(move || read_stdin(begun));
     let read = async {
         if timeout(FIRST_BYTE_TIMEOUT, has_begun).await.is_err() {
-            if is_inherited() {
+            if is_stdin_inherited() {
                 print_warning(
                     "standard input is an open pipe without data, so the question is asked \
                      without it; \
@@ -57,10 +57,10 @@ pub(crate) async fn with_piped_text(
             });
         }
     };
-    join(question, bytes)
+    join_piped_text(question, bytes)
 }
 
-fn join(question: String, bytes: Vec<u8>) -> Result<String, Failure> {
+fn join_piped_text(question: String, bytes: Vec<u8>) -> Result<String, Failure> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
         return Err(Failure::usage(anyhow!(
             "standard input is larger than {MAX_BYTES} bytes: pipe a part of it, or let a tool \
@@ -79,11 +79,11 @@ fn join(question: String, bytes: Vec<u8>) -> Result<String, Failure> {
     Ok(format!("{question}\n\n<stdin>\n{text}\n</stdin>"))
 }
 
-/// Reads up to one byte more than is allowed.
-fn read(begun: oneshot::Sender<()>) -> io::Result<Vec<u8>> {
+/// Reads standard input up to one byte over the limit, so that the caller detects larger input.
+fn read_stdin(begun: oneshot::Sender<()>) -> io::Result<Vec<u8>> {
     let mut stdin = io::stdin().lock();
     stdin.fill_buf()?;
-    // The reader may have given up.
+    // The receiver is dropped after the time-out.
     let _ = begun.send(());
     let mut bytes = Vec::new();
     stdin.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
@@ -91,7 +91,7 @@ fn read(begun: oneshot::Sender<()>) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(unix)]
-fn is_pipe_or_file() -> bool {
+fn is_stdin_pipe_or_file() -> bool {
     use rustix::fs::{FileType, fstat};
     fstat(io::stdin()).is_ok_and(|stat| {
         let kind = FileType::from_raw_mode(stat.st_mode);
@@ -100,14 +100,14 @@ fn is_pipe_or_file() -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_pipe_or_file() -> bool {
+fn is_stdin_pipe_or_file() -> bool {
     use std::io::IsTerminal as _;
     !io::stdin().is_terminal()
 }
 
-/// Returns whether the process that started this one has the same standard input.
+/// Returns whether the parent process has the same standard input.
 #[cfg(target_os = "linux")]
-fn is_inherited() -> bool {
+fn is_stdin_inherited() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let identity = |process: &str| {
         let file = std::fs::metadata(format!("/proc/{process}/fd/0")).ok()?;
@@ -119,7 +119,7 @@ fn is_inherited() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_inherited() -> bool {
+fn is_stdin_inherited() -> bool {
     false
 }
 
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn piped_text_stands_behind_the_question_in_a_block() {
-        let joined = |bytes: &[u8]| join("Why?".to_owned(), bytes.to_vec());
+        let joined = |bytes: &[u8]| join_piped_text("Why?".to_owned(), bytes.to_vec());
         assert_eq!(
             joined(b"a\n b\n\n").unwrap(),
             "Why?\n\n<stdin>\na\n b\n</stdin>"

@@ -12,7 +12,7 @@ use switchboard_orchestration::tools::arguments::ContextTemplate;
 use super::environment::Environment;
 use super::error::Problem;
 
-/// Variables that contain folders. Their values are common in output and not secret.
+/// Variables with values that are common in output and not secret, such as folders.
 const PLACES: [&str; 8] = [
     "HOME",
     "USER",
@@ -24,26 +24,30 @@ const PLACES: [&str; 8] = [
     "APPDATA",
 ];
 
-/// Sources of values.
+/// The environment and the folder from which variables are expanded.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'a> {
+pub(super) struct VariableScope<'a> {
     pub(super) environment: &'a Environment,
-    /// The folder that an editor would have opened.
+    /// Value of `${workspaceFolder}`.
     pub(super) workspace: &'a Path,
 }
 
-impl<'a> Scope<'a> {
-    pub(super) fn of(environment: &'a Environment) -> Self {
+impl<'a> VariableScope<'a> {
+    pub(super) fn from_environment(environment: &'a Environment) -> Self {
         Self {
             environment,
             workspace: &environment.working_dir,
         }
     }
 
-    /// Returns the value of `NAME`, `NAME:-default` or a variable that editors define. Values of
-    /// variables are added to `used`. A variable with an empty value uses the default, as in a
-    /// shell.
-    fn value(self, inside: &str, used: &mut Vec<SecretString>) -> Result<String, Problem> {
+    /// Returns the value for the text in `${…}`: `NAME`, `NAME:-default` or a variable of an
+    /// editor. Adds values of environment variables to `used`. A variable with an empty value uses
+    /// the default, as in a shell.
+    fn resolve_variable(
+        self,
+        inside: &str,
+        used: &mut Vec<SecretString>,
+    ) -> Result<String, Problem> {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
@@ -59,7 +63,7 @@ impl<'a> Scope<'a> {
                 home.map(str::to_owned)
             }
             "pathSeparator" | "/" => Some(MAIN_SEPARATOR_STR.to_owned()),
-            _ if !is_name(name) => {
+            _ if !is_variable_name(name) => {
                 return Err(Problem::BadVariable {
                     name: name.to_owned(),
                 });
@@ -80,18 +84,18 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Removes the servers in the form of other hosts from a document, expands each one and passes it
-/// to `finish`. A server with an error becomes unusable and does not affect the others.
-pub(super) fn take_foreign(
+/// Removes MCP servers in the format of other hosts from a document, expands each server and passes
+/// it to `finish`. A server with an error is marked as unusable and does not affect other servers.
+pub(super) fn expand_foreign_servers(
     document: &mut Value,
-    scope: Scope<'_>,
+    scope: VariableScope<'_>,
     used: &mut Vec<SecretString>,
     finish: impl Fn(&mut Value) -> Result<(), Problem>,
 ) -> Vec<Value> {
     let take = |server: &mut Value| {
         let mut server = std::mem::take(server);
         if let Err(problem) =
-            fill_in(&mut server, false, scope, used).and_then(|()| finish(&mut server))
+            expand_strings(&mut server, false, scope, used).and_then(|()| finish(&mut server))
         {
             mark_unusable(&mut server, problem.to_string());
         }
@@ -103,18 +107,22 @@ pub(super) fn take_foreign(
         .collect()
 }
 
-/// Inserts the servers that [`take_foreign`] removed. Their values are not expanded again.
-pub(super) fn put_back(document: &mut Value, servers: Vec<Value>) {
+/// Inserts the servers that [`expand_foreign_servers`] removed. Their values are not expanded
+/// again.
+pub(super) fn insert_foreign_servers(document: &mut Value, servers: Vec<Value>) {
     for (place, server) in foreign_servers_mut(document).into_iter().zip(servers) {
         *place = server;
     }
 }
 
-/// Expands every string of `value`, but no keys. Returns the values of the used variables, which
-/// may be secrets.
-pub(super) fn fill(value: &mut Value, scope: Scope<'_>) -> Result<Vec<SecretString>, Problem> {
+/// Expands all strings in `value`, but not its keys. Returns the values of the used variables,
+/// which may be secrets.
+pub(super) fn expand_value(
+    value: &mut Value,
+    scope: VariableScope<'_>,
+) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    fill_in(value, false, scope, &mut used)?;
+    expand_strings(value, false, scope, &mut used)?;
     Ok(used)
 }
 
@@ -122,10 +130,10 @@ pub(super) fn fill(value: &mut Value, scope: Scope<'_>) -> Result<Vec<SecretStri
 ///
 /// Entries of the sections `optional_sections` that need an unset variable are removed. The section
 /// `context` keeps the placeholders that each run fills.
-pub(super) fn fill_document(
+pub(super) fn expand_sections(
     document: &mut Value,
     optional_sections: &[&str],
-    scope: Scope<'_>,
+    scope: VariableScope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
     let Value::Object(sections) = document else {
@@ -135,38 +143,40 @@ pub(super) fn fill_document(
         match section {
             Value::Object(entries) if optional_sections.contains(&name.as_str()) => {
                 let mut result = Ok(());
-                entries.retain(|_, entry| match fill_in(entry, false, scope, &mut used) {
-                    Err(Problem::UnsetVariable { .. }) => false,
-                    Ok(()) => true,
-                    Err(problem) => {
-                        result = Err(problem);
-                        true
-                    }
-                });
+                entries.retain(
+                    |_, entry| match expand_strings(entry, false, scope, &mut used) {
+                        Err(Problem::UnsetVariable { .. }) => false,
+                        Ok(()) => true,
+                        Err(problem) => {
+                            result = Err(problem);
+                            true
+                        }
+                    },
+                );
                 result?;
             }
-            section => fill_in(section, name == "context", scope, &mut used)?,
+            section => expand_strings(section, name == "context", scope, &mut used)?,
         }
     }
     Ok(used)
 }
 
-fn fill_in(
+fn expand_strings(
     value: &mut Value,
     is_template: bool,
-    scope: Scope<'_>,
+    scope: VariableScope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<(), Problem> {
     match value {
-        Value::String(text) => *text = expand(text, is_template, scope, used)?,
+        Value::String(text) => *text = expand_text(text, is_template, scope, used)?,
         Value::Array(items) => {
             for item in items {
-                fill_in(item, is_template, scope, used)?;
+                expand_strings(item, is_template, scope, used)?;
             }
         }
         Value::Object(fields) => {
             for field in fields.values_mut() {
-                fill_in(field, is_template, scope, used)?;
+                expand_strings(field, is_template, scope, used)?;
             }
         }
         _ => {}
@@ -174,13 +184,13 @@ fn fill_in(
     Ok(())
 }
 
-/// Expands the variables of a text. A default extends to the next `}`. `$${` is a literal `${`.
+/// Expands the variables in a text. A default value ends at the next `}`. `$${` is a literal `${`.
 ///
-/// A template keeps the placeholders that each run fills, and its literal `$` is `$$`.
-fn expand(
+/// With `is_template`, placeholders that each run fills are kept, and a literal `$` becomes `$$`.
+fn expand_text(
     text: &str,
     is_template: bool,
-    scope: Scope<'_>,
+    scope: VariableScope<'_>,
     used: &mut Vec<SecretString>,
 ) -> Result<String, Problem> {
     let literal = |text: &str| {
@@ -204,7 +214,7 @@ fn expand(
         if is_template && ContextTemplate::is_placeholder(inside) {
             result.extend(["${", inside, "}"]);
         } else {
-            result += &literal(&scope.value(inside, used)?);
+            result += &literal(&scope.resolve_variable(inside, used)?);
         }
         rest = after;
     }
@@ -212,7 +222,7 @@ fn expand(
     Ok(result)
 }
 
-fn is_name(name: &str) -> bool {
+fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -227,7 +237,12 @@ mod tests {
     fn fill_text(text: &str) -> Result<String, Problem> {
         let mut environment = Environment::of([("KEY", "k"), ("EMPTY", ""), ("HOME", "/home/ann")]);
         environment.working_dir = "/srv/project".into();
-        expand(text, false, Scope::of(&environment), &mut Vec::new())
+        expand_text(
+            text,
+            false,
+            VariableScope::from_environment(&environment),
+            &mut Vec::new(),
+        )
     }
 
     #[test]
@@ -283,7 +298,12 @@ mod tests {
             ("cost: $5", "cost: $$5"),
         ] {
             let mut value = json!({"context": {"a": [text]}});
-            fill_document(&mut value, &[], Scope::of(&environment)).unwrap();
+            expand_sections(
+                &mut value,
+                &[],
+                VariableScope::from_environment(&environment),
+            )
+            .unwrap();
             assert_eq!(value["context"]["a"], json!([expected]), "{text}");
         }
         for text in [
@@ -293,37 +313,43 @@ mod tests {
             "${session.id",
         ] {
             let mut value = json!({"context": [text]});
-            fill_document(&mut value, &[], Scope::of(&environment)).unwrap_err();
+            expand_sections(
+                &mut value,
+                &[],
+                VariableScope::from_environment(&environment),
+            )
+            .unwrap_err();
         }
     }
 
     #[test]
     fn entries_with_unset_variables_are_removed_from_optional_sections() {
         let environment = Environment::of([("A", "${B}")]);
-        let scope = Scope::of(&environment);
+        let scope = VariableScope::from_environment(&environment);
         let document = json!({
             "mcp_servers": {"one": {"command": "${NONE}"}, "two": {"command": "${A}"}},
             "model": "m",
         });
         let mut value = document.clone();
-        let used = fill_document(&mut value, &["mcp_servers", "providers"], scope).unwrap();
+        let used = expand_sections(&mut value, &["mcp_servers", "providers"], scope).unwrap();
         assert_eq!(used.len(), 1);
         let left = json!({"mcp_servers": {"two": {"command": "${B}"}}, "model": "m"});
         assert_eq!(value, left);
         // Nowhere else, and only for this.
-        let error = fill_document(&mut document.clone(), &[], scope).unwrap_err();
+        let error = expand_sections(&mut document.clone(), &[], scope).unwrap_err();
         assert!(error.to_string().contains("NONE"));
         let mut other = json!({"model": "${NONE}"});
-        fill_document(&mut other, &["mcp_servers"], scope).unwrap_err();
+        expand_sections(&mut other, &["mcp_servers"], scope).unwrap_err();
         let mut open = json!({"mcp_servers": {"one": {"command": "${NONE"}}});
-        fill_document(&mut open, &["mcp_servers"], scope).unwrap_err();
+        expand_sections(&mut open, &["mcp_servers"], scope).unwrap_err();
     }
 
     #[test]
     fn an_unknown_home_is_named() {
         let environment = Environment::default();
         let mut value = json!("${userHome}");
-        let error = fill(&mut value, Scope::of(&environment)).unwrap_err();
+        let error =
+            expand_value(&mut value, VariableScope::from_environment(&environment)).unwrap_err();
         assert!(
             error.to_string().contains("`userHome` is not set"),
             "{error}"
@@ -335,7 +361,13 @@ mod tests {
         let environment = Environment::of([("A", "${B}"), ("B", "b")]);
         let mut used = Vec::new();
         assert_eq!(
-            expand("${A}", false, Scope::of(&environment), &mut used).unwrap(),
+            expand_text(
+                "${A}",
+                false,
+                VariableScope::from_environment(&environment),
+                &mut used
+            )
+            .unwrap(),
             "${B}"
         );
         assert_eq!(used.len(), 1);

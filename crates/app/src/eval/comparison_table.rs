@@ -4,33 +4,33 @@ use std::fmt::Write as _;
 
 use switchboard_evals::report::comparison::{Change, Comparison, ModelComparison};
 
-use super::tables::{laid_out, model_name};
+use super::tables::{align_columns, printable_model_name};
 use crate::terminal::{BAD, GOOD, STRONG, one_line};
 
-/// Maximum number of listed scenarios.
+/// Maximum number of changed scenarios that are listed for each model.
 const MAX_SCENARIOS: usize = 40;
 
-/// Formats the comparison.
-pub(crate) fn of(comparison: &Comparison) -> String {
+/// Formats the comparison of two reports as tables.
+pub(crate) fn format_comparison(comparison: &Comparison) -> String {
     let mut text = String::new();
     for model in &comparison.models {
         let _ = writeln!(
             text,
             "\n{STRONG}{} before and now{STRONG:#}",
-            model_name(&model.model)
+            printable_model_name(&model.model)
         );
         if model.partial {
             text.push_str("of the scenarios that both reports have\n");
         }
-        text.push_str(&metrics(model));
-        text.push_str(&scenarios(model));
+        text.push_str(&format_metrics(model));
+        text.push_str(&format_scenarios(model));
     }
     for (models, when) in [
         (&comparison.only_earlier, "earlier"),
         (&comparison.only_later, "later"),
     ] {
         if !models.is_empty() {
-            let names: Vec<String> = models.iter().map(model_name).collect();
+            let names: Vec<String> = models.iter().map(printable_model_name).collect();
             let _ = writeln!(text, "\nonly in the {when} report: {}", names.join(", "));
         }
     }
@@ -40,7 +40,7 @@ pub(crate) fn of(comparison: &Comparison) -> String {
     text
 }
 
-fn metrics(model: &ModelComparison) -> String {
+fn format_metrics(model: &ModelComparison) -> String {
     let mut rows = vec![
         ["", "before", "now", "difference", ""]
             .map(str::to_owned)
@@ -59,10 +59,10 @@ fn metrics(model: &ModelComparison) -> String {
             word.to_owned(),
         ]);
     }
-    laid_out(&rows)
+    align_columns(&rows)
 }
 
-fn scenarios(model: &ModelComparison) -> String {
+fn format_scenarios(model: &ModelComparison) -> String {
     let mut text = String::new();
     let mut shown = 0;
     for change in [Change::Worse, Change::Better, Change::New, Change::Gone] {

@@ -8,11 +8,11 @@ use switchboard_domain::{
     ModelStream,
 };
 
-/// A model that always requests complete responses.
-pub(crate) struct WholeAnswers(pub(crate) Arc<dyn ChatModel>);
+/// A wrapper that requests complete responses from a model whose server cannot stream.
+pub(crate) struct NonStreamingModel(pub(crate) Arc<dyn ChatModel>);
 
-impl WholeAnswers {
-    fn asked(request: &ChatRequest) -> ChatRequest {
+impl NonStreamingModel {
+    fn without_streaming(request: &ChatRequest) -> ChatRequest {
         ChatRequest {
             delivery: Delivery::Whole,
             ..request.clone()
@@ -21,7 +21,7 @@ impl WholeAnswers {
 }
 
 #[async_trait]
-impl ChatModel for WholeAnswers {
+impl ChatModel for NonStreamingModel {
     fn id(&self) -> &ModelId {
         self.0.id()
     }
@@ -31,10 +31,10 @@ impl ChatModel for WholeAnswers {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        self.0.stream(&Self::asked(request)).await
+        self.0.stream(&Self::without_streaming(request)).await
     }
 
     async fn complete(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
-        self.0.complete(&Self::asked(request)).await
+        self.0.complete(&Self::without_streaming(request)).await
     }
 }

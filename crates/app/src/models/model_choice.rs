@@ -9,64 +9,67 @@ use switchboard_providers_offline::DemoModel;
 use super::{Provider, Providers, Readiness};
 use crate::run_session::failure::available;
 
-/// The chosen model.
+/// A model and the reason why it was chosen.
 #[derive(Clone)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenModel {
     pub(crate) model: Arc<dyn ChatModel>,
-    /// The reason of the choice.
     pub(crate) reason: ChoiceReason,
 }
 
 /// The reason why a model was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChoiceReason {
-    /// The user or the configuration named it.
+    /// The user or the configuration named the model.
     Named,
-    /// Its provider is the first with a key, in this variable.
+    /// The provider of the model is the first one with an API key. The key is in this variable.
     Key(String),
-    /// No key is set, and this local server answers.
+    /// No API key is set, and the local server of the model responds.
     Answers,
-    /// No other model is available.
+    /// No other model is available, so the demo model is used.
     NothingElse,
 }
 
 impl Providers {
-    /// Returns the model `named`. Without a name: the default of the first provider with a key,
-    /// else a model of a local Ollama that answers, else the demo model.
-    pub(crate) async fn choose(&self, named: Option<&str>) -> anyhow::Result<Chosen> {
+    /// Returns the model `named`. Without a name, returns the default model of the first provider
+    /// with a key, else a model of a local Ollama server, else the demo model.
+    pub(crate) async fn choose_model(&self, named: Option<&str>) -> anyhow::Result<ChosenModel> {
         if let Some(text) = named {
-            let (provider, name) = self.resolve(text)?;
-            return self.connect(provider, &name, ChoiceReason::Named).await;
+            let (provider, name) = self.resolve_model(text)?;
+            return self
+                .connect_model(provider, &name, ChoiceReason::Named)
+                .await;
         }
         for provider in self.iter() {
             if let Some(model) = &provider.default_model
                 && let Readiness::Key(variable) = self.readiness(provider)
             {
                 return self
-                    .connect(provider, model, ChoiceReason::Key(variable))
+                    .connect_model(provider, model, ChoiceReason::Key(variable))
                     .await;
             }
         }
-        if let Some((provider, model)) = self.local().await {
-            return self.connect(provider, &model, ChoiceReason::Answers).await;
+        if let Some((provider, model)) = self.find_local_model().await {
+            return self
+                .connect_model(provider, &model, ChoiceReason::Answers)
+                .await;
         }
-        Ok(Chosen {
+        Ok(ChosenModel {
             model: Arc::new(DemoModel::new()),
             reason: ChoiceReason::NothingElse,
         })
     }
 
-    async fn connect(
+    async fn connect_model(
         &self,
         provider: &Provider,
         name: &str,
         reason: ChoiceReason,
-    ) -> anyhow::Result<Chosen> {
-        let model = self.model(provider, name).await?;
-        Ok(Chosen { model, reason })
+    ) -> anyhow::Result<ChosenModel> {
+        let model = self.create_model(provider, name).await?;
+        Ok(ChosenModel { model, reason })
     }
 
-    /// Returns a provider by name.
+    /// Returns the provider with a name, or an error with suggestions.
     pub(crate) fn find_provider(&self, name: &str) -> anyhow::Result<&Provider> {
         self.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.iter().map(|it| it.name.as_str()).collect();

@@ -12,8 +12,11 @@ use serde_json::Value;
 
 use super::error::Problem;
 
-/// Deserializes the section at `path`. An empty path is the whole file.
-pub(super) fn section<T: DeserializeOwned>(path: &str, value: &Value) -> Result<T, Problem> {
+/// Deserializes the section at `path` of a configuration file. An empty path is the whole file.
+pub(super) fn deserialize_section<T: DeserializeOwned>(
+    path: &str,
+    value: &Value,
+) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let inner = error.path().to_string();
         let path = match inner.as_str() {
@@ -26,17 +29,17 @@ pub(super) fn section<T: DeserializeOwned>(path: &str, value: &Value) -> Result<
     })
 }
 
-/// Checks that a section is a map. Serde accepts a list for a struct as well.
+/// Checks that a section is a map. Without this check, serde accepts a list for a struct.
 pub(super) fn check_map(path: &str, value: &Value) -> Result<(), Problem> {
     if value.is_object() {
         Ok(())
     } else {
-        Err(Problem::wrong(path, "a map of keys"))
+        Err(Problem::wrong_value(path, "a map of keys"))
     }
 }
 
 /// Deserializes an optional value with `convert`, which returns `None` for an invalid value.
-pub(super) fn converted<'de, D: Deserializer<'de>, T>(
+pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &str,
     convert: impl FnOnce(&Value) -> Option<T>,
@@ -49,57 +52,59 @@ pub(super) fn converted<'de, D: Deserializer<'de>, T>(
     converted.transpose()
 }
 
-/// Deserializes a section. `null` is the default.
-pub(super) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+/// Deserializes a section. `null` becomes the default value.
+pub(super) fn deserialize_or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Deserializes text that is not blank.
-pub(super) fn text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+/// Deserializes text. Blank text is an error.
+pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    converted(deserializer, "text, not empty", |value| {
+    deserialize_converted(deserializer, "text, not empty", |value| {
         let text = value.as_str().filter(|text| !text.trim().is_empty());
         text.map(T::from)
     })
 }
 
-/// Deserializes an address of a server.
-pub(super) fn http_url<'de, D: Deserializer<'de>>(
+/// Deserializes a URL that begins with `http://` or `https://`.
+pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let expected = "an address that begins with http:// or https://";
-    converted(deserializer, expected, |value| {
+    deserialize_converted(deserializer, expected, |value| {
         let url = value.as_str()?.trim();
         let is_http = url.starts_with("http://") || url.starts_with("https://");
         is_http.then(|| url.to_owned())
     })
 }
 
-/// Deserializes a positive whole number.
-pub(super) fn count<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
+/// Deserializes a whole number from 1 on.
+pub(super) fn deserialize_count<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    converted(deserializer, "a whole number from 1 on", |value| {
+    deserialize_converted(deserializer, "a whole number from 1 on", |value| {
         let count = value.as_u64().filter(|count| *count > 0);
         count.and_then(|count| T::try_from(count).ok())
     })
 }
 
-/// Deserializes a number that is not negative.
-pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    converted(deserializer, "a number from 0 on", |value| {
+/// Deserializes a number from 0 on.
+pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    deserialize_converted(deserializer, "a number from 0 on", |value| {
         value.as_f64().filter(|number| *number >= 0.0)
     })
 }
 
 /// Deserializes a duration in seconds.
-pub(super) fn seconds<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
-    converted(deserializer, "a number of seconds above 0", |value| {
+    deserialize_converted(deserializer, "a number of seconds above 0", |value| {
         let duration = Duration::try_from_secs_f64(value.as_f64()?).ok();
         duration.filter(|duration| !duration.is_zero())
     })

@@ -11,32 +11,32 @@ use serde::{
 };
 use serde_saphyr::Spanned;
 
-/// The parts of a document with their positions.
+/// A parsed YAML document with the position of each value.
 #[derive(Debug, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Places(Spanned<Node>);
+pub(super) struct DocumentPositions(Spanned<YamlNode>);
 
 #[derive(Debug)]
-enum Node {
+enum YamlNode {
     Leaf,
-    List(Vec<Spanned<Node>>),
-    Map(BTreeMap<String, Spanned<Node>>),
+    List(Vec<Spanned<YamlNode>>),
+    Map(BTreeMap<String, Spanned<YamlNode>>),
 }
 
-impl Places {
-    /// Parses a text. `None` if it is not YAML.
-    pub(super) fn of(text: &str) -> Option<Self> {
+impl DocumentPositions {
+    /// Parses a document. Returns `None` if the text is not YAML.
+    pub(super) fn parse_yaml(text: &str) -> Option<Self> {
         let options = serde_saphyr::options! { with_snippet: false };
         serde_saphyr::from_str_with_options(text, options)
             .ok()
             .map(Self)
     }
 
-    /// Returns the line of a path such as `scenarios[2].turns[0]`, starting at 1. A missing part
-    /// has the line of its parent.
-    pub(super) fn line(&self, place: &str) -> Option<u64> {
+    /// Returns the line number of a path such as `scenarios[2].turns[0]`, starting at 1. For a
+    /// missing value, returns the line of its parent.
+    pub(super) fn find_line(&self, place: &str) -> Option<u64> {
         let (mut node, mut rest) = (&self.0, place);
-        while let Some(next) = node.value.step(rest) {
+        while let Some(next) = node.value.find_child(rest) {
             (node, rest) = next;
         }
         let line = node.referenced.line();
@@ -44,9 +44,9 @@ impl Places {
     }
 }
 
-impl Node {
-    /// Splits a path into its first part and the rest.
-    fn step<'p>(&self, path: &'p str) -> Option<(&Spanned<Node>, &'p str)> {
+impl YamlNode {
+    /// Finds the child for the first part of a path. Returns the child and the rest of the path.
+    fn find_child<'p>(&self, path: &'p str) -> Option<(&Spanned<YamlNode>, &'p str)> {
         match self {
             Self::Leaf => None,
             Self::List(items) => {
@@ -55,7 +55,7 @@ impl Node {
                 Some((item, rest.strip_prefix('.').unwrap_or(rest)))
             }
             Self::Map(fields) => {
-                // A name may contain dots.
+                // Field names may contain dots, so the longest matching name is used.
                 let begun = fields.iter().filter_map(|(name, node)| {
                     let rest = path.strip_prefix(name.as_str())?;
                     let ends = rest.is_empty() || rest.starts_with(['.', '[']);
@@ -67,51 +67,51 @@ impl Node {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(Any)
+        from.deserialize_any(NodeVisitor)
     }
 }
 
-struct Any;
+struct NodeVisitor;
 
-impl<'de> Visitor<'de> for Any {
-    type Value = Node;
+impl<'de> Visitor<'de> for NodeVisitor {
+    type Value = YamlNode;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("anything")
     }
 
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_bool<E: de::Error>(self, _: bool) -> Result<YamlNode, E> {
+        Ok(YamlNode::Leaf)
     }
 
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_i64<E: de::Error>(self, _: i64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Leaf)
     }
 
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_u64<E: de::Error>(self, _: u64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Leaf)
     }
 
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_f64<E: de::Error>(self, _: f64) -> Result<YamlNode, E> {
+        Ok(YamlNode::Leaf)
     }
 
-    fn visit_str<E: de::Error>(self, _: &str) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_str<E: de::Error>(self, _: &str) -> Result<YamlNode, E> {
+        Ok(YamlNode::Leaf)
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_unit<E: de::Error>(self) -> Result<YamlNode, E> {
+        Ok(YamlNode::Leaf)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, from: A) -> Result<Node, A::Error> {
-        Vec::deserialize(SeqAccessDeserializer::new(from)).map(Node::List)
+    fn visit_seq<A: SeqAccess<'de>>(self, from: A) -> Result<YamlNode, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(from)).map(YamlNode::List)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<Node, A::Error> {
-        BTreeMap::deserialize(MapAccessDeserializer::new(from)).map(Node::Map)
+    fn visit_map<A: MapAccess<'de>>(self, from: A) -> Result<YamlNode, A::Error> {
+        BTreeMap::deserialize(MapAccessDeserializer::new(from)).map(YamlNode::Map)
     }
 }
 
@@ -132,7 +132,7 @@ scenarios:
 
     #[test]
     fn what_a_place_names_is_found() {
-        let places = Places::of(TEXT).unwrap();
+        let places = DocumentPositions::parse_yaml(TEXT).unwrap();
         for (place, line) in [
             ("title", 1),
             ("files.src/a.rs", 3),
@@ -143,7 +143,7 @@ scenarios:
             ("scenarios[0].turns[1].answer.matches", 8),
             ("scenarios[3].name", 5),
         ] {
-            assert_eq!(places.line(place), Some(line), "{place}");
+            assert_eq!(places.find_line(place), Some(line), "{place}");
         }
     }
 }

@@ -8,7 +8,7 @@ use switchboard_domain::{
 
 use super::{Provider, Providers, Readiness};
 
-/// Prefixes of model names, each with the vendor that owns the family.
+/// Prefixes of model names and the vendors of these model families.
 const FAMILIES: [(&str, &str); 4] = [
     ("claude-", "anthropic"),
     ("gpt-", "openai"),
@@ -20,7 +20,7 @@ const FAMILIES: [(&str, &str); 4] = [
 const MAX_LISTED: usize = 12;
 
 impl Providers {
-    /// Returns the provider that serves the model `text`, and the model's name on the wire.
+    /// Returns the provider that serves the model `text`, and the model name without its provider.
     ///
     /// The first match counts:
     ///
@@ -31,7 +31,7 @@ impl Providers {
     /// 5. the only provider with a key, else the only one with a configured address.
     ///
     /// Rules 2 to 5 skip providers without a key. The name reaches the provider unchanged.
-    pub(crate) fn resolve(&self, text: &str) -> anyhow::Result<(&Provider, String)> {
+    pub(crate) fn resolve_model(&self, text: &str) -> anyhow::Result<(&Provider, String)> {
         let text = text.trim().trim_end_matches('/');
         if let Ok(id) = text.parse::<ModelId>() {
             let provider = self.find_provider(&id.provider)?;
@@ -53,27 +53,30 @@ impl Providers {
             };
             return Ok((provider, model));
         }
-        let owner = self.owner(text, |provider| self.has_access(provider));
-        match owner.or_else(|| self.only_provider(text)) {
+        let owner = self.find_owner(text, |provider| self.has_access(provider));
+        match owner.or_else(|| self.find_only_provider(text)) {
             Some(provider) => Ok((provider, text.to_owned())),
-            None => Err(self.unresolved(text)),
+            None => Err(self.unresolved_model_error(text)),
         }
     }
 
-    /// Returns the first provider that accepts the name by rules 2 to 4.
-    fn owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
+    /// Returns the first provider that has the model by rules 2 to 4 of [`Self::resolve_model`].
+    fn find_owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
         let usable = || self.iter().filter(|provider| is_usable(provider));
         let configured = || {
-            let mut ids = self.configured().iter().filter(|id| &*id.name == name);
+            let mut ids = self
+                .configured_models()
+                .iter()
+                .filter(|id| &*id.name == name);
             ids.find_map(|id| usable().find(|provider| provider.name == *id.provider))
         };
         configured()
             .or_else(|| usable().find(|it| it.default_model.as_deref() == Some(name)))
-            .or_else(|| usable().find(|it| it.catalogued_here(name) == Some(name)))
-            .or_else(|| usable().find(|it| it.catalogued_here(name).is_some()))
+            .or_else(|| usable().find(|it| it.find_served_name(name) == Some(name)))
+            .or_else(|| usable().find(|it| it.find_served_name(name).is_some()))
             .or_else(|| {
-                let family = family(name)?;
-                usable().find(|it| it.vendor() == Some(family))
+                let family = find_family_vendor(name)?;
+                usable().find(|it| it.catalogue_vendor() == Some(family))
             })
     }
 
@@ -81,9 +84,10 @@ impl Providers {
         !matches!(self.readiness(provider), Readiness::KeyMissing(_))
     }
 
-    /// Returns the only provider with a key; where none has one, the only one with an address.
-    fn only_provider(&self, name: &str) -> Option<&Provider> {
-        if self.mistyped(name).is_some() {
+    /// Returns the only provider with a key. If no provider has a key, returns the only one with an
+    /// address.
+    fn find_only_provider(&self, name: &str) -> Option<&Provider> {
+        if self.suggest_provider(name).is_some() {
             return None;
         }
         let (mut keys, mut addresses) = (Vec::new(), Vec::new());
@@ -91,36 +95,37 @@ impl Providers {
             match self.readiness(provider) {
                 Readiness::Key(variable) => keys.push((variable, provider)),
                 Readiness::NoKeyNeeded => {
-                    addresses.extend(self.address(provider).map(|it| (it, provider)));
+                    addresses.extend(self.configured_address(provider).map(|it| (it, provider)));
                 }
                 Readiness::KeyMissing(_) => {}
             }
         }
         let candidates = if keys.is_empty() { addresses } else { keys };
-        // Two wires of one vendor share a key.
+        // Two API formats of one vendor share a key and count as one provider.
         let (access, provider) = candidates.first()?;
         let is_only = candidates.iter().all(|(other, _)| other == access);
-        (is_only && !self.refuses(provider, name)).then_some(*provider)
+        (is_only && !self.is_foreign_model(provider, name)).then_some(*provider)
     }
 
-    /// Returns whether a vendor's own server is asked for a model of another vendor.
-    fn refuses(&self, provider: &Provider, name: &str) -> bool {
-        let vendors = (family(name), provider.vendor());
+    /// Returns whether the provider is a vendor's own server and the model is from another vendor.
+    fn is_foreign_model(&self, provider: &Provider, name: &str) -> bool {
+        let vendors = (find_family_vendor(name), provider.catalogue_vendor());
         let is_foreign = matches!(vendors, (Some(family), Some(vendor)) if family != vendor);
-        is_foreign && self.address(provider).is_none()
+        is_foreign && self.configured_address(provider).is_none()
     }
 
-    /// Returns the provider that a name without digits is probably meant to be.
-    fn mistyped(&self, name: &str) -> Option<&str> {
+    /// Returns the provider with the most similar name. A name with digits is a model name, not a
+    /// mistyped provider.
+    fn suggest_provider(&self, name: &str) -> Option<&str> {
         if name.contains(|c: char| c.is_ascii_digit()) {
             return None;
         }
         nearest(name, self.iter().map(|provider| provider.name.as_str()))
     }
 
-    fn unresolved(&self, name: &str) -> anyhow::Error {
-        let mut hint = did_you_mean(self.mistyped(name));
-        if let Some(provider) = self.owner(name, |_| true)
+    fn unresolved_model_error(&self, name: &str) -> anyhow::Error {
+        let mut hint = did_you_mean(self.suggest_provider(name));
+        if let Some(provider) = self.find_owner(name, |_| true)
             && let Readiness::KeyMissing(variable) = self.readiness(provider)
         {
             let provider = &provider.name;
@@ -133,16 +138,17 @@ impl Providers {
         });
         let known: Vec<String> = known.take(MAX_LISTED).collect();
         anyhow!(
-            "no provider was found for model `{name}`{hint}. Write PROVIDER/MODEL; known models: {}",
+            "no provider was found for model `{name}`{hint}. Write PROVIDER/MODEL; known \
+             models: {}",
             known.join(", ")
         )
     }
 }
 
-/// Returns the vendor whose models have names like this one.
-fn family(name: &str) -> Option<&'static str> {
+/// Returns the vendor of a model family, by the prefix of the model name.
+fn find_family_vendor(name: &str) -> Option<&'static str> {
     let base = name.strip_prefix("ft:").unwrap_or(name);
-    // Open weights, which OpenAI does not serve.
+    // OpenAI does not serve its open-weight models.
     if base.starts_with("gpt-oss") {
         return None;
     }
@@ -160,5 +166,5 @@ fn family(name: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-#[path = "resolve_tests.rs"]
+#[path = "model_resolution_tests.rs"]
 mod tests;

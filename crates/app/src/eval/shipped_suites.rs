@@ -1,6 +1,6 @@
 //! The suites that ship with the program.
 
-/// Names and texts. The suites use bundled servers.
+/// Names and texts of the suites that ship with the program. They use bundled MCP servers.
 pub(crate) const SHIPPED: [(&str, &str); 1] = [(
     "ten-scenarios",
     include_str!("../../evals/ten-scenarios.yaml"),
@@ -8,12 +8,12 @@ pub(crate) const SHIPPED: [(&str, &str); 1] = [(
 
 #[cfg(test)]
 mod tests {
-    use super::{super::suites::parse, SHIPPED};
+    use super::{super::suites::parse_suite, SHIPPED};
 
     #[test]
     fn answers_of_the_ten_are_told_apart() {
         let (name, text) = SHIPPED[0];
-        let (suite, _) = parse(name, text, false).unwrap();
+        let (suite, _) = parse_suite(name, text, false).unwrap();
         for (scenario, turn, answer, is_right) in [
             ("The value of an account", 0, "It is 530.19 EUR.", true),
             ("The value of an account", 0, "**€530,19**", true),

@@ -11,7 +11,7 @@ const OLLAMA_ADDRESS: (&str, &str) = ("OLLAMA_HOST", "http://127.0.0.1:9");
 fn providers(variables: &[(&str, &str)], servers: &[&str]) -> Providers {
     let server = |name: &&str| ProviderEntry {
         base_url: Some(format!("http://{name}.test/v1")),
-        ..ProviderEntry::plain(name, ProviderKind::OpenAiCompatible)
+        ..ProviderEntry::without_settings(name, ProviderKind::OpenAiCompatible)
     };
     let config = Config {
         model: Some("litellm/large".to_owned()),
@@ -22,7 +22,7 @@ fn providers(variables: &[(&str, &str)], servers: &[&str]) -> Providers {
 }
 
 fn resolved(providers: &Providers, name: &str) -> Result<String, String> {
-    match providers.resolve(name) {
+    match providers.resolve_model(name) {
         Ok((provider, model)) => Ok(format!("{}/{model}", provider.name)),
         Err(error) => Err(error.to_string()),
     }

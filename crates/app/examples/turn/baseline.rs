@@ -14,7 +14,7 @@ use tokio::process::{Child, Command};
 
 use super::{Outcome, script};
 
-pub(crate) struct Floor {
+pub(crate) struct Baseline {
     http: reqwest::Client,
     url: String,
     tools: Value,
@@ -23,7 +23,7 @@ pub(crate) struct Floor {
 }
 
 #[derive(Serialize)]
-struct Request<'a> {
+struct CompletionRequest<'a> {
     model: &'a str,
     messages: &'a [Value],
     tools: &'a Value,
@@ -31,38 +31,38 @@ struct Request<'a> {
 }
 
 #[derive(Default)]
-struct Answer {
+struct ModelAnswer {
     text: String,
-    calls: BTreeMap<usize, Call>,
+    calls: BTreeMap<usize, CollectedCall>,
 }
 
 #[derive(Default)]
-struct Call {
+struct CollectedCall {
     id: String,
     name: String,
     arguments: String,
 }
 
 #[derive(Deserialize)]
-struct Chunk {
-    choices: Vec<Choice>,
+struct ResponseChunk {
+    choices: Vec<ChunkChoice>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct ChunkChoice {
     #[serde(alias = "message")]
-    delta: Delta,
+    delta: MessageDelta,
 }
 
 #[derive(Deserialize)]
-struct Delta {
+struct MessageDelta {
     content: Option<String>,
     #[serde(default)]
-    tool_calls: Vec<CallDelta>,
+    tool_calls: Vec<ToolCallDelta>,
 }
 
 #[derive(Deserialize)]
-struct CallDelta {
+struct ToolCallDelta {
     index: usize,
     id: Option<String>,
     function: FunctionDelta,
@@ -74,9 +74,9 @@ struct FunctionDelta {
     arguments: Option<String>,
 }
 
-impl Answer {
-    fn take(&mut self, chunk: Chunk) {
-        for Choice { delta } in chunk.choices {
+impl ModelAnswer {
+    fn add_chunk(&mut self, chunk: ResponseChunk) {
+        for ChunkChoice { delta } in chunk.choices {
             if let Some(content) = delta.content {
                 self.text.push_str(&content);
             }
@@ -90,7 +90,7 @@ impl Answer {
     }
 }
 
-impl Floor {
+impl Baseline {
     pub(crate) async fn new(port: u16) -> Outcome<Self> {
         let mut server = Command::new(env::current_exe()?)
             .arg("serve-tools")
@@ -100,7 +100,7 @@ impl Floor {
             .spawn()?;
         let pipes = server.stdout.take().zip(server.stdin.take());
         let (stdout, stdin) = pipes.ok_or("the pipes are missing")?;
-        // The version that `McpHost` negotiates with this server.
+        // `McpHost` negotiates the same protocol version with this server.
         let mode = ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::LATEST],
         };
@@ -122,9 +122,14 @@ impl Floor {
         })
     }
 
-    async fn ask(&self, messages: &[Value], tools: &Value, stream: bool) -> Outcome<Answer> {
+    async fn request_answer(
+        &self,
+        messages: &[Value],
+        tools: &Value,
+        stream: bool,
+    ) -> Outcome<ModelAnswer> {
         let model = "m";
-        let request = Request {
+        let request = CompletionRequest {
             model,
             messages,
             tools,
@@ -139,9 +144,9 @@ impl Floor {
             .send()
             .await?
             .error_for_status()?;
-        let mut answer = Answer::default();
+        let mut answer = ModelAnswer::default();
         if !stream {
-            answer.take(serde_json::from_slice(&response.bytes().await?)?);
+            answer.add_chunk(serde_json::from_slice(&response.bytes().await?)?);
             return Ok(answer);
         }
         let mut buffer = Vec::new();
@@ -153,7 +158,7 @@ impl Floor {
                 if let Some(data) = line.strip_prefix(b"data: ")
                     && data != b"[DONE]"
                 {
-                    answer.take(serde_json::from_slice(data)?);
+                    answer.add_chunk(serde_json::from_slice(data)?);
                 }
                 begin += end + 1;
             }
@@ -162,10 +167,10 @@ impl Floor {
         Ok(answer)
     }
 
-    pub(crate) async fn turn(&self, stream: bool) -> Outcome<String> {
+    pub(crate) async fn run_turn(&self, stream: bool) -> Outcome<String> {
         let mut messages = vec![json!({"role": "user", "content": script::QUESTION})];
         loop {
-            let answer = self.ask(&messages, &self.tools, stream).await?;
+            let answer = self.request_answer(&messages, &self.tools, stream).await?;
             if answer.calls.is_empty() {
                 return Ok(answer.text);
             }

@@ -9,7 +9,7 @@ use crate::{
     terminal::{one_line, output::ListOutput, print_warning},
 };
 
-/// An item of a server.
+/// A resource, resource template or prompt and the name of its MCP server.
 #[derive(Debug, Serialize)]
 struct ServerItem<T> {
     server: String,
@@ -19,9 +19,9 @@ struct ServerItem<T> {
 
 /// Prints the items that `read` returns for each server, or the note `none`.
 ///
-/// A server without support for the kind of item is skipped, and a failing one causes a warning,
-/// unless it is the named one.
-pub(super) async fn print_lists<T: Serialize, const N: usize>(
+/// A server that does not support the kind of item is skipped. A server that fails causes a
+/// warning, or an error if the user named this server.
+pub(super) async fn print_server_items<T: Serialize, const N: usize>(
     host: &McpHost,
     is_named: bool,
     form: ListOutput,

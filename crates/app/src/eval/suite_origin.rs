@@ -1,0 +1,50 @@
+//! The file of a suite, for errors that are found after parsing.
+
+use std::fmt;
+
+use anyhow::anyhow;
+
+use super::document_positions::DocumentPositions;
+
+/// The file of a suite and the line numbers of its fields, for error messages.
+#[derive(Debug, Default)]
+pub(crate) struct SuiteOrigin {
+    file: String,
+    /// Line numbers of the fields. `None` for a suite that is built from several files.
+    places: Option<DocumentPositions>,
+    /// Names of all scenarios in file order, including excluded scenarios.
+    scenarios: Vec<String>,
+}
+
+impl SuiteOrigin {
+    /// Creates the origin of a suite from its text and the names of its scenarios.
+    pub(super) fn from_text(file: &str, text: Option<&str>, scenarios: Vec<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            places: text.and_then(DocumentPositions::parse_yaml),
+            scenarios,
+        }
+    }
+
+    /// Returns the path of a scenario field in the file, such as `scenarios[2].recipe`.
+    pub(crate) fn scenario_path(&self, name: &str, field: &str) -> String {
+        match self.scenarios.iter().position(|it| it == name) {
+            Some(at) => format!("scenarios[{at}].{field}"),
+            None => format!("scenarios.{field}"),
+        }
+    }
+
+    /// Creates an error that names the file, the line and the path `place` of a field.
+    pub(crate) fn error_at(&self, place: &str, reason: impl fmt::Display) -> anyhow::Error {
+        let reason = reason.to_string();
+        // The path is added only if the message does not begin with it.
+        let place_said = if reason.starts_with(&format!("`{place}")) {
+            String::new()
+        } else {
+            format!("{place}: ")
+        };
+        let line = self.places.as_ref().and_then(|it| it.find_line(place));
+        let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+        anyhow!("{}: {line}{place_said}{reason}", self.file)
+    }
+}
