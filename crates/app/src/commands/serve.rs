@@ -180,7 +180,7 @@ async fn close_server(
         }
         observe::finish_export().await;
     };
-    // If less than `KILL_TIME` remains, the limit is `end`.
+    // If this time is already over, `timeout_at` returns after one poll.
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(

@@ -46,7 +46,7 @@ pub(crate) struct ServerPlan {
 pub(crate) struct StartedServers {
     pub(crate) host: Arc<McpHost>,
     files: Option<SuiteFolder>,
-    /// Set for the tasks that close servers of one conversation. `None` for shared servers.
+    /// Task set in which servers of one conversation close. `None` for shared servers.
     closing: Option<Closing>,
 }
 

@@ -20,7 +20,7 @@ use crate::{
 /// Default log filter if only a log file is configured.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
-/// Log targets that need to be named in the filter. `rmcp` logs messages with tool arguments,
+/// Levels of log targets that the filter does not name. `rmcp` logs messages with tool arguments,
 /// `genai` contains spans for collectors, and `content` contains message text.
 const QUIET: [(&str, &str); 3] = [
     ("rmcp", "warn"),
