@@ -55,18 +55,17 @@ use crate::{
     },
 };
 
-/// Number of changes that are kept for a slow listener, which then misses the oldest.
+/// Number of host changes that are kept for a slow listener. A slower listener misses the oldest.
 const CHANGE_CAPACITY: usize = 256;
-/// Maximum number of servers that start at the same time. A silent server delays others for half a
-/// second at most.
+/// Maximum number of servers that start at the same time. A server that does not answer delays the
+/// others for at most half a second.
 const MAX_PARALLEL_STARTS: usize = 16;
-/// How long closing may take after the grace periods: the connection, and the end of killed
-/// processes.
+/// Time limit, after the grace periods, to close connections and to wait for killed processes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long [`McpHost::kill`] may take.
+/// Time limit of [`McpHost::kill`].
 const KILL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Many MCP servers behind one [`ToolHost`].
+/// Client of many MCP servers that offers their tools as one [`ToolHost`].
 ///
 /// Dropping it kills the process groups of the servers. [`McpHost::close`] ends them gracefully.
 pub struct McpHost {
@@ -75,7 +74,7 @@ pub struct McpHost {
     pub(crate) options: Arc<HostOptions>,
     watchdog: Watchdog,
     pub(crate) stop: CancellationToken,
-    /// Cancelled when every server has ended.
+    /// Token that is cancelled when every server has stopped.
     ended: CancellationToken,
     pub(crate) tasks: TaskTracker,
     supervisors: Mutex<Vec<AbortHandle>>,
@@ -130,9 +129,9 @@ impl McpHost {
         join_all(self.servers.iter().map(|server| server.settled())).await;
     }
 
-    /// Waits until no server is starting. Takes at most the longest
-    /// [`connect_timeout`](ServerConfig::connect_timeout) and the delay by the limit of parallel
-    /// starts, except during restarts.
+    /// Waits until no server is starting. The wait takes at most the longest
+    /// [`connect_timeout`](ServerConfig::connect_timeout) plus the delay caused by the limit of
+    /// parallel starts, except during restarts.
     ///
     /// # Errors
     ///
@@ -145,7 +144,7 @@ impl McpHost {
         });
         let settled: FuturesUnordered<_> = settled.collect();
         settled.try_for_each(async |()| Ok(())).await?;
-        // A server that was ready may have failed meanwhile.
+        // A server that became ready may have failed in the meantime.
         self.servers
             .iter()
             .try_for_each(|server| server.ready_if_required())
@@ -156,8 +155,8 @@ impl McpHost {
         self.servers.iter().map(|server| server.status()).collect()
     }
 
-    /// Calls a tool by the name that its server uses. Excluded tools do not exist. Otherwise like
-    /// [`ToolHost::call`].
+    /// Calls a tool by its original name on the server. Excluded tools are treated as unknown.
+    /// Otherwise works like [`ToolHost::call`].
     pub async fn call_raw(
         &self,
         server: &str,
@@ -167,8 +166,8 @@ impl McpHost {
         self.call_original(server, tool, input, false).await
     }
 
-    /// Calls a tool by its original name. `from_page`: for a page of MCP Apps, which may not call
-    /// every tool.
+    /// Calls a tool by its original name. `from_page` is set for calls from a page of MCP Apps,
+    /// which may use only the tools that are visible to pages.
     pub(crate) async fn call_original(
         &self,
         server: &str,
@@ -212,24 +211,25 @@ impl McpHost {
         .await
     }
 
-    /// Returns the tools whose definition differs from their pin: from the first one in this run,
-    /// or from [`HostOptions::tool_pins`].
+    /// Returns the tools whose definition differs from the pinned one. The pin is the first
+    /// definition in this run, or the one in [`HostOptions::tool_pins`].
     ///
-    /// An approval of such a tool was for another definition. [`ToolHostChange::ToolRedefined`]
-    /// reports the change itself.
+    /// Approvals that a person gave to these tools were for another definition.
+    /// [`ToolHostChange::ToolRedefined`] reports the change itself.
     pub fn changed_tools(&self) -> Vec<ToolChange> {
         let servers = self.servers.iter();
         servers.flat_map(|server| server.changed_tools()).collect()
     }
 
-    /// Returns the names in the catalog of [`McpHost::changed_tools`].
+    /// Returns the catalog names of the tools in [`McpHost::changed_tools`].
     pub fn redefined_tools(&self) -> BTreeSet<String> {
         let changes = self.changed_tools().into_iter();
         changes.map(|change| change.name).collect()
     }
 
     /// Accepts the changed tools that `selects` returns, after a person has reviewed them, and
-    /// returns them. They are accepted in later runs too ([`HostOptions::tool_pin_store`]).
+    /// returns them. The new definitions are accepted in later runs too
+    /// ([`HostOptions::tool_pin_store`]).
     ///
     /// # Errors
     ///
@@ -241,7 +241,7 @@ impl McpHost {
         let mut accepted = self.changed_tools();
         accepted.retain(|change| {
             let server = self.server(&change.server);
-            // A tool that changed again was not reviewed.
+            // A tool whose definition changed again was not reviewed by the person.
             selects(change) && server.is_some_and(|server| server.pinned_tools.accept(change))
         });
         let mut pins = ToolPins::default();
@@ -255,7 +255,8 @@ impl McpHost {
         Ok(accepted)
     }
 
-    /// Stores the pins of new tools in a blocking task.
+    /// Stores the pins of new tools in a blocking task. Returns `None` if there is nothing to
+    /// store.
     fn save_new_pins(&self) -> Option<JoinHandle<()>> {
         let store = self.options.tool_pin_store.clone()?;
         let known = &self.options.tool_pins;
@@ -269,8 +270,8 @@ impl McpHost {
         }))
     }
 
-    /// Requests the restart of a server, also of a failed one. Returns `false` for an unknown
-    /// server. Does not wait.
+    /// Requests the restart of a server, including a failed one, and returns immediately. Returns
+    /// `false` for an unknown server.
     pub fn restart(&self, server: &str) -> bool {
         let server = self.server(server);
         if let Some(server) = server {
@@ -279,9 +280,9 @@ impl McpHost {
         server.is_some()
     }
 
-    /// Ends all servers and waits for their end: closes the connections and thereby the standard
-    /// input of the processes, then sends `SIGTERM`, then kills what is left. Running calls fail. A
-    /// second call is allowed.
+    /// Stops all servers and waits until they have stopped. Closes the connections and the standard
+    /// input of the processes, then sends `SIGTERM`, then kills the remaining processes. Running
+    /// calls fail. May be called more than once.
     pub async fn close(&self) {
         let saving = self.save_new_pins();
         self.stop.cancel();
@@ -293,15 +294,15 @@ impl McpHost {
             self.kill().await;
         }
         if let Some(saving) = saving {
-            // Fails only if the task panics.
+            // Joining the task fails only if the task panicked.
             let _ = saving.await;
         }
         self.watchdog.end().await;
         self.ended.cancel();
     }
 
-    /// Kills the process groups of all servers within half a second. Running calls fail. May be
-    /// called during [`McpHost::close`], which then returns too.
+    /// Kills the process groups of all servers within half a second. Running calls fail. If
+    /// [`McpHost::close`] is running, it returns as well.
     pub async fn kill(&self) {
         self.stop.cancel();
         self.tasks.close();
@@ -332,7 +333,7 @@ impl McpHost {
         servers.find(|server| server.config.name == name)
     }
 
-    /// Returns an error with the configured names for an unknown server.
+    /// Finds a server by its name. The error for an unknown server lists the configured names.
     pub(crate) fn find_server(&self, name: &str) -> Result<&Arc<Server>, ToolCallError> {
         let names = || {
             self.servers
@@ -349,8 +350,8 @@ impl McpHost {
         })
     }
 
-    /// Returns the limits of a call. The most specific setting counts: of the call, the tool, the
-    /// server, the host.
+    /// Returns the time limits of a call. Precedence: the call, the tool, the server, the host
+    /// options.
     fn limits(&self, server: &Server, tool: &str, of_call: Option<Duration>) -> Limits {
         let config = &server.config;
         let of_tool = || config.tool_timeouts.iter().find(|(name, _)| name == tool);
@@ -375,7 +376,7 @@ impl McpHost {
         servers.find_map(|server| Some((server, server.find(name)?)))
     }
 
-    /// Finds a tool, and waits for starting servers that may have it.
+    /// Finds a tool by its catalog name. Waits for starting servers that may have the tool.
     async fn wait_for_tool(
         &self,
         name: &str,
@@ -437,7 +438,7 @@ impl McpHost {
                 report(message.clone());
             }
             for tool in snapshot.tools.for_models().map(|tool| &tool.definition) {
-                // Names are hashed where they could collide, so a collision is very unlikely.
+                // Catalog names that could collide contain a hash, so a collision is very unlikely.
                 if names.insert(tool.name.clone()) {
                     catalog.tools.push(tool.clone());
                 } else {
@@ -455,9 +456,9 @@ impl McpHost {
 #[async_trait]
 impl ToolHost for McpHost {
     /// Returns the tools of all ready servers without waiting. [`ToolCatalog::problems`] names the
-    /// servers that are starting; await [`McpHost::ready`] first to have all.
+    /// servers that are starting; await [`McpHost::ready`] first to get the tools of all servers.
     ///
-    /// An expired list is read again in the background. A change is reported later.
+    /// An expired tool list is fetched again in the background, and a change is reported later.
     async fn tools(&self) -> ToolCatalog {
         for server in &self.servers {
             server.refresh_tools();
@@ -485,7 +486,7 @@ impl ToolHost for McpHost {
         Box::pin(stream::unfold(state, |(mut changes, ended)| async move {
             loop {
                 let next = tokio::select! {
-                    // Changes before the end are delivered before the end.
+                    // Changes that were published before the host stopped are delivered first.
                     biased;
                     next = changes.recv() => next,
                     () = ended.cancelled() => return None,
@@ -502,7 +503,8 @@ impl ToolHost for McpHost {
 
 impl Drop for McpHost {
     fn drop(&mut self) {
-        // The supervisors own the processes, but a runtime that shuts down may not drop them.
+        // The supervisor tasks own the processes, but a runtime that shuts down may not drop these
+        // tasks.
         self.kill_now();
         self.stop.cancel();
         self.ended.cancel();

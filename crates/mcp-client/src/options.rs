@@ -9,44 +9,46 @@ use crate::{
     tools::tool_pinning::{fingerprint::ToolPins, store::ToolPinFile},
 };
 
-/// The default of [`HostOptions::max_call_time`].
+/// Default of [`HostOptions::max_call_time`].
 const DEFAULT_MAX_CALL_TIME: Duration = Duration::from_mins(10);
 
-/// The options of a host.
+/// Options of an MCP host.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// Maximum number of consecutive restarts of a server that was ready. 0 disables restarts. The
     /// count is reset when a server runs for a minute. A server that was never ready is not
-    /// restarted, because its configuration is mostly the cause.
+    /// restarted, because its configuration is usually wrong.
     pub restarts: u32,
-    /// The nominal delay before the first restart. It doubles before each further restart, up to 30
-    /// seconds. The first reconnection to an HTTP server does not wait.
+    /// Nominal delay before the first restart. The delay doubles before each further restart, up to
+    /// 30 seconds. The first reconnection to an HTTP server has no delay.
     pub restart_delay: Duration,
-    /// How long a process may take to end.
+    /// Grace periods of processes before they are killed.
     pub grace: Grace,
-    /// The time limit of a call without a deadline, on servers without
-    /// [`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout). Progress restarts it, up
-    /// to [`max_call_time`](Self::max_call_time).
+    /// Time limit of a call without a deadline, on servers without
+    /// [`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout). Progress restarts this
+    /// limit, up to [`max_call_time`](Self::max_call_time).
     pub call_timeout: Duration,
-    /// The total time limit of such a call, at least `call_timeout`.
+    /// Total time limit of a call whose `call_timeout` was restarted by progress. At least
+    /// `call_timeout`.
     pub max_call_time: Duration,
-    /// Maximum number of further attempts of a call that was not processed, or whose connection
-    /// broke and whose tool is read-only or idempotent. All attempts share the call's deadline.
+    /// Maximum number of retries of a call that the server did not process, or of a call to a
+    /// read-only or idempotent tool whose connection broke. All attempts share the call's deadline.
     pub retries: u32,
-    /// The token store of HTTP servers, and the login.
+    /// Token store and login options of HTTP servers.
     pub auth: AuthOptions,
-    /// When tools and servers without answers are not called.
+    /// Limits after which calls to an unresponsive tool or server are rejected.
     pub circuits: CircuitOptions,
-    /// The tool pins of earlier runs. A tool that differs is one of
+    /// Tool pins of earlier runs. A tool whose definition differs is listed in
     /// [`McpHost::changed_tools`](crate::McpHost::changed_tools).
     pub tool_pins: ToolPins,
-    /// The store for the tool pins of later runs. `None` stores nothing.
+    /// Store for the tool pins of later runs. `None` stores no pins.
     pub tool_pin_store: Option<Arc<ToolPinFile>>,
-    /// The handlers of requests that servers send.
+    /// Handlers of the requests that servers send: sampling, elicitation and roots.
     pub client_handlers: ClientHandlers,
-    /// Whether the application can display pages of MCP Apps. Some servers then have other tools.
+    /// Whether the application can display pages of MCP Apps. Some servers list other tools in this
+    /// case.
     pub supports_apps: bool,
-    /// When a process that does not answer is restarted.
+    /// Limits after which an unresponsive process is restarted.
     pub hang_detection: HangDetection,
 }
 
@@ -70,15 +72,15 @@ impl Default for HostOptions {
     }
 }
 
-/// When a stdio server that does not answer is restarted.
+/// Limits after which a stdio server that does not answer is restarted.
 ///
-/// After a call timed out, the host sends pings. Any answer ends the check.
+/// After a call has timed out, the host sends pings. Any answer ends the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HangDetection {
-    /// The time limit of a ping.
+    /// Time limit of one ping.
     pub ping_timeout: Duration,
-    /// Number of consecutive pings without an answer, each while no call runs, after which the
-    /// server is restarted. 0 disables the check.
+    /// Number of consecutive unanswered pings after which the server is restarted. Only pings while
+    /// no call runs count. 0 disables the check.
     pub max_failed_pings: u32,
 }
 
@@ -91,12 +93,12 @@ impl Default for HangDetection {
     }
 }
 
-/// How long the processes of a server may take to end before they are killed.
+/// Grace periods of the processes of a server before they are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
-    /// The time after their standard input was closed, which is how MCP stops a server.
+    /// Time to exit after the standard input was closed, which is how MCP stops a stdio server.
     pub after_stdin: Duration,
-    /// The time after `SIGTERM` to the process group (not on Windows).
+    /// Time to exit after `SIGTERM` to the process group. Not used on Windows.
     pub after_term: Duration,
 }
 
@@ -109,19 +111,20 @@ impl Default for Grace {
     }
 }
 
-/// When a tool or a server that does not answer is not called, and for how long.
+/// Limits of the circuit breakers, which reject calls to an unresponsive tool or server for a
+/// while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitOptions {
-    /// Number of consecutive calls of a tool without an answer that open its breaker. 0 disables
-    /// it.
+    /// Number of consecutive unanswered calls of one tool that open the breaker of this tool. 0
+    /// disables the breaker.
     pub tool_failures: u32,
-    /// Number of consecutive calls of any tool without an answer that open the breaker of the
-    /// server. 0 disables it.
+    /// Number of consecutive unanswered calls of any tools that open the breaker of the server. 0
+    /// disables the breaker.
     pub server_failures: u32,
-    /// The first pause of an open breaker. After it one call is admitted as a probe. Without an
-    /// answer the pause doubles.
+    /// First pause of an open breaker. After the pause one call is admitted as a probe. If the
+    /// probe gets no answer, the pause doubles.
     pub pause: Duration,
-    /// The longest pause.
+    /// Maximum pause of an open breaker.
     pub max_pause: Duration,
 }
 

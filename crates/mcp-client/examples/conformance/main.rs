@@ -23,7 +23,7 @@ use switchboard_mcp_client::{
 };
 
 const SERVER: &str = "server";
-/// The client id that the suite's authorization servers know where they support such documents.
+/// Client id for authorization servers of the suite that support Client ID Metadata Documents.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
 #[tokio::main]
@@ -70,7 +70,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
     result
 }
 
-/// Returns the login of a client that the suite has registered.
+/// Returns the login configuration for a scenario, with the client credentials from its context.
 fn authorization(scenario: &str, context: &Value) -> AuthConfig {
     let given = |key: &str| context.get(key).and_then(Value::as_str);
     let grant = if scenario.starts_with("auth/client-credentials") {
@@ -87,8 +87,8 @@ fn authorization(scenario: &str, context: &Value) -> AuthConfig {
     }
 }
 
-/// Returns the authorization server that the MCP server names. A person knows it from the
-/// registration of the client; the suite gives it nowhere else.
+/// Reads the URL of the authorization server from the protected-resource metadata. In practice a
+/// person knows this URL from registering the client.
 async fn authorization_server(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     let metadata = format!("/.well-known/oauth-protected-resource{}", url.path());
@@ -97,7 +97,7 @@ async fn authorization_server(url: &str) -> Option<String> {
     Some(metadata["authorization_servers"][0].as_str()?.to_owned())
 }
 
-/// Opens an authorization page like a browser of a person who agrees immediately.
+/// Requests an authorization page, as the browser of a person who agrees immediately does.
 fn visit(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
@@ -107,7 +107,7 @@ fn visit(url: &str) {
     });
 }
 
-/// A person who agrees to everything and touches no field.
+/// Test user who accepts every elicitation with the default values of the form.
 struct Willing;
 
 #[async_trait]
@@ -150,7 +150,7 @@ async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(),
     }
 }
 
-/// The calls to make, by the tools' own names.
+/// Returns the tool calls that a scenario expects, by the original names of the tools.
 fn calls(
     scenario: &str,
     context: &Value,
@@ -160,9 +160,9 @@ fn calls(
         return Ok(calls.iter().filter_map(given).collect());
     }
     match scenario {
-        // Its server knows no `tools/call`.
+        // The MCP server of this scenario does not support `tools/call`.
         "json-schema-ref-no-deref" => Ok(Vec::new()),
-        // The tool wants to see how the schema of another one came through.
+        // This tool checks whether the client received the schema of another tool unchanged.
         "json-schema-2020-12-preservation" => {
             let focal = tools
                 .iter()
@@ -178,7 +178,7 @@ fn calls(
     }
 }
 
-/// A call that the suite gives in its context.
+/// Parses a tool call from the context of the scenario.
 fn given(call: &Value) -> Option<(String, JsonObject)> {
     let name = call.get("name")?.as_str()?.to_owned();
     let input = call.get("arguments").and_then(Value::as_object);
@@ -191,7 +191,7 @@ fn own_name(tool: &ToolDefinition) -> &str {
         .map_or(&tool.name, |origin| &origin.tool)
 }
 
-/// Something for every property.
+/// Returns sample arguments with a value for every property of the schema.
 fn input_for(schema: &Value) -> JsonObject {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-/// The used parameters of a challenge of scheme `Bearer`.
+/// Parameters of a `Bearer` challenge in a `WWW-Authenticate` header, as far as the client uses
+/// them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
     pub(crate) error: Option<String>,
@@ -12,7 +13,7 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// Parses a header value. Ignores other schemes and malformed parts.
+    /// Parses a `WWW-Authenticate` value. Ignores other schemes and malformed parts.
     pub(crate) fn read(header: &str) -> Self {
         let mut parameters = bearer_parameters(header);
         Self {
@@ -26,7 +27,7 @@ impl Challenge {
     }
 }
 
-/// Parses a list of scopes without duplicates.
+/// Parses a space-separated list of scopes and removes duplicates.
 pub(crate) fn scopes(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for scope in text.split_ascii_whitespace() {
@@ -43,7 +44,7 @@ pub(crate) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
 
 /// Returns the parameters of the first challenge of scheme `Bearer`, with lower-case names.
 ///
-/// A comma separates challenges and also their parameters. An item without `=` after its first word
+/// A comma separates both challenges and their parameters. An item without `=` after its first word
 /// starts a challenge.
 fn bearer_parameters(header: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
@@ -71,7 +72,7 @@ fn bearer_parameters(header: &str) -> HashMap<String, String> {
     found
 }
 
-/// Splits at commas outside of quotes.
+/// Splits a header value at commas outside of quotes.
 fn items(header: &str) -> Vec<&str> {
     let (mut quoted, mut escaped, mut start) = (false, false, 0);
     let mut items = Vec::new();

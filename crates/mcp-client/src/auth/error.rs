@@ -6,107 +6,111 @@ use crate::config::show::shown_url;
 
 use crate::auth::store::StoreError;
 
-/// Why no token is available for a server. No variant contains a token, a secret, or a URL with
-/// user info or query. Text of an authorization server is shortened and has no control characters.
+/// Reason why no access token is available for a server.
+///
+/// No variant contains a token, a secret, or a URL with user info or query. Text of an
+/// authorization server is shortened and contains no control characters.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The server is a child process, which reads its credentials from its environment.
+    /// The server is a child process and reads its credentials from its environment.
     #[error("`{server}` is not an HTTP server: only HTTP servers have a login")]
     NotHttp {
-        /// The server.
+        /// Configured name of the server.
         server: String,
     },
-    /// An `Authorization` header is configured, so the server has no login.
+    /// The configuration sets an `Authorization` header, so the server does not use OAuth.
     #[error(
         "`{server}` has an `Authorization` header in its configuration: remove the header to log in"
     )]
     StaticHeader {
-        /// The server.
+        /// Configured name of the server.
         server: String,
     },
-    /// A person must log in.
+    /// A person must log in before the server can be used.
     #[error(
         "it needs a login: run `switchboard servers login {server}`{}",
         scope_clause(scopes)
     )]
     NeedsLogin {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The scopes that the server named.
+        /// Scopes that the server requires.
         scopes: Vec<String>,
     },
-    /// A discovered URL that must not be requested.
+    /// A discovered URL violates the rules for requests to authorization servers.
     #[error("the {what} `{}` is not used: {reason}", shown_url(url))]
     Guarded {
-        /// The purpose of the URL.
+        /// Purpose of the URL, such as `token endpoint`.
         what: &'static str,
-        /// The URL.
+        /// URL that was not requested.
         url: String,
-        /// The violated rule.
+        /// Rule that the URL violates.
         reason: &'static str,
     },
-    /// The metadata belong to another server (RFC 9728, section 3.3).
+    /// The metadata describe another MCP server (RFC 9728, section 3.3).
     #[error("its metadata belong to `{found}`, not to `{expected}`")]
     ResourceMismatch {
-        /// The server.
+        /// URL of the configured MCP server.
         expected: String,
-        /// The server that the metadata name.
+        /// URL of the MCP server in the metadata.
         found: String,
     },
-    /// Metadata or a redirect name another issuer (RFC 8414, section 3.3; RFC 9207, section 2.4).
+    /// The metadata or a redirect contain another issuer than expected (RFC 8414, section 3.3; RFC
+    /// 9207, section 2.4).
     #[error("the {what} is of issuer `{found}`, not of `{expected}`")]
     IssuerMismatch {
-        /// What names the issuer.
+        /// Document that contains the issuer: metadata or redirect.
         what: &'static str,
-        /// The expected issuer.
+        /// Issuer that the client expects.
         expected: String,
-        /// The named issuer, or `(none)`.
+        /// Issuer in the document, or `(none)`.
         found: String,
     },
-    /// The configured client belongs to another authorization server.
+    /// The configured OAuth client belongs to another authorization server.
     #[error(
         "its authorization server is `{found}` now, but the configured `client_id` belongs to \
          `{expected}`: correct `issuer` and `client_id` in its configuration, or log out first"
     )]
     IssuerChanged {
-        /// The authorization server of the client.
+        /// Issuer that the client is registered with.
         expected: String,
-        /// The authorization server that the server names.
+        /// Issuer that the MCP server announces.
         found: String,
     },
-    /// The configuration of the login is not valid.
+    /// The `authorization` settings of the server are not valid.
     #[error("its `authorization` is not valid: {reason}")]
     Configuration {
-        /// The fault.
+        /// Description of the invalid setting.
         reason: String,
     },
-    /// The authorization server refused the request.
+    /// The authorization server rejected a request.
     #[error("the {what} was refused: {error}{}", description_clause(description.as_deref()))]
     Refused {
-        /// The refused request.
+        /// Purpose of the rejected request, such as `login`.
         what: &'static str,
-        /// The error code, such as `access_denied` or `invalid_grant`.
+        /// OAuth error code, such as `access_denied` or `invalid_grant`.
         error: String,
-        /// The description by the server.
+        /// Human-readable description by the authorization server.
         description: Option<String>,
     },
-    /// The browser was not redirected in time.
+    /// The browser was not redirected back within the login time-out.
     #[error("the login was not completed within {after:?}")]
     TimedOut {
-        /// The exceeded limit.
+        /// Login time-out that was exceeded.
         after: Duration,
     },
     /// The login failed for another reason: no answer, an invalid answer, or missing metadata.
     #[error("{0}")]
     Failed(String),
-    /// The token store failed.
+    /// The token store returned an error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl AuthError {
-    /// Returns whether an identity does not match. Such an error is always reported.
+    /// Returns whether an issuer or resource differs from the expected one. Such an error may be an
+    /// attack, so it is always reported.
     pub(crate) fn is_identity_mismatch(&self) -> bool {
         matches!(
             self,
@@ -116,7 +120,7 @@ impl AuthError {
         )
     }
 
-    /// Returns whether a login by a person solves the problem.
+    /// Returns whether a login by a person can solve the problem.
     pub fn needs_login(&self) -> bool {
         matches!(self, Self::NeedsLogin { .. })
     }

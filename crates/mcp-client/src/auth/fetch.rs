@@ -20,14 +20,14 @@ use crate::{
     config::show::shown_url,
 };
 
-/// The time limit of a request with its answer.
+/// Time limit of an HTTP request, including its response body.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size in bytes of an answer. Metadata and tokens have a few kilobytes.
+/// Maximum size of a response in bytes. Metadata and tokens need a few kilobytes.
 const MAX_ANSWER: usize = 256 * 1024;
 const MAX_REDIRECTS: usize = 3;
 
-/// The HTTP client for authorization servers.
+/// HTTP client for requests to authorization servers.
 #[derive(Clone)]
 pub(super) struct Fetch {
     client: Client,
@@ -35,7 +35,7 @@ pub(super) struct Fetch {
     pub(super) guard: Guard,
 }
 
-/// A JSON answer. `Null` for another body.
+/// HTTP response with a JSON body. A body that is not JSON becomes `Null`.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) json: Value,
@@ -48,7 +48,8 @@ impl Fetch {
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT)
-            // Redirects are followed below, after a check, and never with a secret.
+            // The code below follows redirects itself: after a check of the URL, and never with a
+            // secret.
             .redirect(Policy::none())
             .referer(false)
             .dns_resolver(guard.resolver(targets.clone()));
@@ -65,7 +66,7 @@ impl Fetch {
         })
     }
 
-    /// Gets a document. Returns `None` if it does not exist.
+    /// Fetches a JSON document. Returns `None` if the document does not exist.
     pub(super) async fn get(
         &self,
         what: &'static str,
@@ -98,7 +99,7 @@ impl Fetch {
             let answer = read(what, &url, response).await?;
             return match answer.json {
                 Value::Object(_) => Ok(Some(answer.json)),
-                // Many servers answer every path with their web application.
+                // Many web servers return their web application for every unknown path.
                 _ => Ok(None),
             };
         }
@@ -109,7 +110,7 @@ impl Fetch {
         ))
     }
 
-    /// Sends a POST request. Does not follow redirects, because the body is for this URL only.
+    /// Sends a POST request. Does not follow redirects, because only this URL may receive the body.
     pub(super) async fn post(
         &self,
         what: &'static str,
@@ -179,7 +180,7 @@ pub(super) fn bad(what: &'static str, url: &Url, reason: impl Display) -> AuthEr
 
 /// Encodes pairs as `application/x-www-form-urlencoded`.
 pub(super) fn form(pairs: &[(&str, &str)]) -> String {
-    // The encoder is only available through a URL.
+    // The form encoder of the `url` crate is only available through a URL.
     let Ok(mut carrier) = Url::parse("http://h/") else {
         return String::new();
     };

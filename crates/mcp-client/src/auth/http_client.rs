@@ -12,9 +12,9 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::common::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
-/// Idle connections are closed early, because a server that restarts breaks them.
+/// Time after which idle connections are closed. A server that restarts breaks idle connections.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Headers that the protocol sets. rmcp refuses them only when a request is sent.
+/// Header names that the protocol sets. rmcp rejects them only when a request is sent.
 const RESERVED_HEADERS: [&str; 4] = [
     "accept",
     "mcp-session-id",
@@ -22,12 +22,12 @@ const RESERVED_HEADERS: [&str; 4] = [
     "last-event-id",
 ];
 
-/// Creates the client for one server. It limits only the time to connect: the time of an answer is
-/// limited by the call, and streams have no end.
+/// Creates the HTTP client for one server. The client limits only the time to connect: the deadline
+/// of a call limits the response time, and streams have no limit.
 pub(crate) fn client(url: &str, connect_timeout: Duration) -> Result<Client, StartError> {
     let mut builder = Client::builder();
     if is_loopback(url) {
-        // A proxy would connect to its own machine.
+        // A proxy on another machine would resolve a loopback address to that machine.
         builder = builder.no_proxy();
     }
     builder
@@ -53,7 +53,7 @@ fn is_loopback(url: &str) -> bool {
     }
 }
 
-/// Validates the configured headers and marks them as sensitive, so that no log shows them.
+/// Validates the configured headers and marks them as sensitive, so that logs do not show them.
 pub(crate) fn headers(
     configured: &[(String, SecretString)],
 ) -> Result<HashMap<HeaderName, HeaderValue>, StartError> {
@@ -79,8 +79,8 @@ pub(crate) fn headers(
         .collect()
 }
 
-/// Follows a redirect only if it keeps the message (307, 308) and the origin. Another origin would
-/// receive the configured headers.
+/// Returns a policy that follows only redirects with status 307 or 308 to the same origin. Another
+/// origin would receive the configured headers.
 fn same_origin_redirects() -> Policy {
     Policy::custom(|attempt| {
         let keeps_message = matches!(

@@ -28,17 +28,17 @@ const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";
 const REGISTRATION: &str = "registration endpoint";
 
-/// The parameters of one login.
+/// Parameters of one login to an MCP server.
 pub(super) struct Login<'a> {
     pub(super) fetch: &'a Fetch,
-    /// The server's configured URL.
+    /// Configured URL of the MCP server.
     pub(super) server: &'a str,
     pub(super) config: &'a AuthConfig,
     pub(super) options: &'a AuthOptions,
     pub(super) discovered: &'a Discovered,
-    /// The earlier login.
+    /// Stored result of the previous login, if any.
     pub(super) before: Option<&'a StoredGrant>,
-    /// The scopes in the challenge of the server.
+    /// Scopes in the `WWW-Authenticate` challenge of the server.
     pub(super) challenged: &'a [String],
 }
 
@@ -51,13 +51,13 @@ impl Login<'_> {
         }
     }
 
-    /// Runs a login in a browser. `on_url` receives the URL of the page.
+    /// Logs in through a browser. `on_url` receives the URL of the authorization page.
     pub(super) async fn in_browser(
         &self,
         on_url: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
-        // Servers of 2025-03-26 without metadata must support PKCE.
+        // Authorization servers of MCP 2025-03-26 without metadata must support PKCE.
         if !self.discovered.assumed && !server.has_s256() {
             let issuer = shortened(&server.issuer);
             let reason = "does not support PKCE with S256, which a safe login needs";
@@ -86,7 +86,8 @@ impl Login<'_> {
                 query.append_pair("scope", &scopes.join(" "));
             }
             if scopes.iter().any(|scope| scope == "offline_access") {
-                // OpenID Connect Core, section 11: ignored without it.
+                // OpenID Connect Core, section 11: `offline_access` is ignored without
+                // `prompt=consent`.
                 query.append_pair("prompt", "consent");
             }
         }
@@ -114,7 +115,7 @@ impl Login<'_> {
         Ok(self.grant(client, &endpoint, issued, scopes))
     }
 
-    /// Requests tokens for the client itself.
+    /// Requests tokens for the client itself (grant `client_credentials`).
     pub(super) async fn as_client(&self) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
         let endpoint = self.token_endpoint()?;
@@ -142,7 +143,7 @@ impl Login<'_> {
         server.endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
     }
 
-    /// Starts the listener, if possible on the port of the registered redirect URI.
+    /// Starts the redirect listener, if possible on the port of the registered redirect URI.
     async fn callback(&self) -> Result<Callback, AuthError> {
         let registered = self
             .before
@@ -154,8 +155,8 @@ impl Login<'_> {
         }
     }
 
-    /// Returns the requested scopes. The configuration replaces the proposal of the server. Scopes
-    /// of the earlier login and of the challenge are always included.
+    /// Returns the scopes to request. Configured scopes replace the scopes that the server
+    /// proposes. The scopes of the previous login and of the challenge are always included.
     fn scopes(&self, may_be_offline: bool) -> Vec<String> {
         let proposed = if self.challenged.is_empty() {
             self.discovered.scopes.as_deref().unwrap_or_default()
@@ -171,7 +172,7 @@ impl Login<'_> {
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
-            // The proposal is for a first login.
+            // The scopes that the server proposes are only used for the first login.
             None if before.is_empty() => add(proposed),
             None => {}
         }
@@ -179,7 +180,8 @@ impl Login<'_> {
             add(&before.wanted_scopes);
         }
         add(self.challenged);
-        // The scope for refresh tokens. Alone it would replace the default scopes.
+        // The scope `offline_access` yields a refresh token. As the only scope it would replace the
+        // default scopes.
         if may_be_offline && !scopes.is_empty() && self.discovered.server.offers_offline_access() {
             add_scope(&mut scopes, "offline_access");
         }
@@ -194,7 +196,7 @@ impl Login<'_> {
         requested: Vec<String>,
     ) -> StoredGrant {
         if self.config.grant == GrantType::ClientCredentials {
-            // The client can request tokens at any time.
+            // Refresh tokens are dropped, because the client can request new tokens at any time.
             tokens.refresh = None;
         }
         StoredGrant {
@@ -209,8 +211,8 @@ impl Login<'_> {
         }
     }
 
-    /// Returns the client, in the order of MCP: configured, by its document, dynamically
-    /// registered.
+    /// Returns the OAuth client in the order of MCP: the configured client, the Client ID Metadata
+    /// Document, dynamic registration.
     async fn client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         if let Some(client) = self.configured_client() {
             return Ok(client);
@@ -279,7 +281,8 @@ impl Login<'_> {
             "grant_types": grant_types,
             "response_types": ["code"],
             "token_endpoint_auth_method": preferred_method(server).name(),
-            // The default of OpenID Connect is a web client, which cannot use loopback.
+            // OpenID Connect registers a `web` client by default, which cannot use a loopback
+            // redirect.
             "application_type": "native",
         });
         let body = ("application/json", body.to_string());
@@ -294,7 +297,7 @@ impl Login<'_> {
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())
             .map(SecretString::from);
-        // Some servers name a method that needs a secret without a secret.
+        // Some servers return a method that needs a secret, but no secret.
         let given = answer.json.get("token_endpoint_auth_method");
         let given = given
             .and_then(|method| ClientAuth::deserialize(method).ok())
@@ -314,7 +317,8 @@ fn supports(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {
     Some(methods.iter().any(|known| known == method.name()))
 }
 
-/// Returns the preferred authentication. A program on a user's machine cannot keep a secret.
+/// Returns the authentication method to register. A public client is preferred, because a program
+/// on a user's machine cannot keep a secret.
 fn preferred_method(server: &ServerMetadata) -> ClientAuth {
     [
         ClientAuth::None,
@@ -326,8 +330,8 @@ fn preferred_method(server: &ServerMetadata) -> ClientAuth {
     .unwrap_or(ClientAuth::None)
 }
 
-/// Returns the authentication of a client with these credentials. The default of servers is
-/// `client_secret_basic` (RFC 8414, section 2).
+/// Returns the authentication method for a client with the given credentials. Servers use
+/// `client_secret_basic` by default (RFC 8414, section 2).
 fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let mut able = Vec::new();
     if has_key {
@@ -343,7 +347,8 @@ fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAut
         .unwrap_or(best)
 }
 
-/// Returns the credentials of a client. Configured secrets are only in the configuration.
+/// Returns the credentials of a client. The store does not contain configured secrets, so these are
+/// read from the configuration.
 pub(super) fn credentials<'a>(
     client: &'a StoredClient,
     config: &'a AuthConfig,

@@ -18,7 +18,7 @@ use crate::config::login::AuthConfig;
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";
 
-/// The used fields of protected-resource metadata (RFC 9728, section 2).
+/// Protected-resource metadata (RFC 9728, section 2), as far as the client uses them.
 #[derive(Debug, Default, Deserialize)]
 struct ResourceMetadata {
     resource: Option<String>,
@@ -26,7 +26,7 @@ struct ResourceMetadata {
     scopes_supported: Option<Vec<String>>,
 }
 
-/// The used fields of authorization-server metadata (RFC 8414, section 2).
+/// Authorization-server metadata (RFC 8414, section 2), as far as the client uses them.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct ServerMetadata {
     #[serde(default)]
@@ -43,20 +43,22 @@ pub(super) struct ServerMetadata {
     pub(super) authorization_response_iss_parameter_supported: Option<bool>,
 }
 
-/// The discovered login of a server.
+/// Authorization server, resource and scopes that were discovered for an MCP server.
 #[derive(Debug, Clone)]
 pub(super) struct Discovered {
-    /// The resource of the tokens.
+    /// Resource identifier for which tokens are requested (RFC 8707).
     pub(super) resource: String,
-    /// The scopes that the server proposes.
+    /// Scopes that the MCP server proposes.
     pub(super) scopes: Option<Vec<String>>,
     pub(super) server: ServerMetadata,
-    /// Whether `server` contains the defaults of MCP 2025-03-26, because metadata do not exist.
+    /// Whether `server` contains the default endpoints of MCP 2025-03-26, because the server has no
+    /// metadata.
     pub(super) assumed: bool,
 }
 
 impl ServerMetadata {
-    /// Returns an endpoint that exists and is allowed by the guard.
+    /// Returns the URL of an endpoint. Returns an error if the metadata lack it or the network
+    /// guard forbids it.
     pub(super) fn endpoint(
         &self,
         fetch: &Fetch,
@@ -83,8 +85,8 @@ impl ServerMetadata {
     }
 }
 
-/// Discovers the login of the server at `url`. Of several authorization servers the first one in
-/// `known` is used, else the first.
+/// Discovers the authorization server of the MCP server at `url`. If there are several, the first
+/// one in `known` is used, otherwise the first one in the metadata.
 pub(super) async fn discover(
     fetch: &Fetch,
     url: &Url,
@@ -115,8 +117,8 @@ pub(super) async fn discover(
         let servers = found.authorization_servers.unwrap_or_default();
         chosen(&servers, config, known)?.to_owned()
     } else {
-        // A server before 2025-06-18 is its own authorization server, with metadata at the root or
-        // with fixed endpoints (MCP 2025-03-26, basic/authorization).
+        // An MCP server of version 2025-03-26 is its own authorization server. It has metadata at
+        // its root, or fixed endpoints (MCP 2025-03-26, basic/authorization).
         discovered.assumed = config.issuer.is_none();
         config.issuer.clone().unwrap_or_else(|| origin.clone())
     };
@@ -166,7 +168,8 @@ async fn resource_metadata(
     }
 }
 
-/// Returns the metadata of an issuer. They must name the same issuer.
+/// Fetches the metadata of an authorization server. Returns an error if they contain another
+/// issuer.
 async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMetadata>, AuthError> {
     let url = fetch.guard.parse("issuer", issuer)?;
     let path = url.path().trim_end_matches('/');
@@ -203,7 +206,7 @@ fn read<T: serde::de::DeserializeOwned>(
     address: &Url,
     found: Value,
 ) -> Result<T, AuthError> {
-    // The error may contain text of the document.
+    // The parse error may contain text of the document, so it is shortened.
     serde_json::from_value(found).map_err(|error| bad(what, address, shortened(&error.to_string())))
 }
 
@@ -211,7 +214,7 @@ fn no_metadata(reason: impl Display) -> AuthError {
     AuthError::Failed(format!("it does not describe its login: {reason}"))
 }
 
-/// Compares issuers without normalization.
+/// Returns an error if two issuers differ. RFC 8414 compares issuers without URL normalization.
 fn same_issuer(expected: &str, found: &str) -> Result<(), AuthError> {
     if expected == found {
         return Ok(());
@@ -246,8 +249,8 @@ fn chosen<'a>(
         .ok_or_else(|| no_metadata("its metadata name no authorization server"))
 }
 
-/// Checks that the metadata describe this server or a parent: the same origin, and a prefix of its
-/// path. Otherwise a server could get the tokens of another one.
+/// Checks that the metadata describe this server or a parent URL: the same origin and a prefix of
+/// the path. Otherwise a server could receive the tokens of another server.
 fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
     let Some(found) = found else {
         return Ok(canonical(url));

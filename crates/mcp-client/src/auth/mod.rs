@@ -51,23 +51,23 @@ pub use store::{
 use challenge::Challenge;
 use session::{Current, Session};
 
-/// A login, without its tokens.
+/// Summary of a stored login, without its tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LoginInfo {
-    /// The issuer of the tokens.
+    /// Issuer identifier of the authorization server that issued the tokens.
     pub issuer: String,
-    /// The resource of the tokens.
+    /// Resource identifier of the MCP server for which the tokens are valid.
     pub resource: String,
-    /// The principal of the tokens.
+    /// Principal of the login: the configured account, the client, or `default`.
     pub principal: String,
-    /// The client.
+    /// OAuth client id that requested the tokens.
     pub client_id: String,
-    /// The requested scopes.
+    /// Scopes that the login requested.
     pub scopes: Vec<String>,
-    /// When the access token expires, in seconds since 1970.
+    /// Expiry time of the access token, in seconds since 1970.
     pub expires_at: Option<u64>,
-    /// Whether the tokens can be renewed without a person.
+    /// Whether the tokens can be renewed without a login by a person.
     pub renewable: bool,
 }
 
@@ -103,14 +103,14 @@ pub async fn login(
     })
 }
 
-/// Removes the tokens of a server, and revokes them if possible. Returns whether tokens were
+/// Removes the stored tokens of a server and tries to revoke them. Returns whether tokens were
 /// stored.
 pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool, AuthError> {
     let session = Session::of_server(server, options)?;
     let mut any = false;
     for current in session.stored_by_any_client().await? {
         any |= options.store.remove(&current.key).await?;
-        // If this fails, the tokens stay valid until they expire.
+        // Tokens that cannot be revoked stay valid until they expire.
         if let Err(error) = session.revoke(&current).await {
             tracing::warn!(server = server.name, %error, "failed to revoke tokens");
         }
@@ -118,8 +118,8 @@ pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool
     Ok(any)
 }
 
-/// Returns the challenge of the server to a request without a token. The answer to the request
-/// itself is ignored. Without a challenge the well-known URLs are used.
+/// Sends a request without a token and returns the challenge of the server. Without a challenge,
+/// discovery uses the well-known URLs.
 async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
         return Ok(Challenge::default());

@@ -4,30 +4,31 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use crate::auth::store::{MemoryStore, TokenStore};
 
-/// The default of [`AuthOptions::login_timeout`].
+/// Default of [`AuthOptions::login_timeout`].
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Receives the URL of an authorization page, which a person must open.
+/// Callback that receives the URL of an authorization page, which a person must open.
 pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// The login options of all servers.
+/// Login options of an MCP host for all servers.
 #[derive(Clone)]
 pub struct AuthOptions {
-    /// The token store.
+    /// Store for OAuth tokens.
     pub store: Arc<dyn TokenStore>,
-    /// Lets the host start a login when a server asks for it, also for more scopes during a call.
-    /// The wait counts towards the server's connect time-out or the call's deadline; a later login
-    /// is used by the next call. After a declined login the host starts none until
-    /// [`login`](super::login) succeeds. `None`: a server that needs a login fails.
+    /// Callback that lets the host start a login when a server requires one, also for more scopes
+    /// during a call. The wait counts towards the server's connect time-out or the call's deadline;
+    /// the next call uses the result of a login that takes longer. After a declined login the host
+    /// starts none until [`login`](super::login) succeeds. `None`: a server that needs a login
+    /// fails.
     pub on_url: Option<OnUrl>,
-    /// The time limit of a login.
+    /// Time limit of a login.
     pub login_timeout: Duration,
-    /// The URL of a Client ID Metadata Document of this application.
+    /// URL of the Client ID Metadata Document of the application.
     pub client_metadata_url: Option<String>,
 }
 
 impl AuthOptions {
-    /// Creates options with this store and without automatic logins.
+    /// Creates options with the given token store and without automatic logins.
     pub fn with_store(store: Arc<dyn TokenStore>) -> Self {
         Self {
             store,
@@ -39,7 +40,7 @@ impl AuthOptions {
 }
 
 impl Default for AuthOptions {
-    /// Returns options with tokens in memory.
+    /// Returns options that keep tokens in memory.
     fn default() -> Self {
         Self::with_store(Arc::new(MemoryStore::default()))
     }

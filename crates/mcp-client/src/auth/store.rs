@@ -19,47 +19,48 @@ use crate::{
     config::{login::ClientAuth, show::shown_url},
 };
 
-/// The key of stored tokens. Tokens are never used for another authorization server, resource or
-/// principal.
+/// Key of stored tokens. Tokens are never sent to another authorization server or resource, and
+/// never used for another principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct GrantKey {
     /// The issuer identifier of the authorization server.
     pub issuer: String,
     /// The resource identifier of the MCP server (RFC 8707).
     pub resource: String,
-    /// The configured `account`, the client of `client_credentials`, or `default`.
+    /// Configured `account`, or the client id for `client_credentials`, or `default`.
     pub principal: String,
 }
 
-/// The result of a login. `Debug` shows no secrets.
+/// Stored result of a login. `Debug` shows no secrets.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct StoredGrant {
-    /// The configured URL of the MCP server.
+    /// Configured URL of the MCP server.
     pub server: String,
-    /// The client.
+    /// OAuth client that requested the tokens.
     #[serde(flatten)]
     pub client: StoredClient,
-    /// The token endpoint.
+    /// URL of the token endpoint.
     pub token_endpoint: String,
-    /// The revocation endpoint.
+    /// URL of the revocation endpoint, if the authorization server has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
-    /// The tokens. `None` if they are invalid; the rest is used by the next login.
+    /// Access and refresh token. `None` if they are invalid; the next login still uses the other
+    /// fields.
     #[serde(flatten)]
     pub tokens: Option<StoredTokens>,
-    /// The requested scopes.
+    /// Scopes that the login requested.
     pub scopes: Vec<String>,
-    /// Further scopes that a call needed. The next login requests them.
+    /// Further scopes that a call required. The next login requests them too.
     #[serde(default)]
     pub wanted_scopes: Vec<String>,
-    /// When the tokens were issued, in seconds since 1970.
+    /// Time when the tokens were issued, in seconds since 1970.
     pub issued_at: u64,
 }
 
-/// A client of an authorization server.
+/// OAuth client that is registered with an authorization server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredClient {
-    /// The client id.
+    /// OAuth client id.
     #[serde(rename = "client_id")]
     pub id: String,
     /// The secret of a dynamically registered client. A configured secret is not stored.
@@ -70,38 +71,38 @@ pub struct StoredClient {
         with = "secret"
     )]
     pub secret: Option<SecretString>,
-    /// The client authentication.
+    /// Authentication method of the client at the token endpoint.
     pub auth_method: ClientAuth,
-    /// The redirect URI of a dynamically registered client.
+    /// Redirect URI of a dynamically registered client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
-    /// How the client was registered.
+    /// Way in which the client was registered.
     pub registration: Registration,
 }
 
-/// How a client was registered with an authorization server.
+/// Way in which an OAuth client was registered with an authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registration {
-    /// By a person, in the configuration.
+    /// A person registered the client and configured its id.
     Configured,
-    /// By a Client ID Metadata Document.
+    /// The client id is the URL of a Client ID Metadata Document.
     Document,
-    /// Dynamically (RFC 7591).
+    /// The client registered itself dynamically (RFC 7591).
     Dynamic,
 }
 
-/// Tokens.
+/// Access token with its refresh token and expiry time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoredTokens {
-    /// The access token.
+    /// Access token for requests to the MCP server.
     #[serde(
         rename = "access_token",
         serialize_with = "expose",
         deserialize_with = "hide"
     )]
     pub access: SecretString,
-    /// The refresh token.
+    /// Refresh token, if the authorization server issued one.
     #[serde(
         rename = "refresh_token",
         default,
@@ -109,66 +110,66 @@ pub struct StoredTokens {
         with = "secret"
     )]
     pub refresh: Option<SecretString>,
-    /// When the access token expires, in seconds since 1970, if the server named it.
+    /// Expiry time of the access token in seconds since 1970, if the authorization server sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
 }
 
-/// Stores tokens.
+/// Store for OAuth tokens.
 ///
-/// Several tasks use a store, and several processes if it outlives the process.
+/// Several tasks use a store at the same time. Several processes use it if it is persistent.
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// Returns the grants for a server URL and a principal, the latest first. Each issuer has its
-    /// own.
+    /// Returns the grants for a server URL and a principal, the latest first. There is one grant
+    /// per issuer.
     async fn find(
         &self,
         server: &str,
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError>;
 
-    /// Stores a grant and replaces an earlier one.
+    /// Stores a grant. Replaces an earlier grant with the same key.
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError>;
 
-    /// Removes a grant. Returns whether it existed.
+    /// Removes the grant with this key. Returns whether it existed.
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError>;
 
-    /// Locks the tokens for a renewal until the lock is dropped, because a refresh token works only
-    /// once.
+    /// Locks a grant while its tokens are renewed, because a refresh token works only once.
+    /// Dropping the returned lock releases it.
     async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
 
-/// A lock for the renewal of tokens. Dropping it releases the lock.
+/// Lock of a grant during the renewal of its tokens. Dropping it releases the lock.
 pub type StoreLock = Box<dyn Send + Sync>;
 
-/// An error of a token store.
+/// Error of a token store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A file cannot be read or written.
+    /// A file of the store cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Another process holds the lock.
+    /// Another process held the lock for longer than the time-out.
     #[error("another process has held the lock of the tokens for too long (`{}`)", path.display())]
     Busy {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
     },
-    /// An error of another implementation.
+    /// Another implementation of [`TokenStore`] failed.
     #[error("the token store: {reason}")]
     Other {
-        /// The reason, without secrets.
+        /// Description of the failure, without secrets.
         reason: String,
     },
 }
 
 impl StoredTokens {
-    /// Returns whether the token has expired or will expire within 30 seconds.
+    /// Returns whether the access token has expired or will expire within 30 seconds.
     pub(super) fn is_stale(&self) -> bool {
         const MARGIN: u64 = 30;
         self.expires_at
@@ -176,7 +177,7 @@ impl StoredTokens {
     }
 }
 
-/// Returns the seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -195,7 +196,7 @@ impl fmt::Debug for StoredGrant {
     }
 }
 
-/// Serializes secrets as plain text.
+/// Serde functions that serialize a secret as plain text.
 mod secret {
     use secrecy::{ExposeSecret, SecretString};
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -225,7 +226,7 @@ fn hide<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::E
     String::deserialize(deserializer).map(Into::into)
 }
 
-/// The stored form of a grant.
+/// Serialized form of a grant together with its key.
 #[derive(Serialize, Deserialize)]
 struct Record<K, G> {
     version: u32,
@@ -237,7 +238,7 @@ struct Record<K, G> {
 
 const VERSION: u32 = 1;
 
-/// Serializes a grant with all secrets, for a store.
+/// Serializes a grant with all its secrets for a token store.
 pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
     let version = VERSION;
     let record = Record {
@@ -245,19 +246,19 @@ pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
         key,
         grant,
     };
-    // Fails only for maps with keys that are not text.
+    // Serialization fails only for maps whose keys are not text, and the record has none.
     serde_json::to_string_pretty(&record)
         .unwrap_or_default()
         .into()
 }
 
-/// Parses the output of [`to_record`]. Returns `None` for anything else, also for another version.
+/// Parses the output of [`to_record`]. Returns `None` for other text and for other format versions.
 pub fn from_record(text: &str) -> Option<(GrantKey, StoredGrant)> {
     let record: Record<GrantKey, StoredGrant> = serde_json::from_str(text).ok()?;
     (record.version == VERSION).then_some((record.key, record.grant))
 }
 
-/// Tokens in memory.
+/// Token store in memory. Its tokens are lost when the process exits.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     grants: Mutex<HashMap<GrantKey, StoredGrant>>,

@@ -17,17 +17,17 @@ use crate::config::login::ClientAuth;
 
 const TOKEN: &str = "token";
 
-/// The credentials of a client.
+/// Client credentials for requests to the token endpoint.
 pub(super) struct Credentials<'a> {
     pub(super) id: &'a str,
     pub(super) secret: Option<&'a SecretString>,
     pub(super) private_key: Option<&'a SecretString>,
     pub(super) method: ClientAuth,
-    /// The audience of an assertion.
+    /// Issuer of the authorization server, used as the audience of a signed assertion.
     pub(super) issuer: &'a str,
 }
 
-/// Requests tokens. `parameters` contain the grant.
+/// Requests tokens. `parameters` contain the grant type and its parameters.
 pub(super) async fn request(
     fetch: &Fetch,
     endpoint: &Url,
@@ -94,7 +94,8 @@ async fn post(
         .await
 }
 
-/// Returns the `Basic` header. Both parts are form-encoded first (RFC 6749, section 2.3.1).
+/// Returns the HTTP Basic header. Client id and secret are form-encoded first (RFC 6749, section
+/// 2.3.1).
 fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
     let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose_secret()));
@@ -120,7 +121,7 @@ fn issued(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
         }
         _ => {}
     }
-    // Some servers send text instead of a number.
+    // Some servers send `expires_in` as text instead of a number.
     let lifetime = match json.get("expires_in") {
         Some(Value::Number(number)) => number.as_f64(),
         Some(Value::String(text)) => text.trim().parse().ok(),
@@ -143,12 +144,12 @@ fn issued(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     })
 }
 
-/// Returns whether the text is valid in a header (RFC 6750, section 2.1, is stricter).
+/// Returns whether a token is valid in an HTTP header. RFC 6750, section 2.1, is stricter.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Converts an error answer (RFC 6749, section 5.2).
+/// Converts an error response of the authorization server (RFC 6749, section 5.2).
 pub(super) fn refused(what: &'static str, endpoint: &Url, answer: &Answer) -> AuthError {
     let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(shortened);
     match text("error") {

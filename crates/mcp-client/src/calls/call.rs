@@ -25,28 +25,29 @@ use crate::{
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},
 };
 
-/// The nominal delay before the second attempt. It doubles before each further attempt.
+/// Nominal delay before the second attempt of a request. The delay doubles before each further
+/// attempt.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The longest nominal delay between two attempts.
+/// Maximum nominal delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
-/// A request to a server, and the limits of its attempts.
+/// Request to a server with its retry settings.
 pub(crate) struct CallRequest {
-    /// The tool's name on its server, or the method.
+    /// Original name of the tool, or the method of another request.
     pub(crate) name: String,
     pub(crate) request: ClientRequest,
     pub(crate) context: Arc<CallContext>,
     pub(crate) deadline: Deadline,
-    /// Maximum number of further attempts.
+    /// Maximum number of retries after the first attempt.
     pub(crate) retries: u32,
-    /// Whether a repetition has no further effect.
+    /// Whether the request can be repeated without further effects.
     pub(crate) is_repeatable: bool,
-    /// Whether it is a tool call, which the circuit breakers may reject.
+    /// Whether the request is a tool call, which an open circuit breaker rejects.
     pub(crate) is_tool_call: bool,
     pub(crate) progress: ProgressSink,
 }
 
-/// Calls a tool. Returns within the deadline.
+/// Calls a tool. Returns a result or an error before the deadline.
 pub(crate) async fn call_tool(
     server: &Server,
     tool: &CatalogTool,
@@ -89,7 +90,7 @@ pub(crate) async fn send(
     };
     let name = call.name.clone();
     let circuits = call.is_tool_call.then_some(&server.circuits);
-    // An open circuit fails the call before it waits for a permit.
+    // An open circuit breaker rejects the call before the call waits for a permit.
     if let Some(circuits) = circuits {
         circuits.check(&name).map_err(unavailable)?;
     }
@@ -104,7 +105,7 @@ pub(crate) async fn send(
     call.request.extensions_mut().insert(call.context.clone());
     let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
     let mut broken: Option<Arc<Connection>> = None;
-    // The error of the first attempt that may have had an effect.
+    // Error of the first attempt that may have had an effect on the server.
     let mut first_error: Option<ToolCallError> = None;
     let mut attempts: u32 = 0;
     loop {
@@ -162,7 +163,8 @@ pub(crate) async fn send(
         if is_unsent || !not_processed {
             broken = Some(connection);
         }
-        // A new connection mostly repairs the first attempt that was not sent.
+        // If the first attempt was not sent, a new connection usually solves the problem, so the
+        // first retry has no delay.
         let delay = if is_unsent && attempts == 1 {
             Duration::ZERO
         } else {
@@ -185,8 +187,8 @@ pub(crate) async fn send(
     }
 }
 
-/// Sends a request once and waits for its result or for the end of the connection. Dropping the
-/// future cancels the request.
+/// Sends a request once. Waits for its result or until the connection ends. Dropping the future
+/// cancels the request.
 async fn attempt(
     server: &Server,
     connection: &Connection,
@@ -203,15 +205,16 @@ async fn attempt(
         }
     };
     tokio::select! {
-        // An answer that was received before the end counts.
+        // The branches are polled in order, so an answer that arrived before the connection ended
+        // counts.
         biased;
         result = answer => result,
-        // A grandchild may hold the pipe open longer than the process lives.
+        // A child process of the server may hold the pipe open after the server has exited.
         reason = connection.ended() => Err(RequestFailure::Broken(reason)),
     }
 }
 
-/// Waits for one of the server's call permits.
+/// Waits for a call permit of the server.
 async fn acquire_permit<'a>(
     server: &'a Server,
     deadline: &Deadline,
@@ -234,13 +237,13 @@ async fn acquire_permit<'a>(
     })
 }
 
-/// Returns what an error means for the circuit breakers of the server and of the tool.
+/// Returns the outcome that an error has for the circuit breakers of the server and of the tool.
 fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outcome, Outcome) {
     match error {
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
             (Outcome::Answered, Outcome::Answered)
         }
-        // The supervisor restarts the server. The tool may have ended the connection.
+        // The supervisor restarts the server. The tool may have crashed it.
         ToolCallError::Broken { .. } if connection.has_ended() => {
             let is_blamed = connection.blame(tool);
             (
@@ -257,7 +260,7 @@ fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outc
     }
 }
 
-/// Returns the error text without the names of server and tool.
+/// Returns the reason of an error without the names of the server and the tool.
 fn reason_of(error: &ToolCallError) -> String {
     match error {
         ToolCallError::Timeout { after, .. } => format!("no answer within {after:?}"),
@@ -268,7 +271,7 @@ fn reason_of(error: &ToolCallError) -> String {
     }
 }
 
-/// Waits, within the deadline, for a connection other than `broken`.
+/// Waits for a connection other than `broken`, until the deadline at most.
 pub(crate) async fn wait_for_connection(
     server: &Server,
     deadline: &Deadline,
@@ -296,7 +299,7 @@ async fn usable_connection(
         server.settled().await;
         let snapshot = server.snapshot();
         match &snapshot.connection {
-            // The supervisor has not recorded the end yet.
+            // The connection has ended, but the supervisor task has not recorded that yet.
             Some(connection) if connection.has_ended() => {
                 server.wait_until_replaced(connection).await;
             }

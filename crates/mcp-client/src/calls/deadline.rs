@@ -12,21 +12,21 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{common::sync::lock, server_requests::pending::PendingForCall};
 
-/// The time limits of a call.
+/// Time limits of one tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// From the start to the end, regardless of progress.
+    /// Time from the start to the end of the call, regardless of progress.
     pub(crate) total: Duration,
-    /// Without progress. `None` is the same as `total`.
+    /// Time without progress. `None` applies `total` only.
     pub(crate) idle: Option<Duration>,
 }
 
-/// Time limits that have started.
+/// Deadline of a running call, computed from its time limits.
 #[derive(Debug, Clone)]
 pub(crate) struct Deadline {
     started: Instant,
     limits: Limits,
-    /// The time of the last activity. `None` without idle limit.
+    /// Time of the last progress. `None` if the call has no idle limit.
     last_activity: Option<Arc<Mutex<Instant>>>,
 }
 
@@ -41,17 +41,17 @@ impl Deadline {
         }
     }
 
-    /// Returns the end of the total limit.
+    /// Returns the time at which the total limit is reached.
     pub(crate) fn end(&self) -> Instant {
         self.started + self.limits.total
     }
 
-    /// Returns the length of the shorter limit, for messages.
+    /// Returns the shorter of the two time limits, for error messages.
     pub(crate) fn idle_limit(&self) -> Duration {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// Returns when a wait that starts now times out if there is no activity.
+    /// Returns the time at which a wait that starts now times out without activity.
     pub(crate) fn wait_until(&self) -> Instant {
         match self.limits.idle {
             Some(idle) => self.end().min(Instant::now() + idle),
@@ -59,7 +59,7 @@ impl Deadline {
         }
     }
 
-    /// Wraps `sink` so that every progress report counts as activity.
+    /// Wraps a progress sink so that every progress report restarts the idle limit.
     pub(crate) fn track_progress(&self, sink: ProgressSink) -> ProgressSink {
         if self.last_activity.is_none() {
             return sink;
@@ -71,8 +71,8 @@ impl Deadline {
         })
     }
 
-    /// Waits for `future`. Returns the exceeded limit as the error. The deadline is paused while a
-    /// request of the server waits for a person or a model during this call.
+    /// Runs `future` until the deadline. The error is the exceeded limit. The deadline is paused
+    /// while a request from the server waits for a person or a model during this call.
     pub(crate) async fn run<F: Future>(
         &mut self,
         mut requests: Option<PendingForCall>,
@@ -106,7 +106,7 @@ impl Deadline {
         }
     }
 
-    /// Restarts the idle limit: after activity, and after a wait that is not the server's fault.
+    /// Restarts the idle limit after activity, or after a wait that the server did not cause.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
             *lock(last_activity) = Instant::now();
@@ -119,7 +119,7 @@ impl Deadline {
     }
 }
 
-/// Waits until a request of the server is pending, or until none is.
+/// Waits until a request from the server becomes pending (`is_pending`), or until none is pending.
 async fn until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
     match requests {
         Some(requests) => requests.until(is_pending).await,

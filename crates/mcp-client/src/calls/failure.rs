@@ -15,30 +15,30 @@ use crate::{
     },
 };
 
-/// How long to wait for the reason why a connection ended.
+/// Time limit to wait for the reason why a connection ended.
 const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a request has no result.
+/// Reason why a request has no result.
 #[derive(Debug)]
 pub(crate) enum RequestFailure {
-    /// The server answered with an error, or the host refused what the server requested.
+    /// The server answered with an error, or the host rejected input that the server requested.
     Refused(ErrorData),
     /// The answer is not valid. The text is a clause such as `is not valid JSON: …`.
     InvalidAnswer(String),
-    /// The server did not process the request for now. The connection is usable.
+    /// The server is overloaded and did not process the request. The connection is usable.
     Busy(String),
     /// The server did not process the request. The connection is unusable.
     NotSent(String),
-    /// The server asks for authorization. Another attempt does not help.
+    /// The server requires authorization. A retry does not help.
     Unavailable(String),
-    /// The connection broke. The server may have processed the request.
+    /// The connection broke during the request. The server may have processed the request.
     Broken(String),
-    /// The server broke the protocol, or cancelled the request.
+    /// The server violated the protocol or cancelled the request.
     Protocol(String),
 }
 
 impl RequestFailure {
-    /// Classifies an error of rmcp. Marks the connection as stale if it is unusable.
+    /// Classifies an error of rmcp. If the connection is unusable, marks it as stale.
     pub(crate) async fn classify(
         server: &Server,
         connection: &Connection,
@@ -47,7 +47,8 @@ impl RequestFailure {
         let is_stdio = server.config.transport.is_stdio();
         let mark_stale = |reason: &str| connection.mark_stale(server.redact(reason));
         match error {
-            // The answer of a restarted HTTP server to an unknown session.
+            // A restarted HTTP server answers with this error, because it does not know the
+            // session.
             ServiceError::McpError(error) if is_unread(&error) && !is_stdio => {
                 let reason = format!("{} (code {})", error.message, error.code.0);
                 mark_stale(&reason);
@@ -59,7 +60,8 @@ impl RequestFailure {
             },
             ServiceError::TransportSend(error) => {
                 let TransportFailure { kind, reason } = TransportFailure::new(&error);
-                // The exit of a process says why its pipe is broken.
+                // If the pipe is broken, the exit status of the process explains the failure
+                // better.
                 if is_stdio
                     && let Ok(reason) = timeout(END_REASON_TIMEOUT, connection.ended()).await
                 {

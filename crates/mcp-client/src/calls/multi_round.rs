@@ -19,13 +19,13 @@ use crate::{
     transport::call_context::{CallContext, RequestContext},
 };
 
-/// Maximum number of rounds. rmcp has the same limit.
+/// Maximum number of input rounds of one request. rmcp uses the same limit.
 const MAX_ROUNDS: usize = 10;
-/// The pause before a request is repeated whose server requested no input.
+/// Pause before a request is repeated if the server asked for a repetition without input.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sends a request and returns its result. Answers what the server requests first. Dropping the
-/// future cancels the request.
+/// Sends a request and returns its result. If the server requests input first, collects it and
+/// repeats the request. Dropping the future cancels the request.
 pub(crate) async fn send(
     server: &Server,
     connection: &Connection,
@@ -65,7 +65,8 @@ pub(crate) async fn send(
     Err(RequestFailure::Protocol(reason))
 }
 
-/// Collects the input that a result requests. Returns `None` for a final result.
+/// Collects the input that a result requests. Returns `None` for a final result without such
+/// requests.
 async fn required_input(
     server: &Server,
     result: &ServerResult,
@@ -98,7 +99,7 @@ async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
             let params = &mut request.params;
             (&mut params.input_responses, &mut params.request_state)
         }
-        // The protocol allows no input for other requests. They are repeated without it.
+        // Other requests cannot carry input in the protocol. They are repeated without it.
         _ => return,
     };
     *input_responses = responses;

@@ -32,17 +32,18 @@ use crate::{
     },
 };
 
-/// The polling interval if the server names none.
+/// Polling interval of a task if the server does not set one.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest polling interval.
+/// Minimum polling interval of a task.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
-/// The longest polling interval. Every answer counts as activity of the call.
+/// Maximum polling interval of a task. Every answer counts as activity of the call.
 const MAX_INTERVAL: Duration = Duration::from_secs(20);
 /// Maximum number of consecutive polls without an answer on a usable connection.
 const MAX_LOST_POLLS: u32 = 5;
 
-/// Waits for the end of the task that a server created for a call, and returns its result. Dropping the future cancels the
-/// task. Every answer counts as activity, and status messages are reported as progress.
+/// Polls the task that a server created for a call until it ends, and returns the result. Dropping
+/// the future cancels the task. Every answer counts as activity, and status messages are reported
+/// as progress.
 pub(crate) async fn follow(
     server: &Server,
     connection: &Connection,
@@ -86,14 +87,14 @@ pub(crate) async fn follow(
                 send_input(server, connection, call, &id, &state, &mut answered).await?;
             }
             Some("working") => {}
-            // A status of a later version.
+            // A later protocol version may add task statuses.
             Some(other) => tracing::debug!(task = id, other, "unknown task status"),
             None => return Err(protocol("its answer about the task has no status")),
         }
     }
 }
 
-/// Subscribes to the task. Never returns.
+/// Subscribes to the status updates of a task. Never returns.
 async fn subscribe(connection: &Connection, id: &str) -> Value {
     let params = json!({"notifications": {"taskIds": [id]}});
     let request = CustomRequest::new("subscriptions/listen", Some(params));
@@ -115,7 +116,7 @@ async fn next_update(updates: &mut broadcast::Receiver<Value>, id: &str) -> Valu
     }
 }
 
-/// Sends `tasks/get` and returns its result.
+/// Requests the state of a task with `tasks/get`.
 async fn poll(connection: &Connection, id: &str) -> Result<Value, RequestFailure> {
     let mut lost = 0;
     loop {
@@ -145,7 +146,7 @@ async fn poll(connection: &Connection, id: &str) -> Result<Value, RequestFailure
     }
 }
 
-/// Sends the input that the task requests and has not received yet.
+/// Sends the input that a task requests, unless the input was already sent.
 async fn send_input(
     server: &Server,
     connection: &Connection,
@@ -190,7 +191,7 @@ fn protocol(reason: impl Into<String>) -> RequestFailure {
     RequestFailure::Protocol(reason.into())
 }
 
-/// Returns the error that the call would have without a task.
+/// Converts a failed task to the error that the call would have without a task.
 fn task_error(state: &Value) -> RequestFailure {
     let field = |key: &str| state.get("error").and_then(|error| error.get(key));
     let message = field("message").and_then(Value::as_str);
@@ -226,7 +227,7 @@ impl StatusReporter {
         self.reports += 1;
         self.last = Some(message.to_owned());
         call.progress.report(ToolProgress {
-            // The status has no measure, but progress must increase.
+            // A task status has no measure of progress, but the progress value must increase.
             progress: f64::from(self.reports),
             total: None,
             message: self.last.clone(),

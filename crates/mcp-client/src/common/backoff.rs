@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// Delays that double from `first` to `max`.
+/// Sequence of retry delays that double from `first` to `max`, with random jitter.
 pub(crate) struct Backoff {
     delays: ExponentialBackoff,
     max: Duration,
 }
 
 impl Backoff {
-    /// Creates a backoff. Every delay is between one half and the whole of its nominal length.
+    /// Creates a backoff. Every delay is between 50 % and 100 % of its nominal length.
     pub(crate) fn new(first: Duration, max: Duration) -> Self {
-        // `with_jitter` adds up to the same length again, so the nominal lengths are halved.
+        // `with_jitter` adds up to 100 % to each delay, so the nominal delays are halved first.
         let delays = ExponentialBuilder::new()
             .with_min_delay(first.min(max) / 2)
             .with_max_delay(max / 2)
@@ -24,7 +24,7 @@ impl Backoff {
         Self { delays, max }
     }
 
-    /// Returns the next delay.
+    /// Returns the delay before the next retry.
     pub(crate) fn next_delay(&mut self) -> Duration {
         self.delays.next().unwrap_or(self.max)
     }

@@ -2,38 +2,39 @@
 
 use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
-/// Number of standard error lines that an error message includes.
+/// Number of lines of standard error in an error message.
 const STDERR_LINES: usize = 5;
 
 /// An error of [`McpHost`](crate::McpHost).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// Two servers have the same name.
+    /// Two configured servers have the same name.
     #[error("two servers are named `{name}`: give every server a different name")]
     DuplicateName {
-        /// The name.
+        /// Name that two servers have.
         name: String,
     },
     /// [`McpHost::start`](crate::McpHost::start) was called outside a tokio runtime.
     #[error("an MCP host needs a running tokio runtime")]
     NoRuntime,
-    /// A required server is not available.
+    /// A server that is marked as `required` is not available.
     #[error(
         "required server `{server}` is not available: {reason}{}",
         stderr_clause(last_lines(stderr_tail))
     )]
     RequiredServer {
-        /// The server.
+        /// Configured name of the server.
         server: String,
         /// Why the server is not available.
         reason: String,
-        /// The last lines of its standard error. The message includes the last five of them.
+        /// Last lines of the standard error of the server. The message contains the last five
+        /// lines.
         stderr_tail: Vec<String>,
     },
 }
 
-/// Why a server did not start. The message is shown as the reason of the server's state.
+/// Reason why a server did not start. The message becomes the reason in the server's status.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error("`{command}` was not found{}", install_hint(command, *contains_arguments))]
@@ -55,7 +56,8 @@ pub(crate) enum StartError {
         after: Duration,
         waiting_for: &'static str,
     },
-    /// The server asks for authorization. `needs_person`: only a person can remove the cause.
+    /// The server requires authorization. `needs_person` is set if only a person can remove the
+    /// cause.
     #[error("{reason}")]
     Unauthorized { reason: String, needs_person: bool },
     #[error("no protocol version in common: it supports {}", server_supports.join(", "))]
@@ -63,9 +65,10 @@ pub(crate) enum StartError {
     #[error("the handshake failed: {reason}")]
     Handshake {
         reason: String,
-        /// Whether the connection broke. An exit then explains the failure.
+        /// Whether the connection broke. The exit status of the process explains such a failure
+        /// better.
         broke: bool,
-        /// Whether the server does not know `initialize`.
+        /// Whether the server supports only protocol versions without `initialize`.
         is_modern: bool,
     },
     #[error("it did not list its tools: {reason}")]
@@ -75,7 +78,7 @@ pub(crate) enum StartError {
 }
 
 impl StartError {
-    /// Returns whether the server's standard error may explain the failure.
+    /// Returns whether the standard error of the server may explain the failure.
     pub(crate) fn includes_stderr(&self) -> bool {
         matches!(
             self,
@@ -103,7 +106,8 @@ impl StartError {
     }
 }
 
-/// Why a server is not ready. `Display` shows the cause and the last standard error lines.
+/// Reason why a server is not ready. `Display` shows the cause and the last lines of standard
+/// error.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct StatusReason {
     pub(crate) cause: String,
@@ -111,7 +115,7 @@ pub(crate) struct StatusReason {
 }
 
 impl StatusReason {
-    /// Creates a reason without standard error lines.
+    /// Creates a reason without lines of standard error.
     pub(crate) fn new(cause: impl Into<String>) -> Self {
         Self {
             cause: cause.into(),
@@ -126,7 +130,7 @@ impl fmt::Display for StatusReason {
     }
 }
 
-/// Returns the last standard error lines, as many as one message includes.
+/// Returns the last lines of standard error, at most as many as an error message contains.
 pub(crate) fn last_lines(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(STDERR_LINES)..]
 }
@@ -160,7 +164,7 @@ fn install_hint(command: &str, contains_arguments: bool) -> String {
     }
 }
 
-/// Returns the innermost cause, which describes what happened without the layers above it.
+/// Returns the message of the innermost error, without the context that outer errors add.
 pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -169,8 +173,8 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Shortens an untrusted text to one line of at most 200 characters without control characters. An
-/// answer that is not MCP is often a whole web page.
+/// Shortens untrusted text to one line of at most 200 characters and removes control characters. A
+/// server that does not speak MCP often answers with a whole web page.
 pub(crate) fn shortened(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");

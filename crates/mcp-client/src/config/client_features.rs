@@ -7,13 +7,13 @@ use std::path::Path;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-/// A folder that servers may use (MCP root). It informs the server and restricts nothing: a server
-/// is a program with its own access to the file system.
+/// Folder that servers may use (MCP root). Roots inform the server but restrict nothing: a server
+/// process has its own access to the file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Root {
-    /// The URI, `file://…`.
+    /// URI of the folder, starting with `file://`.
     pub uri: String,
-    /// The display name.
+    /// Display name of the folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -39,18 +39,18 @@ impl Root {
     }
 }
 
-/// Limits of sampling for one server. The operator of the host pays for the model.
+/// Sampling limits of one server, because the operator of the host pays for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SamplingLimits {
-    /// Maximum number of model answers during the life of the host.
+    /// Maximum number of model answers until the host is closed.
     pub calls: u32,
-    /// Maximum tokens of one answer. A larger requested number is reduced to it.
+    /// Maximum number of tokens of one model answer. Larger requests are reduced to this limit.
     pub max_tokens: u32,
 }
 
 impl Default for SamplingLimits {
-    /// Returns 20 answers of 2,048 tokens.
+    /// Returns limits of 20 model answers with 2,048 tokens each.
     fn default() -> Self {
         Self {
             calls: 20,

@@ -2,33 +2,37 @@
 
 use switchboard_domain::nearest::{did_you_mean, nearest};
 
-/// An error in the configuration of servers. No variant contains a value that may be a secret.
+/// Error in the configuration of MCP servers. No variant contains a value that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// An unknown key in our own form.
-    #[error("`{path}` is not a known key{}; known keys: {}", suggestion(path, known), known.join(", "))]
+    /// A server in the Switchboard format has an unknown key.
+    #[error(
+        "`{path}` is not a known key{}; known keys: {}",
+        suggestion(path, known),
+        known.join(", ")
+    )]
     UnknownKey {
-        /// The path, such as `mcp_servers.crm.comand`.
+        /// Path of the unknown key, such as `mcp_servers.crm.comand`.
         path: String,
-        /// All known keys.
+        /// All keys that are allowed at this path.
         known: Vec<String>,
     },
-    /// An invalid value, or keys that do not fit together.
+    /// A value is invalid, or several keys contradict each other.
     #[error("`{path}` {reason}")]
     Invalid {
-        /// The path.
+        /// Path of the invalid value, such as `mcp_servers.crm.url`.
         path: String,
-        /// The rest of the sentence, such as `must be text`.
+        /// Clause that follows the path in the message, such as `must be text`.
         reason: String,
     },
-    /// Two servers have the same name.
+    /// Two configured servers have the same name.
     #[error("two servers are named `{name}`: give every server a different name")]
     DuplicateName {
-        /// The name.
+        /// Name that two servers have.
         name: String,
     },
-    /// A document without servers.
+    /// The document contains no servers.
     #[error("no MCP servers found: list them under `mcp_servers`, `mcpServers` or `servers`")]
     NoServers,
 }
@@ -41,8 +45,9 @@ impl ConfigError {
         }
     }
 
-    /// Converts a message of serde, such as "unknown field `a`, expected `b` or `c`" or "invalid
-    /// type: string "secret", expected a boolean". The found value is omitted.
+    /// Converts an error message of serde, such as "unknown field `a`, expected `b` or `c`". Omits
+    /// the found value in messages such as "invalid type: string "secret", expected a boolean",
+    /// because it may be a secret.
     pub(super) fn from_serde(path: &str, message: &str) -> Self {
         if let Some(rest) = message.strip_prefix("unknown field `") {
             let mut names = rest.split('`').step_by(2).map(str::to_owned);

@@ -11,33 +11,33 @@ use crate::config::{
     select::editor_variable,
 };
 
-/// The keys of a URL, in order of precedence. In Gemini CLI `httpUrl` is streamable HTTP and `url`
-/// is not. Windsurf has `serverUrl`.
+/// Keys for the URL of a server, in order of precedence. Gemini CLI uses `httpUrl` for streamable
+/// HTTP and `url` for the older SSE transport. Windsurf uses `serverUrl`.
 const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
-/// Claude Code: a command that prints headers.
+/// Key in Claude Code for a command that prints HTTP headers.
 pub(super) const HEADERS_HELPER: &str = "headersHelper";
-/// VS Code and Cursor: a file with variables for the server.
+/// Key in VS Code and Cursor for a file with environment variables of the server.
 pub const ENV_FILE: &str = "envFile";
-/// The key for the reason why a server cannot be used. [`select`](super::select) removes it from
-/// files.
+/// Internal key for the reason why a server cannot be used. [`select`](super::select) removes this
+/// key from files.
 const UNUSABLE: &str = "$unusable";
-/// A number as `timeout` is seconds up to this value, which is the maximum of Cline and Roo Code,
-/// and milliseconds above (Gemini CLI).
+/// Maximum `timeout` that is read as seconds, which is the maximum of Cline and Roo Code. Larger
+/// numbers are milliseconds, as in Gemini CLI.
 const MAX_SECONDS: f64 = 3600.0;
 
-/// The meaning of a tool filter.
+/// Effect of a tool filter in the format of another host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filter {
-    /// Only the listed tools.
+    /// Makes only the listed tools available.
     Allow,
-    /// All but the listed tools.
+    /// Makes all tools except the listed ones available.
     Exclude,
-    /// Unknown.
+    /// The effect of the filter is unknown, so the server is not used.
     Unsupported,
 }
 
-/// Returns the filter that a key represents. Other hosts: Gemini CLI and Amp have `includeTools`
-/// and `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
+/// Returns the kind of tool filter that a key stands for. Gemini CLI and Amp use `includeTools` and
+/// `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
 /// `disabledTools`, Goose `available_tools`, GitHub Copilot `tools`.
 fn filter_of(key: &str) -> Option<Filter> {
     const LIMITS: [&str; 17] = [
@@ -51,19 +51,19 @@ fn filter_of(key: &str) -> Option<Filter> {
         | "tools" => Some(Filter::Allow),
         "excludetools" | "excludedtools" | "disabledtools" | "disallowedtools" | "blockedtools"
         | "deniedtools" => Some(Filter::Exclude),
-        // Automatic approval is not a filter.
+        // Keys for automatic approval contain tool names, but do not filter tools.
         _ if normalized.contains("auto") || normalized.contains("always") => None,
         _ => (normalized.contains("tool") && LIMITS.iter().any(|word| normalized.contains(word)))
             .then_some(Filter::Unsupported),
     }
 }
 
-/// Returns whether a key of a server is known.
+/// Returns whether a key in a server entry is used by this host.
 pub(super) fn is_known_key(key: &str) -> bool {
     is_plain_key(key) || filter_of(key).is_some()
 }
 
-/// Returns whether a key is known and not a tool filter.
+/// Returns whether a key is used by this host and is not a tool filter.
 fn is_plain_key(key: &str) -> bool {
     matches!(
         key,
@@ -94,8 +94,8 @@ fn is_plain_key(key: &str) -> bool {
     )
 }
 
-/// Marks a server in the form of another host as unusable. [`from_document`](super::from_document)
-/// then returns it with this reason.
+/// Marks a server entry of another host as unusable. [`from_document`](super::from_document) then
+/// returns an unusable server with the reason.
 pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
     if !server.is_object() {
         *server = Value::Object(Map::new());
@@ -116,7 +116,7 @@ pub(super) fn is_disabled(server: &Value) -> bool {
     is("disabled", true) || is("enabled", false)
 }
 
-/// Parses a server. In a list the `id` is its name, and `name` is a title.
+/// Parses a server entry. In a list, `id` is the name of the server and `name` is its title.
 fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
     let Listed { key, value, path } = listed;
     let listed_name = || value.get("id").or_else(|| value.get("name"));
@@ -149,7 +149,7 @@ fn usable(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigE
     Ok(config)
 }
 
-/// Converts a server to our own form.
+/// Converts a server entry of another host to the Switchboard format.
 fn to_ours(
     fields: &Map<String, Value>,
     path: &str,
@@ -178,7 +178,7 @@ fn to_ours(
         }
         no_editor_variable(value, &path)?;
         match key.as_str() {
-            // The command or the URL determines the transport.
+            // `type` is ignored, because `command` or the URL determines the transport.
             "type" | "transport" => {
                 let kind = value.as_str().unwrap_or_default();
                 let kind = ours::transport_kind(kind);
@@ -223,7 +223,7 @@ fn in_seconds(timeout: &Value) -> Value {
     }
 }
 
-/// Returns the names in a tool filter. `None` means every tool.
+/// Returns the tool names in a filter. `None` stands for every tool.
 fn names_of(filter: Filter, value: &Value, path: &str) -> Result<Option<Vec<String>>, ConfigError> {
     let names = read::scalars(value).filter(|_| filter != Filter::Unsupported);
     let Some(names) = names else {

@@ -5,28 +5,28 @@
 use rmcp::model::LoggingLevel;
 use serde::{Deserialize, Serialize};
 
-/// The severity of a server's log message (RFC 5424 and MCP), in ascending order.
+/// Severity of a log message from a server (RFC 5424 and MCP), in ascending order.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// For developers of the server.
+    /// Details for the developers of the server.
     Debug,
-    /// Normal operation.
+    /// Messages about normal operation.
     #[default]
     Info,
-    /// Normal but significant.
+    /// A normal but significant event.
     Notice,
     /// A possible problem.
     Warning,
-    /// An error.
+    /// An operation failed.
     Error,
-    /// A failed component.
+    /// A component of the server failed.
     Critical,
-    /// Immediate action is needed.
+    /// A person must act immediately.
     Alert,
-    /// The server is unusable.
+    /// The whole server is unusable.
     Emergency,
 }
 

@@ -9,72 +9,75 @@ use crate::config::{
     read::{self, converted},
 };
 
-/// The login of one server: the keys below `authorization:` in its configuration. A server that
-/// registers clients dynamically needs none of them. `Debug` shows no secrets.
+/// Login settings of one server: the keys below `authorization:` in its configuration. A server
+/// that registers clients dynamically needs none of them. `Debug` shows no secrets.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
-    /// `grant`: the grant type.
+    /// `grant`: the OAuth grant type.
     pub grant: GrantType,
-    /// `client_id`: a client that is registered with the authorization server.
+    /// `client_id`: id of a client that is registered with the authorization server.
     #[serde(deserialize_with = "read::text")]
     pub client_id: Option<String>,
-    /// `client_secret`: the secret of the client. It needs an `issuer` or a `metadata_url`.
+    /// `client_secret`: secret of the client. Requires an `issuer` or a `metadata_url`.
     #[serde(deserialize_with = "read::text")]
     pub client_secret: Option<SecretString>,
-    /// `private_key`: the key for `private_key_jwt` (RFC 7523), P-256 or RSA, as PEM of PKCS #8.
+    /// `private_key`: key for `private_key_jwt` (RFC 7523). A P-256 or RSA key as PKCS #8 in PEM
+    /// format.
     #[serde(deserialize_with = "read::text")]
     pub private_key: Option<SecretString>,
-    /// `token_endpoint_auth_method`: the client authentication. `None` uses a supported one.
+    /// `token_endpoint_auth_method`: authentication method of the client. `None` selects a method
+    /// that the authorization server supports.
     #[serde(rename = "token_endpoint_auth_method")]
     pub auth_method: Option<ClientAuth>,
-    /// `client_metadata_url`: the URL of a Client ID Metadata Document, which is the client id if
-    /// the authorization server supports it. Replaces
+    /// `client_metadata_url`: URL of a Client ID Metadata Document. The URL is the client id if the
+    /// authorization server supports such documents. Overrides
     /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
     #[serde(deserialize_with = "document_url")]
     pub client_metadata_url: Option<String>,
-    /// `scopes`: the scopes of the first login instead of the server's proposal. Scopes that a call
-    /// needs are requested too.
+    /// `scopes`: scopes of the first login. They replace the scopes that the server proposes.
+    /// Scopes that a call needs are requested as well.
     #[serde(deserialize_with = "scopes")]
     pub scopes: Option<Vec<String>>,
-    /// `issuer`: the only trusted authorization server for this client.
+    /// `issuer`: issuer of the only authorization server that may receive this client's
+    /// credentials.
     #[serde(deserialize_with = "read::url")]
     pub issuer: Option<String>,
-    /// `metadata_url`: the URL of the metadata of the authorization server, for a server that does
-    /// not name it.
+    /// `metadata_url`: URL of the authorization-server metadata, for an MCP server that does not
+    /// announce it.
     #[serde(deserialize_with = "read::url")]
     pub metadata_url: Option<String>,
-    /// `account`: the principal of the tokens, so that one server can have two accounts.
+    /// `account`: principal of the tokens. Two accounts can use the same server URL.
     #[serde(deserialize_with = "read::text")]
     pub account: Option<String>,
-    /// `redirect_port`: the port on 127.0.0.1 for the redirect, for clients with a fixed one. The
-    /// path is `/callback`.
+    /// `redirect_port`: port on 127.0.0.1 for the redirect, for clients that are registered with a
+    /// fixed port. The path is `/callback`.
     #[serde(deserialize_with = "port")]
     pub redirect_port: Option<u16>,
 }
 
-/// The OAuth grant.
+/// OAuth grant type of a login.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantType {
-    /// The login of a person in a browser (`authorization_code` with PKCE).
+    /// A person logs in with a browser (`authorization_code` with PKCE).
     #[default]
     AuthorizationCode,
-    /// The login of the client itself (`client_credentials`).
+    /// The client logs in with its own credentials (`client_credentials`).
     ClientCredentials,
 }
 
-/// The client authentication at the token endpoint (RFC 7591, section 2).
+/// Authentication method of the client at the token endpoint (RFC 7591, section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientAuth {
-    /// None: a public client.
+    /// A public client does not authenticate itself.
     None,
-    /// The secret in an `Authorization` header.
+    /// The client sends its secret in an `Authorization` header.
     ClientSecretBasic,
-    /// The secret in the body.
+    /// The client sends its secret in the request body.
     ClientSecretPost,
-    /// A signed assertion.
+    /// The client sends an assertion that it signs with its private key.
     PrivateKeyJwt,
 }
 
@@ -90,7 +93,7 @@ impl ClientAuth {
 }
 
 impl AuthConfig {
-    /// Returns the principal of the tokens in the store.
+    /// Returns the principal under which the token store keeps the tokens.
     pub(crate) fn principal(&self) -> &str {
         match (&self.account, self.grant, &self.client_id) {
             (Some(account), ..) => account,
@@ -99,7 +102,7 @@ impl AuthConfig {
         }
     }
 
-    /// Returns whether a login is configured.
+    /// Returns whether the configuration contains login settings.
     pub(crate) fn is_set(&self) -> bool {
         self.grant == GrantType::ClientCredentials
             || self.client_id.is_some()
@@ -110,12 +113,13 @@ impl AuthConfig {
             || self.account.is_some()
     }
 
-    /// Returns whether the MCP server could choose who receives the client secret.
+    /// Returns whether the client secret could go to an authorization server that the MCP server
+    /// chooses.
     pub(crate) fn lacks_issuer(&self) -> bool {
         self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
 
-    /// Checks that the keys fit together.
+    /// Checks that the login settings do not contradict each other.
     pub(super) fn check(&self, path: &str) -> Result<(), ConfigError> {
         let needs_client = self.grant == GrantType::ClientCredentials
             || self.client_secret.is_some()
@@ -139,7 +143,7 @@ impl AuthConfig {
     }
 }
 
-/// Deserializes a list, or a text with spaces as in OAuth.
+/// Deserializes a list of scopes, or a text with spaces between scopes as in OAuth.
 fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     converted(deserializer, "a list of texts", |value| match value {
         Value::String(text) => Some(text.split_whitespace().map(str::to_owned).collect()),
@@ -147,7 +151,7 @@ fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Strin
     })
 }
 
-/// Deserializes the URL of a Client ID Metadata Document, which is `https` and has a path.
+/// Deserializes the URL of a Client ID Metadata Document. The URL must use `https` and have a path.
 fn document_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let expected = "a URL that starts with `https://` and has a path";
     converted(deserializer, expected, |value| {

@@ -31,13 +31,13 @@ pub(crate) use show::{shown_command, shown_url};
 
 use self::login::AuthConfig;
 
-/// The default of [`ServerConfig::connect_timeout`].
+/// Default of [`ServerConfig::connect_timeout`].
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The default of [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
+/// Default of [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The supported protocol versions, oldest first.
+/// Supported MCP protocol versions, oldest first.
 pub const PROTOCOL_VERSIONS: [&str; 5] = [
     "2024-11-05",
     "2025-03-26",
@@ -46,88 +46,89 @@ pub const PROTOCOL_VERSIONS: [&str; 5] = [
     "2026-07-28",
 ];
 
-/// The configuration of one MCP server. `Debug` shows no values of the environment or of headers.
+/// Configuration of one MCP server. `Debug` shows no values of environment variables or headers.
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// The name, unique in a host.
+    /// Server name, unique in a host.
     pub name: String,
-    /// The transport.
+    /// Way to reach the server: a child process or an HTTP endpoint.
     pub transport: ServerTransport,
-    /// The time limit of a start: spawning, the handshake and listing the tools. The configured
-    /// `connect_timeout`; without it the longer of [`DEFAULT_CONNECT_TIMEOUT`] and the configured
-    /// `timeout`, of which at most two minutes count.
+    /// Time limit to start the server: spawn the process, perform the handshake and list the tools.
+    /// Without a configured `connect_timeout` it is the longer of [`DEFAULT_CONNECT_TIMEOUT`] and
+    /// the configured `timeout`, of which at most two minutes count.
     pub connect_timeout: Duration,
-    /// The time limit of a call without a deadline. The default is
+    /// Time limit of a call without a deadline. Defaults to
     /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub call_timeout: Option<Duration>,
-    /// Secrets beside the values of environment and headers: values of variables in arguments or in
-    /// the URL. Secrets of at least 8 bytes are redacted in all output of the server.
+    /// Additional secrets, for example values of variables in arguments or in the URL. Secrets of
+    /// at least 8 bytes are redacted in all output of the server. Values of environment variables
+    /// and headers need not be repeated here.
     pub secrets: Vec<SecretString>,
-    /// Redacts further secrets, also those that are added while the server runs.
+    /// Redactor of further secrets, including secrets that are added while the server runs.
     pub redactor: Redactor,
-    /// The original names of available tools. `None` means all.
+    /// Original names of the tools that are available. `None` makes all tools available.
     pub allowed_tools: Option<Vec<String>>,
-    /// The original names of tools that are not available.
+    /// Original names of the tools that are not available.
     pub exclude_tools: Vec<String>,
-    /// The protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates it.
+    /// Required protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates the version.
     pub protocol_version: Option<String>,
-    /// Whether [`McpHost::ready`](crate::McpHost::ready) fails without the server.
+    /// Whether [`McpHost::ready`](crate::McpHost::ready) fails if this server is not available.
     pub required: bool,
-    /// Whether calls run one at a time.
+    /// Whether the calls of this server run one at a time.
     pub sequential: bool,
-    /// The time limit of a call without progress. The default is its total time limit, or
-    /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) if that is not configured.
+    /// Time limit of a call without progress. Defaults to the configured total time limit, or to
+    /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub idle_timeout: Option<Duration>,
-    /// Time limits of single tools, by their original names. They replace `call_timeout`.
+    /// Time limits of individual tools by their original names. They override `call_timeout`.
     pub tool_timeouts: Vec<(String, Duration)>,
-    /// Maximum number of concurrent calls. Further calls wait. The default is 64.
+    /// Maximum number of concurrent calls. Further calls wait. Defaults to 64.
     pub max_concurrent_calls: Option<usize>,
-    /// The login: `authorization` as a map. `authorization` as text is a header, and then the
-    /// server has no login.
+    /// Login settings, from a map in the key `authorization`. If this key is text, it becomes a
+    /// header and the server has no login.
     pub authorization: AuthConfig,
-    /// The limits of sampling. `None`, the default, does not allow sampling. It also needs
+    /// Sampling limits. `None`, the default, does not allow sampling. Sampling also requires a
     /// [`ClientHandlers::sampler`](crate::ClientHandlers::sampler).
     pub sampling: Option<SamplingLimits>,
-    /// The folders that the server may use. They replace
+    /// Folders that the server may use. They override
     /// [`ClientHandlers::roots`](crate::ClientHandlers::roots).
     pub roots: Option<Vec<Root>>,
-    /// The lowest level of log messages that are requested and kept.
+    /// Minimum level of log messages that are requested from the server and kept.
     pub log_level: LogLevel,
-    /// Settings without effect. They are part of the warnings in the server's status.
+    /// Descriptions of settings without effect, shown as warnings in the server's status.
     pub warnings: Vec<String>,
 }
 
-/// The transport of a server.
+/// Way to reach an MCP server.
 #[derive(Clone)]
 pub enum ServerTransport {
-    /// A child process with MCP on its standard input and output.
+    /// Child process that speaks MCP on its standard input and output.
     Stdio {
-        /// The program: a name on `PATH`, or a path.
+        /// Program to run: a name on `PATH`, or a path.
         command: String,
-        /// The arguments.
+        /// Arguments of the program.
         args: Vec<String>,
-        /// Environment variables, in addition to the inherited ones.
+        /// Environment variables in addition to the inherited ones.
         env: Vec<(String, SecretString)>,
-        /// The working directory. The default is the directory of this program.
+        /// Working directory of the process. Defaults to the directory of the host process.
         cwd: Option<PathBuf>,
     },
-    /// An HTTP endpoint.
+    /// HTTP endpoint that speaks MCP (streamable HTTP).
     StreamableHttp {
-        /// The URL.
+        /// URL of the endpoint.
         url: String,
-        /// Headers of every request.
+        /// Headers that are added to every request.
         headers: Vec<(String, SecretString)>,
     },
-    /// A server in the file of another host that cannot be used here. It is a failed server, so
-    /// that the other servers of the file work.
+    /// Server entry of another host's file that cannot be used here. It becomes a failed server, so
+    /// that the other servers of the file still work.
     Unusable {
-        /// The message of the [`ConfigError`].
+        /// Reason from the [`ConfigError`].
         reason: String,
     },
 }
 
 impl ServerConfig {
-    /// Creates a configuration with defaults.
+    /// Creates a server configuration with default settings.
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         Self {
             name: name.into(),
@@ -152,7 +153,7 @@ impl ServerConfig {
         }
     }
 
-    /// Creates the configuration of a stdio server.
+    /// Creates the configuration of a stdio server from its command and arguments.
     pub fn stdio<A: Into<String>>(
         name: impl Into<String>,
         command: impl Into<String>,
@@ -167,7 +168,7 @@ impl ServerConfig {
         Self::new(name, transport)
     }
 
-    /// Creates the configuration of an HTTP server.
+    /// Creates the configuration of a streamable HTTP server from its URL.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         let transport = ServerTransport::StreamableHttp {
             url: url.into(),
@@ -176,17 +177,17 @@ impl ServerConfig {
         Self::new(name, transport)
     }
 
-    /// Returns the values that must be redacted: of the environment, headers (also without a scheme
-    /// such as `Bearer`), [`secrets`](Self::secrets), the login, options such as `--api-key`, and
-    /// the password and query of URLs. Short values may be ordinary settings (`8080`), which the
-    /// redactor ignores.
+    /// Returns the values that must be redacted in output: values of environment variables and
+    /// headers (also without a scheme such as `Bearer`), [`secrets`](Self::secrets), secrets of the
+    /// login, values of options such as `--api-key`, and the password and query of URLs. Short
+    /// values may be ordinary settings (`8080`), which the redactor ignores.
     pub fn hidden_values(&self) -> Vec<SecretString> {
         let further = self.secrets.iter().chain(self.authorization.secrets());
         let configured = self.transport.secrets().iter().map(|(_, value)| value);
         let mut hidden = Vec::new();
         for value in configured.chain(further) {
             let text = value.expose_secret();
-            // Servers may repeat a token without its scheme, and a password without its URL.
+            // A server may output a token without its scheme, or a password without its URL.
             if let Some((_, token)) = text.split_once(' ') {
                 hidden.push(token.trim().into());
             }
@@ -202,7 +203,8 @@ impl ServerConfig {
         hidden
     }
 
-    /// Returns a redactor that also knows the [hidden values](Self::hidden_values).
+    /// Returns a redactor for [`redactor`](Self::redactor) and the [hidden
+    /// values](Self::hidden_values).
     pub(crate) fn server_redactor(&self) -> Redactor {
         let hidden = self.hidden_values();
         let redactor = self.redactor.clone();
@@ -211,8 +213,8 @@ impl ServerConfig {
 }
 
 impl ServerTransport {
-    /// Describes the transport in one line, without environment, headers, and user info and query
-    /// of a URL.
+    /// Describes the transport in one line. Omits the environment, the headers, and the user info
+    /// and query of a URL.
     pub fn describe(&self) -> String {
         match self {
             Self::Stdio { command, args, .. } => format!("stdio: {}", shown_command(command, args)),
@@ -257,7 +259,8 @@ impl fmt::Debug for ServerTransport {
     }
 }
 
-/// Parses the value of `mcp_servers:`, a map by name or a list. Unknown keys are errors.
+/// Parses the value of the key `mcp_servers`: a map from name to server, or a list of servers.
+/// Unknown keys are errors.
 pub fn from_ours(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
     unique(ours::servers(value, "mcp_servers")?)
 }

@@ -16,7 +16,7 @@ use crate::config::{
     read::{self, Listed, converted, join},
 };
 
-/// The type of a server.
+/// Transport type of a server in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Stdio,
@@ -32,10 +32,10 @@ impl Kind {
     }
 }
 
-/// The longest connect time-out that is derived from `timeout`.
+/// Maximum connect time-out that is derived from `timeout`.
 const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// One server.
+/// Server entry in the Switchboard format, before validation.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Entry {
@@ -54,7 +54,7 @@ struct Entry {
     url: Option<String>,
     #[serde(deserialize_with = "read::secrets")]
     headers: Option<Vec<(String, SecretString)>>,
-    /// Text (the header) or a map (the login).
+    /// Value of the key `authorization`: the text of a header, or a map of login settings.
     authorization: Option<Value>,
     #[serde(deserialize_with = "read::time")]
     timeout: Option<Duration>,
@@ -96,7 +96,8 @@ pub(super) fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
     config.authorization = login;
     if let Some(limit) = entry.timeout {
         config.call_timeout = Some(limit);
-        // A start may download the program, so it has at least the time of a call, up to a limit.
+        // A start may download the program, so it gets at least the time of a call, up to a
+        // maximum.
         let derived = limit.min(MAX_DERIVED_CONNECT_TIMEOUT);
         config.connect_timeout = config.connect_timeout.max(derived);
     }
@@ -118,7 +119,8 @@ pub(super) fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
 }
 
 impl Entry {
-    /// Returns the login of a map. The header of a text becomes part of `headers`.
+    /// Returns the login settings of a map. An `authorization` that is text becomes a header
+    /// instead.
     fn login(&mut self, path: &str) -> Result<AuthConfig, ConfigError> {
         let Some(value) = self.authorization.take_if(|_| self.command.is_none()) else {
             return Ok(AuthConfig::default());
@@ -192,7 +194,7 @@ impl Entry {
     }
 }
 
-/// Returns an error for a key that belongs to the other transport.
+/// Returns an error if a key of the other transport is set.
 fn unused(path: &str, kind: Kind, key: &str, is_given: bool) -> Result<(), ConfigError> {
     if is_given {
         let reason = format!("is for servers of type `{}` only", kind.name());
@@ -201,7 +203,7 @@ fn unused(path: &str, kind: Kind, key: &str, is_given: bool) -> Result<(), Confi
     Ok(())
 }
 
-/// Returns the transport that a type names, in the spelling of any host.
+/// Parses a transport type in the spelling of any supported host.
 pub(super) fn transport_kind(name: &str) -> Result<Kind, String> {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();
@@ -246,7 +248,7 @@ fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D:
     })
 }
 
-/// Deserializes `true` for the default limits, or a map of limits.
+/// Deserializes sampling limits. `true` stands for the default limits.
 fn sampling<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SamplingLimits>, D::Error> {

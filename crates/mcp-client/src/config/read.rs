@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use crate::config::error::ConfigError;
 
-/// One server of a map or a list, not parsed yet.
+/// Unparsed server entry of a map or a list.
 pub(super) struct Listed<'a> {
-    /// The key in a map.
+    /// Key of the entry, which is the server name in a map. `None` in a list.
     pub(super) key: Option<&'a str>,
     pub(super) value: &'a Value,
     pub(super) path: String,
 }
 
-/// Returns the servers of a map by name or of a list.
+/// Returns the server entries of a map or a list.
 pub(super) fn listed<'a>(value: &'a Value, path: &str) -> Result<Vec<Listed<'a>>, ConfigError> {
     match value {
         Value::Object(map) => Ok(map
@@ -46,9 +46,9 @@ pub(super) fn listed<'a>(value: &'a Value, path: &str) -> Result<Vec<Listed<'a>>
     }
 }
 
-/// Deserializes a map of keys.
+/// Deserializes a JSON object to a struct.
 pub(super) fn section<T: DeserializeOwned>(value: &Value, path: &str) -> Result<T, ConfigError> {
-    // Serde accepts a list for a struct as well.
+    // Serde also accepts a list for a struct, so only objects are accepted here.
     if !value.is_object() {
         return Err(ConfigError::invalid(path, "must be a map of keys"));
     }
@@ -61,7 +61,7 @@ pub(super) fn section<T: DeserializeOwned>(value: &Value, path: &str) -> Result<
     })
 }
 
-/// Returns the path `parent.key`.
+/// Returns the path of a key: `parent.key`.
 pub(super) fn join(parent: &str, key: &str) -> String {
     if parent.is_empty() {
         key.to_owned()
@@ -70,13 +70,13 @@ pub(super) fn join(parent: &str, key: &str) -> String {
     }
 }
 
-/// Checks the name of a server.
+/// Checks that the name of a server is set and valid.
 pub(super) fn name(name: Option<String>, path: &str) -> Result<String, ConfigError> {
     name.filter(|name| !name.trim().is_empty())
         .ok_or_else(|| ConfigError::invalid(path, "has no name: set `name`"))
 }
 
-/// Returns text. Numbers and booleans are accepted too, because YAML parses `PORT: 8080` as a
+/// Converts a scalar to text. Accepts numbers and booleans, because YAML parses `PORT: 8080` as a
 /// number.
 pub(super) fn scalar(value: &Value) -> Option<String> {
     match value {
@@ -92,7 +92,7 @@ pub(super) fn scalars(value: &Value) -> Option<Vec<String>> {
 }
 
 /// Deserializes a value with `convert`, which returns `None` for an invalid value. `null` counts as
-/// absent.
+/// an absent value.
 pub(super) fn converted<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &str,
@@ -106,7 +106,7 @@ pub(super) fn converted<'de, D: Deserializer<'de>, T>(
     converted.transpose()
 }
 
-/// Deserializes text that is not blank.
+/// Deserializes text that must not be blank.
 pub(super) fn text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

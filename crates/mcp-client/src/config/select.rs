@@ -4,12 +4,13 @@ use serde_json::{Map, Value};
 
 use crate::config::foreign;
 
-/// Variables that only an editor can substitute: from a person, a command or its settings.
+/// Prefixes of variables that only an editor can substitute: input of a person, editor commands and
+/// editor settings.
 const EDITOR_VARIABLES: [&str; 3] = ["${input:", "${command:", "${config:"];
 
 /// Removes everything from a document that [`from_document`](super::from_document) does not use, so
-/// that variables are substituted nowhere else. In the forms of other hosts it keeps the known keys
-/// of servers that are not disabled.
+/// that variables are substituted only in used values. In the forms of other hosts it keeps the
+/// known keys of servers that are not disabled.
 ///
 /// Escapes `${input:…}`, `${command:…}` and `${config:…}` with a second `$`, so that they are not
 /// substituted. `from_document` then marks the server as unusable.
@@ -32,7 +33,7 @@ pub fn select(document: &mut Value) {
     select_servers(document);
 }
 
-/// Returns every server of a document that is in the form of another host.
+/// Returns every server entry of a document that is in the format of another host.
 pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
     lists_mut(document)
         .into_iter()
@@ -44,12 +45,12 @@ pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Works like [`select`], but keeps everything outside the servers of other hosts.
+/// Works like [`select`], but keeps all keys outside of the server entries of other hosts.
 pub fn select_servers(document: &mut Value) {
     lists_mut(document).into_iter().for_each(select_in);
 }
 
-/// Returns the maps and lists of servers in the forms of other hosts.
+/// Returns the maps and lists of servers that are in the formats of other hosts.
 fn lists_mut(document: &mut Value) -> Vec<&mut Value> {
     match document {
         Value::Object(fields) => fields
@@ -82,7 +83,8 @@ fn select_in(servers: &mut Value) {
 fn select_keys(server: &mut Value) {
     if let Value::Object(fields) = server {
         fields.retain(|key, _| foreign::is_known_key(key));
-        // A shell command has shell variables. Only its presence is used.
+        // The command of a headers helper contains shell variables. The command is removed, because
+        // only its presence is used.
         if let Some(helper) = fields
             .get_mut(foreign::HEADERS_HELPER)
             .filter(|it| !it.is_null())
@@ -103,7 +105,7 @@ fn escape(value: &mut Value) {
             for start in EDITOR_VARIABLES {
                 let escaped = format!("${start}");
                 if text.contains(start) {
-                    // Escaped variables stay escaped once.
+                    // A variable that was already escaped must not be escaped twice.
                     *text = text.replace(&escaped, start).replace(start, &escaped);
                 }
             }
@@ -114,7 +116,7 @@ fn escape(value: &mut Value) {
     }
 }
 
-/// Returns the first variable that only an editor can substitute.
+/// Returns the first variable in a text that only an editor can substitute.
 pub(super) fn editor_variable(text: &str) -> Option<&str> {
     let start = EDITOR_VARIABLES
         .iter()

@@ -2,12 +2,12 @@
 
 use reqwest::Url;
 
-/// Returns a URL without user info, query and fragment, which may contain secrets.
+/// Returns a URL without its user info, query and fragment, which may contain secrets.
 pub(crate) fn shown_url(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url) else {
         return "(invalid URL)".to_owned();
     };
-    // These fail only for URLs without a host.
+    // The setters fail only for URLs without a host.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     parsed.set_query(None);
@@ -15,7 +15,7 @@ pub(crate) fn shown_url(url: &str) -> String {
     parsed.to_string()
 }
 
-/// Returns a command line without probable secrets.
+/// Returns a command line in which probable secrets are replaced by an ellipsis.
 pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
     let shown = parsed_args(args).map(|(shown, _)| shown);
     [command.to_owned()]
@@ -25,12 +25,12 @@ pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
         .join(" ")
 }
 
-/// Returns the secrets that [`shown_command`] removes.
+/// Returns the secrets that [`shown_command`] removes from arguments.
 pub(crate) fn secrets_of_args(args: &[String]) -> Vec<String> {
     parsed_args(args).flat_map(|(_, secrets)| secrets).collect()
 }
 
-/// Returns each argument without its probable secrets, and the secrets.
+/// Returns each argument without its probable secrets, together with these secrets.
 fn parsed_args(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
     let mut after_secret_flag = false;
     args.iter().map(move |arg| {
@@ -39,7 +39,7 @@ fn parsed_args(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
             !is_secret && arg.starts_with('-') && !arg.contains('=') && looks_secret(arg);
         match arg.split_once('=') {
             _ if is_secret => ("…".to_owned(), secrets_of_header(arg)),
-            // The query of a URL contains `=` too.
+            // A URL argument may contain `=` in its query, but is not an option.
             Some((flag, value)) if !flag.contains("://") => {
                 let (shown, secrets) = if looks_secret(flag) && !value.is_empty() {
                     ("…".to_owned(), secrets_of_header(value))
@@ -58,13 +58,14 @@ fn parsed_value(value: &str) -> (String, Vec<String>) {
         return (shown_url(value), secrets_of_url(value));
     }
     match value.split_once(':') {
-        // A header argument such as `Authorization: Bearer …`.
+        // Matches a header argument such as `Authorization: Bearer …`.
         Some((name, _)) if looks_secret(name) => ("…".to_owned(), secrets_of_header(value)),
         _ => (value.to_owned(), Vec::new()),
     }
 }
 
-/// Returns the whole text `Name: Bearer token`, its value and the token.
+/// Returns the secrets in a header argument: the text `Name: Bearer token`, its value and its
+/// token.
 fn secrets_of_header(text: &str) -> Vec<String> {
     let value = text.split_once(':').map_or(text, |(_, value)| value).trim();
     let token = value.split_once(' ').map(|(_, token)| token.trim());
@@ -72,12 +73,12 @@ fn secrets_of_header(text: &str) -> Vec<String> {
     secrets.into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Returns the secrets that [`shown_url`] removes.
+/// Returns the secrets that [`shown_url`] removes from a URL.
 pub(crate) fn secrets_of_url(url: &str) -> Vec<String> {
     let Ok(parsed) = Url::parse(url) else {
         return Vec::new();
     };
-    // In `https://TOKEN@…` the user name is the secret.
+    // In URLs such as `https://TOKEN@…` the user name is the secret.
     let login = parsed.password().unwrap_or(parsed.username());
     let mut values = vec![login.to_owned()];
     values.extend(parsed.query_pairs().map(|(_, value)| value.into_owned()));

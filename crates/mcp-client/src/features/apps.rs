@@ -17,12 +17,12 @@ use crate::{
     tools::visibility::APP_MEDIA_TYPE,
 };
 
-/// A tool with a page.
+/// Tool with a page of MCP Apps that displays it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
-    /// The tool's name on its server.
+    /// Original name of the tool on its server.
     pub tool: String,
-    /// The URI of the page, for [`McpHost::read_app`].
+    /// URI of the page. Read the page with [`McpHost::read_app`].
     pub uri: String,
     /// Whether models may call the tool.
     pub for_model: bool,
@@ -30,20 +30,20 @@ pub struct App {
     pub for_app: bool,
 }
 
-/// A page. It is untrusted and must be displayed in a sandbox.
+/// HTML page of MCP Apps. The page is untrusted and must be displayed in a sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AppPage {
-    /// The URI.
+    /// URI of the page.
     pub uri: String,
-    /// The HTML.
+    /// HTML source of the page.
     pub html: String,
-    /// The settings of the page: `csp`, `permissions`, `domain`, `prefersBorder`.
+    /// Settings of the page: `csp`, `permissions`, `domain`, `prefersBorder`.
     pub ui: JsonObject,
 }
 
-/// Pages of MCP Apps.
+/// Methods for pages of MCP Apps.
 impl McpHost {
-    /// Returns the tools of a server that have a page, also tools that are not for models.
+    /// Returns the tools of a server that have a page, including tools that models may not call.
     pub async fn apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client.connect(Capability::Tools).await?;
@@ -62,8 +62,8 @@ impl McpHost {
         })
     }
 
-    /// Returns the tools of a server that are only for its pages. They are in no catalog. Returns
-    /// nothing for an unknown server.
+    /// Returns the tools of a server that only its pages may call. The tool catalog does not
+    /// contain these tools. Returns an empty list for an unknown server.
     pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
         let Some(server) = self.server(server) else {
             return Vec::new();
@@ -73,8 +73,8 @@ impl McpHost {
         tools.map(|tool| tool.definition.clone()).collect()
     }
 
-    /// Calls a tool for a page of the same server, by its name on the server. Refuses a tool that
-    /// is not for pages. Otherwise like [`McpHost::call_raw`].
+    /// Calls a tool for a page of the same server, by its original name. Rejects a tool that pages
+    /// may not call. Otherwise works like [`McpHost::call_raw`].
     pub async fn call_from_app(
         &self,
         server: &str,
@@ -87,7 +87,7 @@ impl McpHost {
     /// Reads a page. Returns an error if the URI does not start with `ui://`, or if the resource is
     /// not a page.
     pub async fn read_app(&self, server: &str, uri: &str) -> Result<AppPage, FeatureError> {
-        // A caller that may only read pages must not trigger other reads.
+        // A caller that is allowed to read pages must not be able to read other resources.
         if !is_app_uri(uri) {
             return Err(FeatureError::NotAPage {
                 server: server.to_owned(),

@@ -14,49 +14,49 @@ use crate::{
     host::McpHost,
 };
 
-/// The owner of a completed argument.
+/// Prompt or resource template whose argument is completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf {
-    /// A prompt.
+    /// An argument of a prompt.
     Prompt {
-        /// The name of the prompt.
+        /// Name of the prompt.
         name: String,
     },
-    /// A resource template. Its variables are the arguments.
+    /// A variable of a resource template.
     ResourceTemplate {
-        /// The template, as the server lists it.
+        /// URI template exactly as the server lists it.
         uri_template: String,
     },
 }
 
-/// A request for completions.
+/// Request for completions of one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletionRequest {
-    /// The owner of the argument.
+    /// Prompt or resource template that has the argument.
     pub of: CompletionOf,
-    /// The name of the argument.
+    /// Name of the argument to complete.
     pub argument: String,
-    /// The text that was typed so far.
+    /// Text that the user has typed so far.
     pub value: String,
-    /// The known values of other arguments.
+    /// Values of the other arguments that are already known.
     pub known: BTreeMap<String, String>,
 }
 
-/// Proposed values.
+/// Proposed values for an argument.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// The values, the most likely first. The protocol allows 100.
+    /// Proposed values, the most likely first. The protocol allows at most 100 values.
     pub values: Vec<String>,
-    /// The total number of values, if the server reports it.
+    /// Total number of matching values, if the server reports it.
     pub total: Option<u64>,
-    /// Whether more values exist.
+    /// Whether the server has more matching values.
     #[serde(default, rename(deserialize = "hasMore"))]
     pub has_more: bool,
 }
 
-/// Completions.
+/// Methods for completions of arguments.
 impl McpHost {
-    /// Returns proposals for the value of an argument.
+    /// Requests proposals for the value of an argument.
     pub async fn complete(
         &self,
         server: &str,

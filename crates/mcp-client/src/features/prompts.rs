@@ -15,73 +15,73 @@ use crate::{
     tools::convert,
 };
 
-/// A prompt of a server.
+/// Prompt that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
-    /// The name, which identifies the prompt.
+    /// Name that identifies the prompt on its server.
     pub name: String,
-    /// The display name.
+    /// Display name of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The purpose.
+    /// Description of what the prompt is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The arguments.
+    /// Arguments that the prompt accepts.
     #[serde(default)]
     pub arguments: Vec<PromptArgument>,
 }
 
-/// An argument of a prompt.
+/// Argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptArgument {
-    /// The name.
+    /// Name that identifies the argument.
     pub name: String,
-    /// The display name.
+    /// Display name of the argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The description.
+    /// Description of the argument.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether the argument is required.
+    /// Whether the prompt requires the argument.
     #[serde(default)]
     pub required: bool,
 }
 
-/// A prompt with the values of its arguments.
+/// Prompt with the argument values inserted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RenderedPrompt {
-    /// The purpose.
+    /// Description of what the prompt is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The messages, in order.
+    /// Messages of the prompt in order.
     pub messages: Vec<PromptMessage>,
-    /// Messages that were skipped because they are not valid, and why.
+    /// Reasons why invalid messages were skipped, one per message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
 }
 
-/// A message of a prompt.
+/// Message of a rendered prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptMessage {
-    /// The author.
+    /// Author of the message.
     pub role: PromptRole,
-    /// The content.
+    /// Content block of the message.
     pub content: ToolContent,
 }
 
-/// The author of a message of a prompt.
+/// Author of a prompt message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptRole {
-    /// The user.
+    /// Message written by the user.
     User,
-    /// The model.
+    /// Message written by the model.
     Assistant,
 }
 
-/// Prompts.
+/// Methods for prompts.
 impl McpHost {
-    /// Returns all prompts of a server.
+    /// Lists all prompts of a server.
     pub async fn prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
@@ -89,7 +89,7 @@ impl McpHost {
             .await
     }
 
-    /// Returns a prompt with these values of its arguments.
+    /// Renders a prompt with the given argument values.
     pub async fn prompt(
         &self,
         server: &str,
@@ -117,8 +117,8 @@ impl McpHost {
     }
 }
 
-/// Parses a message. Some servers put several content blocks into one message, which become several
-/// messages.
+/// Parses a prompt message. Returns one message per content block, because some servers put several
+/// content blocks into one message.
 fn parse_messages(message: &Value) -> Result<Vec<PromptMessage>, String> {
     let Some(Ok(role)) = message.get("role").map(PromptRole::deserialize) else {
         return Err("a message has neither the role `user` nor `assistant`".to_owned());

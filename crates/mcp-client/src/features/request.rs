@@ -20,37 +20,39 @@ use crate::{
     tools::pagination::{PageError, Pages, page_request},
 };
 
-/// The first version with a capability for completions. Older servers do not declare them.
+/// First protocol version with a capability for completions. Servers of older versions do not
+/// declare this capability.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
-/// An error of a request for a resource, a prompt, a completion or a page. Configured secrets are
+/// Error of a request for resources, prompts, completions or pages. Configured secrets are
 /// redacted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeatureError {
-    /// The server does not declare the capability.
+    /// The server does not declare the capability that the request needs.
     #[error("server `{server}` does not support {capability}: it declares no such capability")]
     Unsupported {
-        /// The server.
+        /// Configured name of the server.
         server: String,
         /// The missing capability: `resources`, `resources.subscribe`, `prompts`, `completions` or
         /// `tools`.
         capability: &'static str,
     },
-    /// The URI is not the URI of a page. Nothing was requested from the server.
+    /// The URI is not the URI of a page. No request was sent to the server.
     #[error("`{uri}` is not a page of server `{server}`: URIs of pages start with `ui://`")]
     NotAPage {
-        /// The server.
+        /// Configured name of the server.
         server: String,
-        /// The URI.
+        /// URI that was requested.
         uri: String,
     },
-    /// The request failed. Its method, such as `resources/read`, replaces the name of a tool.
+    /// The request failed. The error contains the method, such as `resources/read`, in place of a
+    /// tool name.
     #[error(transparent)]
     Request(#[from] ToolCallError),
 }
 
-/// The capability that a request needs.
+/// Server capability that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Capability {
     Tools,
@@ -61,7 +63,7 @@ pub(super) enum Capability {
 }
 
 impl Capability {
-    /// Returns the name of the capability in the protocol.
+    /// Returns the name of the capability in the MCP protocol.
     fn name(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -89,7 +91,7 @@ impl Capability {
         }
     }
 
-    /// Returns an error if the server does not declare the capability.
+    /// Checks that the server declares the capability.
     pub(super) fn require(
         self,
         server: &Server,
@@ -110,7 +112,8 @@ impl Capability {
         }
     }
 
-    /// Converts the error of a request that needs the capability.
+    /// Converts the error of a request. An unknown method means that the server lacks the
+    /// capability.
     pub(super) fn convert_error(self, server: &Server, error: ToolCallError) -> FeatureError {
         match error {
             ToolCallError::Refused { code, .. }
@@ -123,16 +126,16 @@ impl Capability {
     }
 }
 
-/// The items that a server lists.
+/// Items that a server lists, such as resources or prompts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing<T> {
-    /// The items, in the order of the server.
+    /// Listed items in the order of the server.
     pub items: Vec<T>,
-    /// Descriptions of missing items: invalid ones, and pages that failed.
+    /// Reasons why items are missing: invalid items and failed pages.
     pub problems: Vec<String>,
 }
 
-/// Sends requests to one server within one deadline.
+/// Client that sends requests to one server within one deadline.
 pub(super) struct FeatureClient<'a> {
     pub(super) server: &'a Arc<Server>,
     deadline: Deadline,
@@ -153,7 +156,7 @@ impl<'a> FeatureClient<'a> {
         })
     }
 
-    /// Waits for a connection to the server, which must declare the capability.
+    /// Waits for a connection to the server and checks that the server declares the capability.
     pub(super) async fn connect(
         &self,
         capability: Capability,
@@ -163,8 +166,7 @@ impl<'a> FeatureClient<'a> {
         Ok(connection)
     }
 
-    /// Sends a request and returns the result as JSON, which also represents results that rmcp
-    /// cannot parse.
+    /// Sends a request and returns the result as JSON, because rmcp cannot parse some results.
     pub(super) async fn request(
         &self,
         capability: Capability,
@@ -187,7 +189,7 @@ impl<'a> FeatureClient<'a> {
         }
     }
 
-    /// Reads every page of a list. `key` is the field of a page that contains the items.
+    /// Requests all pages of a list. `key` is the field of a page that contains the items.
     pub(super) async fn list<T: DeserializeOwned>(
         &self,
         capability: Capability,
@@ -220,7 +222,7 @@ impl<'a> FeatureClient<'a> {
         Ok(self.listing(pages.items, pages.problems))
     }
 
-    /// Parses the items in the field `key` of a result.
+    /// Parses the list of items in the field `key` of a result.
     pub(super) fn parse_items<T>(
         &self,
         method: &str,
@@ -252,7 +254,7 @@ impl<'a> FeatureClient<'a> {
         Listing { items, problems }
     }
 
-    /// Returns the error for an answer with invalid content. `reason` is a clause.
+    /// Creates the error for an answer with invalid content. `reason` is a clause for its message.
     pub(super) fn invalid(&self, method: &str, reason: impl Into<String>) -> FeatureError {
         let (server, tool) = (self.server.config.name.clone(), method.to_owned());
         let reason = self.server.redact(reason.into());
@@ -265,7 +267,7 @@ impl<'a> FeatureClient<'a> {
     }
 }
 
-/// Parses one item of a list. The error may contain text of the server.
+/// Parses one item of a list. The error is shortened, because it may contain text of the server.
 pub(super) fn parse_item<T: DeserializeOwned>(item: &Value, list: &str) -> Result<T, String> {
     T::deserialize(item).map_err(|error| {
         let error = shortened(&error.to_string());

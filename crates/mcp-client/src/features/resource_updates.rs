@@ -37,36 +37,37 @@ use crate::{
     server::{connection::Connection, state::Server},
 };
 
-/// Number of updates that are kept for a slow watcher. It reads the resource after them, so further
-/// updates carry no information.
+/// Number of updates that are buffered for a slow watcher. Further updates are dropped: the watcher
+/// reads the resource after the buffered ones anyway.
 const CHANNEL_CAPACITY: usize = 64;
-/// The name of the request in errors: `resources/subscribe` or `subscriptions/listen`.
+/// Name of the subscribe request in errors. The actual method is `resources/subscribe` or
+/// `subscriptions/listen`.
 const SUBSCRIBE: &str = "subscribe";
-/// How long ending a subscription may take.
+/// Time limit to end a subscription.
 const UNSUBSCRIBE_TIMEOUT: Duration = Duration::from_millis(500);
-/// The nominal delay before an ended subscription is renewed. It doubles after each failure.
+/// Nominal delay before an ended subscription is renewed. The delay doubles after each failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest nominal delay.
+/// Maximum nominal delay before an ended subscription is renewed.
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 
-/// A change of a resource.
+/// Notification that a watched resource has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceUpdate {
-    /// The server.
+    /// Configured name of the server.
     pub server: String,
-    /// The URI of the watched resource, or of one below it.
+    /// URI of the watched resource, or of a resource below it.
     pub uri: String,
 }
 
-/// The updates of a watched resource. Dropping the stream ends the subscription. The stream ends
-/// with the host, and if the server does not support subscriptions any more.
+/// Stream of changes to a watched resource. Dropping the stream ends the subscription. The stream
+/// ends when the host is closed, or when the server no longer supports subscriptions.
 pub type ResourceUpdates = Pin<Box<dyn Stream<Item = ResourceUpdate> + Send>>;
 
-/// Updates of resources.
+/// Methods for updates of resources.
 impl McpHost {
-    /// Watches a resource. The subscription exists when this returns. An update means that the
-    /// resource may have changed. A reconnection is also an update, because changes may have been
-    /// missed.
+    /// Watches a resource. The subscription is active when this method returns. An update means
+    /// that the resource may have changed. A reconnection also emits an update, because changes may
+    /// have been missed.
     pub async fn watch_resource(
         &self,
         server: &str,
@@ -95,24 +96,24 @@ impl McpHost {
     }
 }
 
-/// A watcher of one resource.
+/// Task that watches one resource and publishes its changes.
 struct Watcher {
     server: Arc<Server>,
     uri: String,
-    /// Time limit of a request.
+    /// Time limit of a subscribe or unsubscribe request.
     time_limit: Duration,
     updates: mpsc::Sender<ResourceUpdate>,
     stop: CancellationToken,
 }
 
-/// The source of updates on one connection. The token keeps the connection open until the
-/// subscription has ended.
+/// Update source of one connection. The token keeps the connection open until the subscription has
+/// ended.
 type OpenSource = (Source, TaskTrackerToken);
 
 enum Source {
-    /// 2026-07-28.
+    /// Subscription stream of protocol version 2026-07-28.
     Stream(Box<Subscription>),
-    /// 2025-11-25 and older.
+    /// Notifications of protocol versions up to 2025-11-25.
     Notifications(broadcast::Receiver<String>),
 }
 
@@ -150,13 +151,14 @@ impl Watcher {
             connection = next;
             opened = self.open(&connection).await;
             if opened.is_ok() {
-                // Changes during the interruption were missed.
+                // The resource may have changed while the connection was interrupted, so an update
+                // is emitted.
                 self.publish(self.uri.clone());
             }
         }
     }
 
-    /// Waits for `future`. Returns `None` when the watcher or the host ends before.
+    /// Waits for `future`. Returns `None` if the watcher is dropped or the host is closed first.
     async fn while_watched<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -166,8 +168,8 @@ impl Watcher {
         }
     }
 
-    /// Forwards updates until the source or the connection ends. Returns `None` when the watcher or
-    /// the host ends before.
+    /// Forwards updates until the source or the connection ends. Returns `None` if the watcher is
+    /// dropped or the host is closed first.
     async fn forward(
         &self,
         connection: &Connection,
@@ -192,7 +194,7 @@ impl Watcher {
 
     fn publish(&self, uri: String) {
         let server = self.server.config.name.clone();
-        // Dropped if the channel is full.
+        // The update is dropped if the channel is full.
         let _ = self.updates.try_send(ResourceUpdate { server, uri });
     }
 
@@ -220,7 +222,7 @@ impl Watcher {
         if !connection.is_legacy() {
             return self.open_stream(connection).await;
         }
-        // Before the subscription, so that no update is missed.
+        // The receiver is created before the subscription, so that no update is missed.
         let updates = self.server.resource_updates.subscribe();
         let mut watchers = connection.watchers.lock().await;
         if !watchers.contains_key(&self.uri) {
@@ -280,7 +282,8 @@ impl Watcher {
 }
 
 impl Source {
-    /// Returns the URI of the next change of the watched resource or of one below it.
+    /// Waits for the next change of the watched resource, or of a resource below it. Returns its
+    /// URI.
     async fn next(&mut self, watched: &str) -> Option<String> {
         loop {
             match self {
@@ -294,7 +297,7 @@ impl Source {
                 Source::Notifications(updates) => match updates.recv().await {
                     Ok(uri) if is_below(&uri, watched) => return Some(uri),
                     Ok(_) => {}
-                    // The resource may be among the missed updates.
+                    // The dropped updates may include one for the watched resource.
                     Err(RecvError::Lagged(_)) => return Some(watched.to_owned()),
                     Err(RecvError::Closed) => return None,
                 },
@@ -303,7 +306,8 @@ impl Source {
     }
 }
 
-/// "This might be a sub-resource of the one that the client actually subscribed to" (2025-11-25).
+/// Returns whether a URI is the watched one or is below it. A server may report a changed
+/// sub-resource of the resource that the client subscribed to (2025-11-25).
 fn is_below(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched).is_some_and(|rest| {
         rest.is_empty() || watched.ends_with('/') || rest.starts_with(['/', '#', '?'])

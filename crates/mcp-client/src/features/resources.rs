@@ -12,30 +12,30 @@ use crate::{
     tools::visibility::APP_MEDIA_TYPE,
 };
 
-/// A resource of a server.
+/// Resource that a server offers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resource {
-    /// The URI, in a scheme of the server's choice.
+    /// URI of the resource, in any scheme.
     pub uri: String,
-    /// The name. Empty if the server sends none.
+    /// Name of the resource. Empty if the server sends none.
     #[serde(default)]
     pub name: String,
-    /// The display name.
+    /// Display name of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The description.
+    /// Description of the resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type, if the server sends it.
+    /// Media type of the resource, if the server sends it.
     #[serde(
         rename(deserialize = "mimeType"),
         skip_serializing_if = "Option::is_none"
     )]
     pub media_type: Option<String>,
-    /// The size in bytes, if the server sends it.
+    /// Size of the resource in bytes, if the server sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// `_meta`. A page of MCP Apps has its settings in `ui`.
+    /// Metadata object `_meta` of the resource. A page of MCP Apps has its settings in `ui`.
     #[serde(
         rename(deserialize = "_meta"),
         default,
@@ -44,28 +44,28 @@ pub struct Resource {
     pub meta: JsonObject,
 }
 
-/// A template of URIs of resources (RFC 6570).
+/// URI template for resources of a server (RFC 6570).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceTemplate {
-    /// The template, such as `file:///{path}`.
+    /// URI template, such as `file:///{path}`.
     #[serde(rename(deserialize = "uriTemplate"))]
     pub uri_template: String,
-    /// The name. Empty if the server sends none.
+    /// Name of the template. Empty if the server sends none.
     #[serde(default)]
     pub name: String,
-    /// The display name.
+    /// Display name of the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The description.
+    /// Description of the template.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The media type of all resources of the template, if they have the same.
+    /// Media type of all resources of the template, if it is the same for all.
     #[serde(
         rename(deserialize = "mimeType"),
         skip_serializing_if = "Option::is_none"
     )]
     pub media_type: Option<String>,
-    /// `_meta`.
+    /// Metadata object `_meta` of the template.
     #[serde(
         rename(deserialize = "_meta"),
         default,
@@ -74,22 +74,22 @@ pub struct ResourceTemplate {
     pub meta: JsonObject,
 }
 
-/// A part of the content of a resource.
+/// Part of the content of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResourceContent {
-    /// The URI. Mostly the requested one, or a URI below it.
+    /// URI of the part. Usually the requested URI, or a URI below it.
     #[serde(default)]
     pub uri: String,
-    /// The media type, if the server sends it.
+    /// Media type of the part, if the server sends it.
     #[serde(
         rename(deserialize = "mimeType"),
         skip_serializing_if = "Option::is_none"
     )]
     pub media_type: Option<String>,
-    /// The content. In JSON a field `text` or `blob`.
+    /// Text or bytes of the part. In JSON this is a field `text` or `blob`.
     #[serde(flatten)]
     pub body: ResourceBody,
-    /// `_meta`. A page of MCP Apps has its settings in `ui`.
+    /// Metadata object `_meta` of the part. A page of MCP Apps has its settings in `ui`.
     #[serde(
         rename(deserialize = "_meta"),
         default,
@@ -98,18 +98,18 @@ pub struct ResourceContent {
     pub meta: JsonObject,
 }
 
-/// The body of a part of a resource.
+/// Text or bytes of a resource part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceBody {
-    /// Text.
+    /// Text content of a resource.
     Text(String),
-    /// Bytes in base64.
+    /// Binary content of a resource, encoded as base64.
     Blob(String),
 }
 
 impl ResourceContent {
-    /// Returns the body as bytes. `None` for invalid base64.
+    /// Returns the content as bytes. Returns `None` for invalid base64.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match &self.body {
             ResourceBody::Text(text) => Some(text.clone().into_bytes()),
@@ -118,24 +118,24 @@ impl ResourceContent {
     }
 }
 
-/// Returns whether a URI has the scheme of pages.
+/// Returns whether a URI starts with `ui://`, the scheme for pages of MCP Apps.
 pub(super) fn is_app_uri(uri: &str) -> bool {
     let scheme = uri.get(..5);
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("ui://"))
 }
 
-/// Returns whether this is the media type of pages. White space is ignored.
+/// Returns whether a media type is the one for pages of MCP Apps. Ignores white space.
 pub(super) fn is_app_media_type(media_type: &str) -> bool {
     let compact: String = media_type.split_whitespace().collect();
     compact.eq_ignore_ascii_case(APP_MEDIA_TYPE)
 }
 
-/// Resources. Every request ends within the server's
+/// Methods for resources. Every request ends within the server's
 /// [`call_timeout`](crate::ServerConfig::call_timeout), or
 /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout) if that is not set. A request to
-/// a starting server waits for it.
+/// a starting server waits until the server is ready.
 impl McpHost {
-    /// Returns all resources of a server.
+    /// Lists all resources of a server.
     pub async fn resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
@@ -143,7 +143,7 @@ impl McpHost {
             .await
     }
 
-    /// Returns all resource templates of a server.
+    /// Lists all resource templates of a server.
     pub async fn resource_templates(
         &self,
         server: &str,
@@ -155,7 +155,7 @@ impl McpHost {
             .await
     }
 
-    /// Reads a resource. Invalid parts are skipped and reported as problems.
+    /// Reads the content of a resource. Invalid parts are skipped and reported as problems.
     pub async fn read_resource(
         &self,
         server: &str,
@@ -168,7 +168,7 @@ impl McpHost {
         let parse = |part: &Value| parse_item::<ResourceContent>(part, "contents");
         let mut read = client.parse_items("resources/read", &result, "contents", parse)?;
         for content in &mut read.items {
-            // Some servers do not repeat the requested URI.
+            // Some servers omit the requested URI in the answer.
             if content.uri.is_empty() {
                 uri.clone_into(&mut content.uri);
             }

@@ -15,14 +15,14 @@ use tokio::time::Instant;
 
 use crate::{common::sync::lock, options::CircuitOptions, server::status::ServerState};
 
-/// The outcome of a call.
+/// Outcome of a call for a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The target answered, possibly with an error.
+    /// The server or tool answered, possibly with an error.
     Answered,
     /// The call timed out, or the connection broke.
     NoAnswer,
-    /// The call was cancelled, or was not sent.
+    /// The call was cancelled or was not sent, so its outcome is unknown.
     Unknown,
 }
 
@@ -34,35 +34,35 @@ pub(crate) struct Circuits {
 #[derive(Default)]
 struct Breakers {
     server: Breaker,
-    /// The breakers of tools that were called.
+    /// Breakers of the tools that were called.
     tools: HashMap<String, Breaker>,
 }
 
 #[derive(Default)]
 struct Breaker {
-    /// Number of consecutive calls without an answer while the breaker is closed.
+    /// Number of consecutive unanswered calls while the breaker is closed.
     failures: u32,
-    /// The reason of the last failure.
+    /// Error message of the last unanswered call.
     last_failure: String,
-    /// `None` while the breaker is closed.
+    /// State of an open breaker. `None` while the breaker is closed.
     open: Option<Open>,
 }
 
 struct Open {
     until: Instant,
     pause: Duration,
-    /// Whether a probe was admitted.
+    /// Whether a probe call was admitted while the breaker is open.
     is_probed: bool,
 }
 
-/// An admitted call. Its outcome is recorded on drop, and is unknown without
-/// [`CallAdmission::record`].
+/// Admission of a call by the circuit breakers. Its outcome is recorded on drop, and is unknown
+/// without [`CallAdmission::record`].
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
-    /// Whether the call probes the server, and the tool.
+    /// Whether the call is a probe of the server, and whether it is a probe of the tool.
     probes: (bool, bool),
-    /// The outcomes for the server, and for the tool.
+    /// Outcomes for the server and for the tool.
     outcomes: (Outcome, Outcome),
     reason: String,
 }
@@ -75,12 +75,12 @@ impl Circuits {
         }
     }
 
-    /// Returns the reason if a call would be rejected.
+    /// Returns the reason if an open breaker would reject a call of the tool.
     pub(crate) fn check(&self, tool: &str) -> Result<(), String> {
         lock(&self.breakers).check(tool)
     }
 
-    /// Admits a call, or returns the reason of the rejection.
+    /// Admits a call of the tool, or returns the reason why an open breaker rejects it.
     pub(crate) fn admit<'a>(&'a self, tool: &'a str) -> Result<CallAdmission<'a>, String> {
         let mut breakers = lock(&self.breakers);
         breakers.check(tool)?;
@@ -94,17 +94,18 @@ impl Circuits {
         })
     }
 
-    /// Closes all breakers, after a restart that a person requested.
+    /// Closes all breakers after a restart that a person requested.
     pub(crate) fn reset(&self) {
         *lock(&self.breakers) = Breakers::default();
     }
 
-    /// Closes the breaker of the server, after a restart. The breakers of its tools stay.
+    /// Closes the breaker of the server after a restart. The breakers of its tools are unchanged.
     pub(crate) fn reset_server(&self) {
         lock(&self.breakers).server = Breaker::default();
     }
 
-    /// Returns the state of a server with open breakers, and its reason. `None` if all are closed.
+    /// Returns the server state that open breakers cause, with its reason. Returns `None` if all
+    /// breakers are closed.
     pub(crate) fn status(&self) -> Option<(ServerState, String)> {
         let breakers = lock(&self.breakers);
         if breakers.server.open.is_some() {
@@ -138,7 +139,8 @@ impl Breakers {
 }
 
 impl Breaker {
-    /// Returns the reason if the breaker rejects a call. `calls` names the calls without an answer.
+    /// Returns the reason if the breaker rejects a call. `calls` describes the unanswered calls in
+    /// the message.
     fn check(&self, calls: &str) -> Result<(), String> {
         let Some(open) = &self.open else {
             return Ok(());
@@ -149,14 +151,14 @@ impl Breaker {
         } else if rest.is_zero() {
             return Ok(());
         } else {
-            // Rounded up, so that a caller does not retry too early.
+            // The remaining time is rounded up, so that a caller does not retry too early.
             format!("retry in {} s", rest.as_millis().div_ceil(1000))
         };
         let reason = &self.last_failure;
         Err(format!("{calls} had no answer ({reason}); {retry}"))
     }
 
-    /// Admits a call. Returns whether it is a probe.
+    /// Admits a call. Returns whether the call is a probe of an open breaker.
     fn probe(&mut self) -> bool {
         if let Some(open) = &mut self.open {
             open.is_probed = true;
@@ -194,7 +196,7 @@ impl Breaker {
                 open.is_probed = false;
                 return;
             }
-            // A call from before the opening, or a call without an outcome.
+            // The call started before the breaker opened, or has no outcome.
             (Outcome::NoAnswer | Outcome::Unknown, _) => return,
         };
         let pause = pause.min(max_pause);
@@ -207,7 +209,8 @@ impl Breaker {
 }
 
 impl CallAdmission<'_> {
-    /// Records the outcomes for the server and for the tool, and the reason of a failure.
+    /// Records the outcomes of the call for the server and for the tool, and the reason of a
+    /// failure.
     pub(crate) fn record(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
         self.outcomes = (of_server, of_tool);
         reason.clone_into(&mut self.reason);
@@ -221,7 +224,7 @@ impl Drop for CallAdmission<'_> {
         let (of_server, of_tool) = self.outcomes;
         let max = options.server_failures;
         breakers.server.record(of_server, self.probes.0, max, self);
-        // Removed by a reset during the call.
+        // A reset during the call may have removed the breaker of the tool.
         if let Some(tool) = breakers.tools.get_mut(self.tool) {
             tool.record(of_tool, self.probes.1, options.tool_failures, self);
         }

@@ -27,22 +27,22 @@ use crate::{
     transport::{call_context::RequestContext, open_requests::OpenRequests},
 };
 
-/// The notification of 2025-11-25 that a URL elicitation is complete.
+/// Notification of MCP 2025-11-25 that a URL elicitation is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// The handler of one connection. A capability without a handler is not offered, and its requests
-/// are declined.
+/// Handler of messages that a server sends on one connection. The client does not declare a
+/// capability without a handler, and declines its requests.
 pub(crate) struct ConnectionHandler {
     pub(crate) server: Arc<Server>,
-    /// The client's own requests on the connection.
+    /// Requests of the client on this connection that have no answer yet.
     pub(crate) open_requests: OpenRequests,
-    /// The version in `initialize`.
+    /// Protocol version that the client sends in `initialize`.
     pub(crate) version: ProtocolVersion,
 }
 
 impl ConnectionHandler {
-    /// Waits for an answer while the server needs it: until it cancels its request, or until its
-    /// calls end. Then returns `None`.
+    /// Waits for the answer to a server request. Returns `None` if the server cancels the request,
+    /// or if the calls that it belongs to end.
     async fn during_calls<T>(
         &self,
         mcp: &McpContext<RoleClient>,
@@ -77,7 +77,7 @@ impl ConnectionHandler {
     }
 }
 
-/// Returns the context that the transport attached to the request.
+/// Returns the request context that the transport attached to the message.
 fn request_context(mcp: &McpContext<RoleClient>) -> Option<RequestContext> {
     mcp.extensions.get::<RequestContext>().cloned()
 }
@@ -113,7 +113,8 @@ impl ClientHandler for ConnectionHandler {
         self.server.responder.list_roots()
     }
 
-    /// Answers a request that rmcp could not parse, for example a form with an unknown field kind.
+    /// Handles a request that rmcp could not parse, for example a form with an unknown kind of
+    /// field.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -166,7 +167,7 @@ impl ClientHandler for ConnectionHandler {
         params: ResourceUpdatedNotificationParam,
         _: NotificationContext<RoleClient>,
     ) {
-        // Fails without a watcher.
+        // Sending fails if nobody watches a resource.
         let _ = self.server.resource_updates.send(params.uri);
     }
 
@@ -188,7 +189,7 @@ impl ClientHandler for ConnectionHandler {
         params: TaskStatusNotificationParams,
         _: NotificationContext<RoleClient>,
     ) {
-        // Fails if no call waits for a task.
+        // Sending fails if no call waits for a task.
         let task = serde_json::to_value(params.task).unwrap_or_default();
         let _ = self.server.task_updates.send(task);
     }

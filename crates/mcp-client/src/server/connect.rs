@@ -34,29 +34,30 @@ use crate::{
     },
 };
 
-/// How long `server/discover` may take over HTTP, at most a third of the connect time-out. Without
-/// an answer the client sends `initialize`. Older servers mostly answer with an error immediately.
+/// Time limit of `server/discover` over HTTP, at most a third of the connect time-out. Without an
+/// answer the client sends `initialize`. Most older servers answer with an error immediately.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The limit of
+/// Maximum size in bytes of a line from a stdio server. Longer lines are dropped. The default of
 /// rmcp, 16 MiB, is too small for a large image in base64.
 const MAX_LINE: usize = 64 * 1024 * 1024;
-/// How long to wait for output that a process wrote before it ended.
+/// Time limit to read the output that a process wrote before it ended.
 pub(super) const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long a process that closed its output may take to end.
+/// Time limit for a process to end after it closed its output.
 pub(super) const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
-/// Grace periods of a process whose handshake failed, before the second attempt.
+/// Grace periods to end a process whose handshake failed, before the second attempt.
 const RETRY_GRACE: Grace = Grace {
     after_stdin: Duration::from_millis(300),
     after_term: Duration::from_millis(300),
 };
 
-/// A server after the handshake.
+/// Connection to a server after the handshake.
 pub(super) type Service = RunningService<RoleClient, ConnectionHandler>;
 
-/// The handshake of one attempt: the mode for rmcp, and the version for `initialize`.
+/// Kind of handshake: the mode of rmcp, and the protocol version for `initialize`.
 type Handshake = (ClientLifecycleMode, ProtocolVersion);
 
-/// `server/discover`, then `initialize` on the same connection.
+/// Returns the handshake for any version: `server/discover`, then `initialize` on the same
+/// connection.
 fn auto() -> Handshake {
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
@@ -80,7 +81,7 @@ fn initialize() -> Handshake {
     )
 }
 
-/// Returns the handshake for the configured protocol version.
+/// Returns the handshake for the configured protocol version, if the configuration sets one.
 fn configured(server: &Server) -> Option<Handshake> {
     let configured = server.config.protocol_version.as_deref()?;
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
@@ -92,7 +93,7 @@ fn configured(server: &Server) -> Option<Handshake> {
     })
 }
 
-/// Connects to a server. `process` receives the process as soon as it runs, so that the caller can
+/// Connects to a server. The new process is stored in `process` immediately, so that the caller can
 /// end it if this future is dropped.
 pub(super) async fn connect(
     server: &Arc<Server>,
@@ -126,7 +127,8 @@ async fn connect_stdio(
         process.end(RETRY_GRACE).await;
     }
     server.stderr.clear();
-    // A server of 2026-07-28 that starts slowly answers `server/discover` after rmcp's time limit.
+    // A server of version 2026-07-28 that starts slowly may answer `server/discover` after rmcp's
+    // time limit.
     let is_modern = matches!(
         first,
         StartError::Handshake {
@@ -154,14 +156,16 @@ async fn attempt_stdio(
             Err(failed) => failed,
         },
         status = process.exited() => {
-            // The pipe may still hold the answer, and a grandchild may keep it open.
+            // The pipe may still contain the answer. A child process of the server may keep the
+            // pipe open.
             if let Ok(Ok(service)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
                 return Ok(service);
             }
             return Err(StartError::Exited { status });
         }
     };
-    // A closed pipe is mostly the first sign of an exit, which explains more.
+    // A closed pipe usually precedes the exit of the process, whose status explains the failure
+    // better.
     if let StartError::Handshake { broke: true, .. } = failed
         && let Ok(status) = timeout(EXIT_TIMEOUT, process.exited()).await
     {
@@ -177,8 +181,8 @@ async fn connect_http(
 ) -> Result<Service, StartError> {
     let client = http_client::client(url, server.config.connect_timeout)?;
     let headers = http_client::headers(headers)?;
-    // Every handshake has a new transport: rmcp sends no second message on a transport whose first
-    // message has no answer.
+    // Every handshake uses a new transport, because rmcp sends no second message on a transport
+    // whose first message got no answer.
     let attempt = async |handshake: Handshake| {
         let stream = ServerStream::default();
         let client = AuthorizedClient {
@@ -233,8 +237,8 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
     Ok(service)
 }
 
-/// Sends the log level to a server of 2025-11-25 or older. The answer is ignored: messages below
-/// the level are dropped in any case.
+/// Sends the log level to a server of version 2025-11-25 or older. The answer is ignored, because
+/// the client also drops messages below the level itself.
 async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
     let is_supported = peer.peer_info().is_some_and(|info| {
         info.protocol_version.has_initialize() && info.capabilities.logging.is_some()
@@ -250,7 +254,8 @@ async fn set_log_level(server: &Server, peer: &Peer<RoleClient>) {
     }
 }
 
-/// Returns whether the connection broke, in contrast to a negative answer.
+/// Returns whether the handshake failed because the connection broke, not because the server
+/// answered with an error.
 fn connection_broke(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::ConnectionClosed(_)

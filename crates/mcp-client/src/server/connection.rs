@@ -23,29 +23,30 @@ use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
 use crate::common::sync::lock;
 
-/// How long sending a cancellation may take.
+/// Time limit to send a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A connection to a server after the handshake.
 pub(crate) struct Connection {
     pub(crate) peer: Peer<RoleClient>,
-    /// Requests that wait for their answer or for their cancellation. The connection is closed
-    /// after them.
+    /// Requests that wait for an answer or send a cancellation. The connection is closed after they
+    /// end.
     pub(crate) requests: TaskTracker,
-    /// Notified when a call timed out.
+    /// Notified when a call on this connection timed out.
     pub(crate) timed_out: Notify,
-    /// The number of watchers by resource URI, for servers of 2025-11-25 and older. Locked while a
-    /// subscription is sent, so that the server receives them in order.
+    /// Number of watchers by resource URI, for servers of versions up to 2025-11-25. The lock is
+    /// held while a request is sent, so that the server receives subscriptions in order.
     pub(crate) watchers: tokio::sync::Mutex<HashMap<String, usize>>,
-    /// Why the connection ended.
+    /// Reason why the connection ended. `None` while it is open.
     end: watch::Sender<Option<String>>,
-    /// Why the connection is unusable, for example an expired session.
+    /// Reason why the connection is unusable, for example an expired session.
     stale: watch::Sender<Option<String>>,
-    /// Tools that were called when the connection ended. The end counts once for each of them.
+    /// Tools that were running when the connection ended. The end of the connection counts as one
+    /// failure for each of them.
     blamed_tools: Mutex<HashSet<String>>,
 }
 
-/// What to cancel.
+/// Request or task to cancel when the caller stops waiting.
 pub(crate) enum Cancellation {
     Request(RequestId),
     Task(String),
@@ -95,12 +96,13 @@ impl Connection {
         info.is_some_and(|info| info.protocol_version.has_initialize())
     }
 
-    /// Returns whether this is the first time that the end of the connection counts for this tool.
+    /// Records that the connection ended during a call of this tool. Returns whether this is the
+    /// first record for the tool.
     pub(crate) fn blame(&self, tool: &str) -> bool {
         lock(&self.blamed_tools).insert(tool.to_owned())
     }
 
-    /// Returns whether the connection ended or is unusable.
+    /// Returns whether the connection has ended or is unusable.
     pub(crate) fn is_gone(&self) -> bool {
         self.has_ended() || self.stale.borrow().is_some()
     }
@@ -117,7 +119,7 @@ impl Connection {
         self.stale.send_replace(Some(reason));
     }
 
-    /// Waits for the end of the connection and returns its reason.
+    /// Waits until the connection ends and returns the reason.
     pub(crate) async fn ended(&self) -> String {
         reason(&self.end).await
     }
@@ -130,7 +132,7 @@ impl Connection {
 
 async fn reason(sender: &watch::Sender<Option<String>>) -> String {
     let mut receiver = sender.subscribe();
-    // Fails only without a sender, which is borrowed.
+    // Waiting fails only after the sender was dropped, which this function borrows.
     let reason = receiver.wait_for(Option::is_some).await;
     reason
         .ok()
@@ -138,11 +140,11 @@ async fn reason(sender: &watch::Sender<Option<String>>) -> String {
         .unwrap_or_default()
 }
 
-/// Cancels a request or a task on drop, unless it was disarmed.
+/// Guard that cancels a request or a task on drop, unless it was disarmed.
 pub(crate) struct CancelGuard {
     peer: Peer<RoleClient>,
     cancellation: Option<Cancellation>,
-    /// Keeps the connection open until the cancellation was sent.
+    /// Token that keeps the connection open until the cancellation was sent.
     token: TaskTrackerToken,
 }
 
@@ -154,7 +156,7 @@ impl CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        // Without a runtime the connection does not exist any more.
+        // If the runtime is gone, the connection is closed too and nothing can be cancelled.
         let (Some(cancellation), Ok(runtime)) = (self.cancellation.take(), Handle::try_current())
         else {
             return;

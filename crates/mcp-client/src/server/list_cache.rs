@@ -13,20 +13,20 @@ use tokio::sync::Notify;
 
 use crate::{common::sync::lock, server::status::ListFreshness, tools::pagination::Freshness};
 
-/// Maximum number of cached pages of one server.
+/// Maximum number of cached list pages per server.
 const MAX_PAGES: usize = 512;
 
-/// The kind of a list.
+/// Kind of a list that a server offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ListKind {
     Tools,
     Prompts,
-    /// Resources and resource templates.
+    /// List of resources, and list of resource templates.
     Resources,
 }
 
 impl ListKind {
-    /// Returns the list that a request reads.
+    /// Returns the kind of list that a request method reads.
     fn of_method(method: &str) -> Option<Self> {
         match method {
             "prompts/list" => Some(Self::Prompts),
@@ -36,41 +36,42 @@ impl ListKind {
     }
 }
 
-/// The cached lists of one server. The supervisor keeps the list of tools for models, regardless of
-/// its validity.
+/// Cache of the lists of one server. The supervisor stores the list of tools for models separately,
+/// even after it has expired.
 #[derive(Default)]
 pub(crate) struct ListCache {
     pages: Mutex<Pages>,
-    /// Notified after a change of prompts or resources.
+    /// Notified when the list of prompts or resources has changed.
     pub(crate) changed: Notify,
 }
 
-/// A page of a list: the method and the cursor.
+/// Cache key of a list page: the request method and the cursor.
 pub(crate) type PageKey = (&'static str, Option<String>);
 
 #[derive(Default)]
 struct Pages {
     cached: HashMap<PageKey, (Value, Freshness)>,
-    /// The number of changes. A page that was requested before a change is not cached.
+    /// Number of list changes so far. A page that was requested before a change is not cached.
     generation: u64,
-    /// Changed lists that were not published yet.
+    /// Lists that have changed since the last published change.
     changed: BTreeSet<ListKind>,
 }
 
 impl ListCache {
-    /// Returns a valid cached page.
+    /// Returns a cached page that has not expired.
     pub(crate) fn get(&self, key: &PageKey) -> Option<Value> {
         let pages = lock(&self.pages);
         let (page, freshness) = pages.cached.get(key)?;
         (!freshness.remaining().is_zero()).then(|| page.clone())
     }
 
-    /// Returns the number of changes so far.
+    /// Returns the number of list changes so far.
     pub(crate) fn generation(&self) -> u64 {
         lock(&self.pages).generation
     }
 
-    /// Caches a page that has a time to live. `requested` is the generation before the request.
+    /// Caches a page, if the page declares a time to live. `requested` is the generation before the
+    /// request.
     pub(crate) fn insert(&self, key: PageKey, page: &Value, requested: u64) {
         let Some(freshness) = Freshness::from_json(page) else {
             return;
@@ -86,27 +87,28 @@ impl ListCache {
         }
     }
 
-    /// Records that a server reported a change of a list.
+    /// Records that the server reported a changed list.
     pub(crate) fn mark_changed(&self, which: ListKind) {
         self.remove(|kind| kind == which);
-        // The supervisor lists the tools and then publishes the change.
+        // For tools, the supervisor publishes the change itself after it has listed the tools
+        // again.
         if which != ListKind::Tools {
             lock(&self.pages).changed.insert(which);
             self.changed.notify_one();
         }
     }
 
-    /// Removes all pages.
+    /// Removes all cached pages.
     pub(crate) fn clear(&self) {
         self.remove(|_| true);
     }
 
-    /// Returns and resets the changed lists.
+    /// Returns the changed lists and clears the record of changes.
     pub(crate) fn take_changed(&self) -> BTreeSet<ListKind> {
         std::mem::take(&mut lock(&self.pages).changed)
     }
 
-    /// Returns the validity of the cached lists. The page that expires first counts.
+    /// Returns the validity of each cached list. The page that expires first determines it.
     pub(crate) fn status(&self) -> Vec<ListFreshness> {
         let pages = lock(&self.pages);
         let lists = [

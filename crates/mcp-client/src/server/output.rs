@@ -16,27 +16,27 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
 use crate::{common::sync::lock, config::log_level::LogLevel};
 
-/// Number of lines of the standard error that are kept.
+/// Maximum number of stored lines of standard error per server.
 pub(crate) const MAX_LINES: usize = 20;
-/// Number of log messages that are kept.
+/// Maximum number of stored log messages per server.
 pub(crate) const MAX_LOGS: usize = 50;
-/// Maximum size in bytes of a kept line or message.
+/// Maximum size in bytes of a stored line or message.
 const MAX_SIZE: usize = 2000;
 
-/// A log message of a server: untrusted text without control characters.
+/// Log message of a server: untrusted text without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogMessage {
-    /// The severity.
+    /// Severity of the message.
     pub level: LogLevel,
-    /// The component of the server.
+    /// Component of the server that logged the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// The message. Data that is not text is JSON. Longer messages are cut after 2,000 bytes and
-    /// end with an ellipsis.
+    /// Text of the message. Data that is not text is shown as JSON. Longer messages are cut after
+    /// 2,000 bytes and end with an ellipsis.
     pub text: String,
 }
 
-/// The last items of a sequence.
+/// Bounded buffer with the last items of a sequence.
 pub(crate) struct Tail<T> {
     max: usize,
     items: Mutex<VecDeque<T>>,
@@ -67,8 +67,8 @@ impl<T: Clone> Tail<T> {
     }
 }
 
-/// Reads the standard error until its end. A server blocks when nobody reads the pipe and it is
-/// full.
+/// Reads the standard error of a process until it closes. A process blocks if its pipe is full and
+/// nobody reads it.
 pub(crate) async fn read_stderr(
     tail: Arc<Tail<String>>,
     server: String,
@@ -94,8 +94,8 @@ pub(crate) async fn read_stderr(
     }
 }
 
-/// Keeps a log message and passes it to `tracing`. Drops messages below `min_level`, which not
-/// every server respects.
+/// Stores a log message and forwards it to `tracing`. Drops messages below `min_level`, because not
+/// every server respects the level.
 pub(crate) fn record_log(
     tail: &Tail<LogMessage>,
     server: &str,
@@ -126,7 +126,7 @@ pub(crate) fn record_log(
     });
 }
 
-/// Redacts before it cuts, because a part of a secret would not be recognized.
+/// Redacts secrets before the text is cut, because a part of a secret would not be recognized.
 fn clean(redactor: &Redactor, text: &str) -> String {
     let text = redactor.redact_known(text);
     let end = text.floor_char_boundary(MAX_SIZE);
@@ -137,13 +137,13 @@ fn clean(redactor: &Redactor, text: &str) -> String {
     clean
 }
 
-/// Removes colours and control characters, because the text is shown in terminals.
+/// Removes colors and control characters, because terminals show the text.
 fn printable(text: &str) -> String {
     let mut chars = text.trim_end().chars();
     let mut out = String::with_capacity(text.len());
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
-            // A control sequence starts with ESC [ and ends with a byte from @ to ~.
+            // An ANSI control sequence starts with `ESC [` and ends with a byte from `@` to `~`.
             if let Some(rest) = chars.as_str().strip_prefix('[') {
                 chars = rest
                     .trim_start_matches(|c| !('@'..='~').contains(&c))

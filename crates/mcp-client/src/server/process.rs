@@ -40,15 +40,15 @@ use crate::{
     },
 };
 
-/// How long a killed group may take to end.
+/// Time limit for a killed process group to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The interval of checks whether a group is empty, which has no notification.
+/// Interval of checks whether a process group is empty. The operating system does not report this.
 const GROUP_POLL: Duration = Duration::from_millis(10);
-/// How long to wait for the end of the standard error after the exit.
+/// Time limit to read the rest of the standard error after the process has exited.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A running server process. Dropping it kills the group. [`ServerProcess::end`] ends it
-/// gracefully.
+/// Running process of a stdio server. Dropping it kills the process group. [`ServerProcess::end`]
+/// ends it gracefully.
 pub(crate) struct ServerProcess {
     child: Child,
     group: ProcessGroup,
@@ -57,7 +57,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts the program of a stdio server in a new process group. Returns also its standard input
+    /// Starts the program of a stdio server in a new process group. Also returns its standard input
     /// and output.
     pub(crate) fn spawn(server: &Server) -> Result<(Self, ChildStdin, ChildStdout), StartError> {
         let ServerTransport::Stdio {
@@ -118,10 +118,11 @@ impl ServerProcess {
         ))
     }
 
-    /// Waits for the exit and for the end of the standard error, and describes the exit.
+    /// Waits until the process has exited and its standard error is closed. Returns a description
+    /// of the exit.
     pub(crate) async fn exited(&mut self) -> String {
         let status = self.child.wait().await;
-        // A grandchild may hold the pipe open.
+        // A child process of the server may hold the pipe open.
         let _ = timeout(STDERR_TIMEOUT, self.stderr_ended.cancelled()).await;
         match status {
             Ok(status) => describe(status),
@@ -129,8 +130,8 @@ impl ServerProcess {
         }
     }
 
-    /// Ends the group: waits for its end after the closed standard input, sends `SIGTERM`, and
-    /// kills what is left.
+    /// Ends the process group, whose standard input is already closed: waits for its exit, then
+    /// sends `SIGTERM`, then kills the remaining processes.
     pub(crate) async fn end(mut self, grace: Grace) {
         if self.ended_within(grace.after_stdin).await {
             return;
@@ -161,7 +162,7 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill();
-        // The group must not be killed again, because its id may be reused.
+        // The group must not be killed again, because the operating system may reuse its id.
         self.group.leave();
         self.stderr_reader.abort();
     }
@@ -187,8 +188,9 @@ fn directory(configured: Option<&Path>) -> Result<PathBuf, StartError> {
     }
 }
 
-/// Finds the program on the `PATH` of the child, or relative to its directory. The operating system
-/// would use other ones, and would not distinguish a missing program from a missing interpreter.
+/// Finds the program on the `PATH` of the child process, or relative to its working directory. The
+/// operating system would search on the `PATH` of the host process, and would not distinguish a
+/// missing program from a missing interpreter.
 fn executable(
     command: &str,
     directory: &Path,
@@ -205,7 +207,7 @@ fn executable(
     })
 }
 
-/// The process group of a server.
+/// Process group of a server.
 #[derive(Clone, Default)]
 pub(crate) struct ProcessGroup {
     #[cfg(unix)]
@@ -215,7 +217,7 @@ pub(crate) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Creates a group that the watchdog ends if this program is killed.
+    /// Creates a process group that the watchdog ends if the host process is killed.
     pub(crate) fn with_watchdog(watchdog: &Watchdog) -> Self {
         Self {
             #[cfg(unix)]
@@ -236,14 +238,14 @@ impl ProcessGroup {
         }
     }
 
-    /// Forgets the group, which has ended.
+    /// Clears the stored group id after the group has ended.
     fn leave(&self) {
         if let Some(pid) = self.leader().take() {
             self.watchdog.unwatch(pid);
         }
     }
 
-    /// Returns the id of the leader, while the group exists.
+    /// Returns the process id of the group leader. Returns `None` after the group has ended.
     pub(crate) fn pid(&self) -> Option<u32> {
         let leader = (*self.leader())?;
         u32::try_from(leader.as_raw_nonzero().get()).ok()
@@ -258,14 +260,14 @@ impl ProcessGroup {
         self.signal(rustix::process::Signal::TERM);
     }
 
-    /// Kills the group without waiting.
+    /// Kills the process group without waiting for its end.
     pub(crate) fn kill(&self) {
         self.signal(rustix::process::Signal::KILL);
     }
 
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(pid) = *self.leader() {
-            // Fails only if the group has ended.
+            // Sending a signal fails only if the group has already ended.
             let _ = rustix::process::kill_process_group(pid, signal);
         }
     }
@@ -275,8 +277,8 @@ impl ProcessGroup {
     }
 }
 
-/// Other systems have no process groups. Only the process itself is ended, through `kill_on_drop`
-/// and `start_kill`.
+/// Other systems have no process groups. There, `kill_on_drop` and `start_kill` end only the
+/// process itself.
 #[cfg(not(unix))]
 #[allow(clippy::unused_self, reason = "the same interface as on Unix")]
 impl ProcessGroup {

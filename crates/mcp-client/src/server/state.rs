@@ -34,41 +34,42 @@ use crate::{
     },
 };
 
-/// The reason of calls that fail because the host was closed.
+/// Reason in the error of calls that fail because the host was closed.
 pub(crate) const CLOSED: &str = "it was closed";
 
-/// Maximum number of concurrent calls if the configuration sets none.
+/// Default of the maximum number of concurrent calls per server.
 const DEFAULT_MAX_CONCURRENT_CALLS: usize = 64;
-/// Number of resource updates that are kept for a slow watcher.
+/// Number of resource updates that are buffered for a slow watcher.
 const UPDATE_CAPACITY: usize = 256;
-/// Number of task updates that are kept for a slow receiver, which polls in any case.
+/// Number of task updates that are buffered for a slow receiver, which polls its task anyway.
 const TASK_UPDATE_CAPACITY: usize = 64;
 
-/// A configured server. The supervisor changes its state.
+/// Configured server with its current state, which its supervisor task changes.
 pub(crate) struct Server {
     pub(crate) config: ServerConfig,
     pub(crate) redactor: Redactor,
-    /// The last lines of the standard error.
+    /// Last lines of the standard error of the server.
     pub(crate) stderr: Arc<Tail<String>>,
-    /// Answers the requests of the server.
+    /// Handler of the requests that the server sends.
     pub(crate) responder: RequestResponder,
-    /// The last log messages of the server.
+    /// Last log messages of the server.
     pub(crate) logs: Tail<LogMessage>,
-    /// URIs of changed resources, from servers of 2025-11-25 and older.
+    /// Channel for URIs of changed resources, for servers of versions up to 2025-11-25.
     pub(crate) resource_updates: broadcast::Sender<String>,
     pub(crate) list_cache: ListCache,
-    /// Tasks that the server reports on its own, for all calls that wait for one.
+    /// Channel for task updates that the server sends unasked. All calls that wait for a task
+    /// receive them.
     pub(crate) task_updates: broadcast::Sender<Value>,
-    /// Whether the host can show pages of MCP Apps.
+    /// Whether the application can display pages of MCP Apps.
     pub(crate) supports_apps: bool,
-    /// Requests that the supervisor lists the tools again.
+    /// Signal for the supervisor to list the tools again.
     pub(crate) relist_requested: Notify,
-    /// Requests that the supervisor restarts the server.
+    /// Signal for the supervisor to restart the server.
     pub(crate) restart_requested: Notify,
-    /// One permit for each running call.
+    /// Semaphore with one permit for each call that may run at the same time.
     pub(crate) call_permits: Semaphore,
     pub(crate) max_concurrent_calls: usize,
-    /// The OAuth tokens. `None` for servers without login.
+    /// OAuth session of the server. `None` for servers without OAuth login.
     pub(crate) auth_session: Option<Arc<SessionHandle>>,
     pub(crate) circuits: Circuits,
     pub(crate) pinned_tools: PinnedTools,
@@ -78,23 +79,24 @@ pub(crate) struct Server {
     changes: broadcast::Sender<ToolHostChange>,
 }
 
-/// The state of a server at one moment.
+/// State of a server at one moment.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) state: ServerState,
     pub(crate) reason: Option<StatusReason>,
-    /// The connection, while the server is ready.
+    /// Connection to the server while it is ready.
     pub(crate) connection: Option<Arc<Connection>>,
-    /// The tools. Kept during a restart, so that a run does not lose them meanwhile.
+    /// Tools of the server. They stay during a restart, so that a run does not lose them.
     pub(crate) tools: Arc<ServerTools>,
-    /// Why `tools` may be outdated.
+    /// Reason why `tools` may be outdated.
     outdated_tools: Option<String>,
-    /// The server's information from the last handshake.
+    /// Server information from the last handshake.
     peer_info: Option<Arc<ServerPeerInfo>>,
 }
 
 impl Snapshot {
-    /// Returns why the server accepts no calls, with its last standard error lines.
+    /// Returns the reason why the server accepts no calls, with the last lines of its standard
+    /// error.
     pub(crate) fn unavailable_reason(&self) -> String {
         match &self.reason {
             Some(reason) => reason.to_string(),
@@ -102,7 +104,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns why the server accepts no calls.
+    /// Returns the reason why the server accepts no calls.
     fn cause(&self) -> String {
         match (&self.reason, self.state) {
             (Some(reason), _) => return reason.cause.clone(),
@@ -162,7 +164,7 @@ impl Server {
         self.snapshot.borrow().clone()
     }
 
-    /// Finds a tool by its name in the catalog.
+    /// Finds a tool of this server by its catalog name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
         self.snapshot.borrow().tools.find(name)
     }
@@ -172,7 +174,7 @@ impl Server {
         self.call_permits.available_permits() == self.max_concurrent_calls
     }
 
-    /// Lists the tools again, in the background, if the cached list has expired.
+    /// Requests a new list of tools in the background if the cached list has expired.
     pub(crate) fn refresh_tools(&self) {
         let snapshot = self.snapshot.borrow();
         let freshness = snapshot.tools.freshness;
@@ -181,13 +183,14 @@ impl Server {
         }
     }
 
-    /// Waits until the server is not starting.
+    /// Waits until the server is no longer starting.
     pub(crate) async fn settled(&self) {
         self.wait_for(|snapshot| snapshot.state != ServerState::Starting)
             .await;
     }
 
-    /// Waits for a connection other than `old`, or until none is expected.
+    /// Waits until another connection replaces `old`, or until the server is not expected to
+    /// reconnect.
     pub(crate) async fn wait_until_replaced(&self, old: &Arc<Connection>) {
         self.wait_for(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
@@ -196,7 +199,7 @@ impl Server {
         .await;
     }
 
-    /// Waits for a connection other than `old`. Returns `None` when the server was stopped.
+    /// Waits for a connection other than `old`. Returns `None` after the server was stopped.
     pub(crate) async fn next_connection(&self, old: &Arc<Connection>) -> Option<Arc<Connection>> {
         let snapshot = self.wait_for(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
@@ -207,7 +210,7 @@ impl Server {
 
     async fn wait_for(&self, condition: impl FnMut(&Snapshot) -> bool) -> Option<Snapshot> {
         let mut snapshots = self.snapshot.subscribe();
-        // Fails only without a sender, which is a field of the server.
+        // Waiting fails only after the sender was dropped, and the sender is a field of the server.
         let snapshot = snapshots.wait_for(condition).await.ok()?;
         Some(snapshot.clone())
     }
@@ -219,7 +222,7 @@ impl Server {
         }
     }
 
-    /// Returns an error if the server is required and not ready.
+    /// Returns an error if the server is marked as `required` and is not ready.
     pub(crate) fn ready_if_required(&self) -> Result<(), HostError> {
         let snapshot = self.snapshot();
         if !self.config.required || snapshot.connection.is_some() {
@@ -261,7 +264,7 @@ impl Server {
         }
     }
 
-    /// Removes the secrets of the server from a text.
+    /// Replaces the secrets of the server in a text.
     pub(crate) fn redact(&self, text: impl AsRef<str>) -> String {
         self.redactor.redact_known(text.as_ref()).into_owned()
     }
@@ -284,9 +287,10 @@ impl Server {
 
     pub(crate) fn set_ready(&self, connection: Arc<Connection>, tools: ServerTools) {
         let tools = Arc::new(tools);
-        // Before the state changes, so that a ready server already reports its changed tools.
+        // The pins are updated before the state, so that a server that becomes ready already
+        // reports its changed tools.
         let redefined = self.pinned_tools.update(&self.config.name, &tools);
-        // The connection may lead to another server now.
+        // After a reconnection the URL may lead to another server, so cached lists are dropped.
         self.list_cache.clear();
         self.change(|snapshot| {
             (snapshot.state, snapshot.reason) = self.connected_state(None);
@@ -314,14 +318,14 @@ impl Server {
         self.publish_redefined(redefined);
     }
 
-    /// Keeps the old list of tools and records why it may be outdated.
+    /// Keeps the old list of tools and stores the reason why it may be outdated.
     pub(crate) fn set_tools_outdated(&self, problem: String) {
         self.snapshot
             .send_modify(|snapshot| snapshot.outdated_tools = Some(problem));
         self.update_state();
     }
 
-    /// Updates the state of a connected server from its circuits and its list of tools.
+    /// Updates the state of a connected server from its circuit breakers and its list of tools.
     pub(crate) fn update_state(&self) {
         let changed = self.snapshot.send_if_modified(|snapshot| {
             if snapshot.connection.is_none() {
@@ -356,7 +360,7 @@ impl Server {
         self.set_gone(ServerState::Failed, Some(reason));
     }
 
-    /// Records that the server needs the authorization of a person.
+    /// Sets the state to blocked, because the server needs the authorization of a person.
     pub(crate) fn set_blocked(&self, reason: StatusReason) {
         tracing::warn!(server = self.config.name, %reason, "an MCP server needs authorization");
         self.set_gone(ServerState::Blocked, Some(reason));
@@ -366,7 +370,7 @@ impl Server {
         self.set_gone(ServerState::Stopped, None);
     }
 
-    /// Fails the running calls and kills the process group, both immediately.
+    /// Kills the process group and fails the running calls immediately.
     pub(crate) fn kill(&self) {
         if let Some(connection) = self.snapshot().connection {
             connection.mark_ended(CLOSED.to_owned());
@@ -419,24 +423,24 @@ impl Server {
     }
 
     fn publish(&self, change: ToolHostChange) {
-        // Fails without a listener.
+        // Sending fails if nobody listens to changes.
         let _ = self.changes.send(change);
     }
 
-    /// Returns the pins of tools that have none in `pins`.
+    /// Returns the pins of the tools that are not contained in `pins`.
     pub(crate) fn new_pins(&self, pins: &ToolPins) -> BTreeMap<String, String> {
         let pinned = self.pinned_tools.pinned().into_iter();
         let new = pinned.filter(|(tool, _)| pins.get(&self.config.name, tool).is_none());
         new.collect()
     }
 
-    /// Returns the current tools whose definition differs from their pin.
+    /// Returns the current tools whose definition differs from the pinned one.
     pub(crate) fn changed_tools(&self) -> Vec<ToolChange> {
         let tools = self.snapshot().tools;
         self.pinned_tools.changed(&self.config.name, &tools)
     }
 
-    /// Creates the process group for a process that is about to start.
+    /// Creates a process group for a process that is about to start.
     pub(crate) fn new_group(&self) -> ProcessGroup {
         let group = ProcessGroup::with_watchdog(&self.watchdog);
         *lock(&self.group) = group.clone();

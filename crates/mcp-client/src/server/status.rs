@@ -6,54 +6,54 @@ use serde::Serialize;
 
 use crate::{server::output::LogMessage, tools::pagination::Freshness};
 
-/// The status of one server.
+/// Status of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerStatus {
-    /// The configured name.
+    /// Configured name of the server.
     pub name: String,
-    /// The state.
+    /// Current state of the server.
     pub state: ServerState,
-    /// Why it is in this state. Does not repeat `stderr_tail`.
+    /// Reason for the state. Does not include the lines in `stderr_tail`.
     pub reason: Option<String>,
-    /// The negotiated protocol version.
+    /// Negotiated protocol version of the connection.
     pub protocol_version: Option<String>,
-    /// The name and version that the server reports.
+    /// Name and version that the server reports about itself.
     pub server_info: Option<ServerIdentity>,
-    /// The server's instructions for its use. Untrusted text.
+    /// Instructions of the server for the use of its tools. Untrusted text.
     pub instructions: Option<String>,
-    /// Number of tools for models.
+    /// Number of tools that models may call.
     pub tools: usize,
-    /// Number of tools only for pages of MCP Apps.
+    /// Number of tools that only pages of MCP Apps may call.
     #[serde(skip_serializing_if = "is_zero")]
     pub app_tools: usize,
-    /// The validity of cached lists.
+    /// Validity of the cached lists.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListFreshness>,
     /// Problems of a usable server, for example an invalid tool.
     pub warnings: Vec<String>,
-    /// Original names of [changed tools](crate::McpHost::changed_tools).
+    /// Original names of the [changed tools](crate::McpHost::changed_tools).
     pub changed_tools: Vec<String>,
-    /// The id of its process.
+    /// Process id of a running stdio server.
     pub pid: Option<u32>,
-    /// The last 20 lines of its standard error.
+    /// Last 20 lines of the standard error of a stdio server.
     pub stderr_tail: Vec<String>,
-    /// The last 50 log messages through the protocol.
+    /// Last 50 log messages that the server sent through MCP.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<LogMessage>,
-    /// The transport, without secrets.
+    /// Description of the transport without secrets.
     pub transport: String,
-    /// Whether the server is required.
+    /// Whether the configuration marks the server as required.
     pub required: bool,
 }
 
-/// The validity of a list (2026-07-28, "Caching").
+/// Validity of a cached list (MCP 2026-07-28, "Caching").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ListFreshness {
-    /// The list: `tools`, `prompts`, `resources` or `resource_templates`.
+    /// Name of the list: `tools`, `prompts`, `resources` or `resource_templates`.
     pub list: &'static str,
-    /// The time to live in milliseconds.
+    /// Time to live that the server declares, in milliseconds.
     pub ttl_ms: u64,
-    /// The remaining time in milliseconds.
+    /// Remaining time to live in milliseconds.
     pub fresh_for_ms: u64,
 }
 
@@ -73,7 +73,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The state of a server.
+/// State of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -86,19 +86,19 @@ pub enum ServerState {
     Degraded,
     /// The server needs the authorization of a person, or its circuit breaker is open.
     Blocked,
-    /// The server did not start, or ended and did not restart.
+    /// The server did not start, or ended and was not restarted.
     Failed,
-    /// The server was closed with the host.
+    /// The host was closed.
     Stopped,
 }
 
 impl ServerState {
-    /// Returns whether the server accepts calls.
+    /// Returns whether calls to the server are possible in this state.
     pub fn takes_calls(self) -> bool {
         matches!(self, Self::Ready | Self::Degraded)
     }
 
-    /// Returns the name in JSON, HTTP and
+    /// Returns the state as in JSON, HTTP and
     /// [`ToolHostChange::ServerState`](switchboard_domain::ToolHostChange).
     pub fn as_str(self) -> &'static str {
         match self {
@@ -112,11 +112,11 @@ impl ServerState {
     }
 }
 
-/// The name and version that a server reports. Untrusted text.
+/// Name and version that a server reports about itself. Untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerIdentity {
-    /// The name.
+    /// Name of the server software.
     pub name: String,
-    /// The version.
+    /// Version of the server software.
     pub version: String,
 }

@@ -34,42 +34,43 @@ use crate::{
     tools::{catalog::ServerTools, list::list_tools},
 };
 
-/// Uptime after which a server has all its restarts again.
+/// Uptime after which the count of restarts of a server is reset.
 const STABLE_UPTIME: Duration = Duration::from_mins(1);
-/// The longest delay between two restarts.
+/// Maximum delay between two restarts.
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(30);
-/// The interval of restarts when all are used, so that a server that comes back is noticed.
+/// Interval of further restarts after the maximum number of restarts, to detect that a server works
+/// again.
 const RETRY_INTERVAL: Duration = Duration::from_mins(1);
-/// How long cancelling the running requests may take.
+/// Time limit to cancel the running requests.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long closing a connection may take, for example deleting an HTTP session.
+/// Time limit to close a connection, for example to delete an HTTP session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The shortest pause before a changed list is read. Changes mostly come in groups.
+/// Minimum pause before a changed list is read. Servers often report several changes in a row.
 const MIN_RELIST_PAUSE: Duration = Duration::from_millis(50);
-/// The longest pause, for a list that changes all the time.
+/// Maximum pause before a changed list is read, for a list that changes continuously.
 const MAX_RELIST_PAUSE: Duration = Duration::from_secs(5);
-/// How long a starting server delays the start of others. The start of a program uses the machine;
-/// waiting for its answer does not.
+/// Maximum time that a starting server delays the start of others. Starting a program needs CPU
+/// time, waiting for its answer does not.
 const STARTUP_PERMIT_TIME: Duration = Duration::from_millis(500);
 
 const RESTART_REQUESTED: &str = "it is restarted on request";
 
-/// Why a server stopped running.
+/// Reason why a server stopped running.
 enum ExitReason {
-    /// The host was closed.
+    /// The host was closed, so the server was stopped.
     HostClosed,
     /// The server did not start.
     NotStarted(StartError),
-    /// The server was ready and then ended or lost its connection.
+    /// The server was ready, then exited or lost its connection.
     Lost {
         reason: StatusReason,
         uptime: Duration,
     },
-    /// A restart was requested.
+    /// A person requested a restart of the server.
     RestartRequested,
 }
 
-/// Runs a server until the host is closed.
+/// Runs and restarts a server until the host is closed.
 pub(crate) async fn run(
     server: Arc<Server>,
     options: Arc<HostOptions>,
@@ -95,7 +96,8 @@ pub(crate) async fn run(
                 failures = 0;
                 server.set_starting(StatusReason::new(RESTART_REQUESTED));
                 end_process(process, &options).await;
-                // After the end of all calls of the old process, which would count as failures.
+                // The breakers are reset after all calls of the old process have ended, because
+                // these calls would count as failures.
                 server.circuits.reset();
                 continue;
             }
@@ -109,8 +111,8 @@ pub(crate) async fn run(
             }
             ExitReason::Lost { reason, uptime } => {
                 was_ready = true;
-                // A process that ends soon after every start is in a loop. An HTTP server that
-                // accepts the handshake runs.
+                // A process that exits soon after every start is in a crash loop. An HTTP server
+                // counts as stable after one successful handshake.
                 if uptime >= STABLE_UPTIME || !is_process {
                     failures = 0;
                 }
@@ -132,7 +134,7 @@ pub(crate) async fn run(
                 ..reason
             });
             let delay = backoff.next_delay();
-            // The first reconnection to an HTTP server does not wait.
+            // The first reconnection to an HTTP server has no delay.
             let waits = failures > 1 || is_process;
             Some(if waits { delay } else { Duration::ZERO })
         } else {
@@ -169,7 +171,7 @@ async fn end_process(process: Option<ServerProcess>, options: &HostOptions) {
     }
 }
 
-/// Runs a server from its start to its exit. `process` then holds its process.
+/// Runs a server from its start to its exit. Stores the process in `process`.
 async fn run_once(
     server: &Arc<Server>,
     options: &HostOptions,
@@ -203,9 +205,9 @@ async fn run_once(
     }
 }
 
-/// Runs a start with a permit, which is released early if the start takes long.
+/// Runs a start with a startup permit. Releases the permit early if the start takes long.
 async fn with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Output {
-    // Fails only if the semaphore is closed, which does not happen.
+    // Acquiring fails only if the semaphore is closed, which never happens.
     let permit = startup.acquire().await;
     let mut start = pin!(start);
     if let Ok(output) = timeout(STARTUP_PERMIT_TIME, &mut start).await {
@@ -230,7 +232,8 @@ async fn start(
     match tools {
         Ok(tools) => Ok((service, tools)),
         Err(reason) => {
-            // A closed pipe is mostly the first sign of an exit, which explains more.
+            // A closed pipe usually precedes the exit of the process, whose status explains the
+            // failure better.
             if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, exited(process)).await {
                 return Err(StartError::Exited { status });
             }
@@ -239,7 +242,7 @@ async fn start(
     }
 }
 
-/// Watches a ready server until it exits or must stop.
+/// Watches a ready server until it exits or must be stopped.
 async fn watch(
     server: &Server,
     options: &HostOptions,
@@ -264,18 +267,19 @@ async fn watch(
         () = stop.cancelled() => (ExitReason::HostClosed, false),
         () = server.restart_requested.notified() => (ExitReason::RestartRequested, false),
         _ = &mut closed => {
-            // The pipe closes before the exit status is known.
+            // The pipe of a process closes shortly before its exit status is known.
             let status = timeout(EXIT_TIMEOUT, exited(process)).await;
             (lost(status.unwrap_or_else(|_| "it closed the connection".to_owned())), true)
         }
         status = exited(process) => {
-            // The pipe may still hold output, and a grandchild may keep it open.
+            // The pipe may still contain output. A child process of the server may keep the pipe
+            // open.
             let is_closed = timeout(LAST_OUTPUT_TIMEOUT, &mut closed).await.is_ok();
             (lost(status), is_closed)
         }
         reason = connection.became_stale() => (lost(format!("it is reconnected: {reason}")), false),
         reason = hang_detection::detect(server, &connection, options.hang_detection) => {
-            // The failures of single tools still count.
+            // The breakers of individual tools are not reset by a restart.
             server.circuits.reset_server();
             (lost(reason), false)
         }
@@ -289,7 +293,8 @@ async fn watch(
         ExitReason::HostClosed | ExitReason::NotStarted(_) => CLOSED.to_owned(),
     });
     if !is_closed {
-        // Some servers exit only after their running requests, so these are cancelled first.
+        // Some servers exit only after their running requests have ended, so the requests are
+        // cancelled first.
         connection.requests.close();
         unsubscribe.cancel();
         let cancelled = async { tokio::join!(subscription, connection.requests.wait()) };
@@ -300,7 +305,7 @@ async fn watch(
     exit
 }
 
-/// Returns a reason with the last lines of the standard error.
+/// Creates a reason with the last lines of standard error.
 fn with_stderr(server: &Server, cause: String) -> StatusReason {
     let stderr_lines = last_lines(&server.stderr.items()).to_vec();
     StatusReason {
@@ -313,7 +318,7 @@ async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<ServerTools, S
     list_tools(&server.config, &server.redactor, peer).await
 }
 
-/// Waits for the exit of the process and describes it. Never returns without a process.
+/// Waits for the exit of the process and describes it. Waits forever if there is no process.
 async fn exited(process: &mut Option<ServerProcess>) -> String {
     match process {
         Some(process) => process.exited().await,
@@ -321,7 +326,7 @@ async fn exited(process: &mut Option<ServerProcess>) -> String {
     }
 }
 
-/// Limits how often a changed list is read.
+/// Rate limit for reading a list that changes often.
 #[derive(Default)]
 struct Debounce {
     pause: Duration,
@@ -329,7 +334,7 @@ struct Debounce {
 }
 
 impl Debounce {
-    /// Waits longer the more frequent the changes are.
+    /// Waits before the next read. The more frequent the changes, the longer the pause.
     async fn wait(&mut self) {
         self.pause = match self.last {
             Some(last) if last.elapsed() < 2 * self.pause => (2 * self.pause).min(MAX_RELIST_PAUSE),
@@ -340,7 +345,7 @@ impl Debounce {
     }
 }
 
-/// Lists the tools again after each change. Never returns.
+/// Lists the tools again after each reported change. Never returns.
 async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     let mut debounce = Debounce::default();
     loop {
@@ -356,7 +361,7 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     }
 }
 
-/// Publishes changes of lists that are read on demand. Never returns.
+/// Publishes the changes of lists that are read only on demand. Never returns.
 async fn publish_list_changes(server: &Server) {
     let mut debounce = Debounce::default();
     loop {

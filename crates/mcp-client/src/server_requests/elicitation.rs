@@ -12,41 +12,41 @@ use crate::{
     transport::call_context::RequestContext,
 };
 
-/// Maximum size in bytes of a message. The rest is cut.
+/// Maximum size in bytes of the message in an elicitation. Longer messages are cut.
 const MAX_MESSAGE: usize = 4000;
-/// Maximum number of attempts if the answer does not match the form.
+/// Maximum number of attempts of a person to fill in a form correctly.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// The parameters of `elicitation/create`. The types of rmcp drop unknown parts of a form and
-/// reject a form with a field of an unknown kind.
+/// Parameters of `elicitation/create`. The types of rmcp are not used: they drop unknown parts of a
+/// form and reject a form with an unknown kind of field.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Params {
-    /// `form`, which is also the default, or `url`.
+    /// Mode of the elicitation: `form` (the default) or `url`.
     mode: Option<String>,
     #[serde(default)]
     message: String,
     #[serde(default)]
     requested_schema: Value,
     pub(super) url: Option<String>,
-    /// Absent in 2026-07-28.
+    /// Id of a URL elicitation. Protocol version 2026-07-28 has no such id.
     #[serde(default)]
     pub(super) elicitation_id: String,
 }
 
-/// The answer to an elicitation.
+/// Positive answer of a person to an elicitation.
 pub(super) enum Answer {
-    /// The fields of a form.
+    /// Values of the form fields.
     Content(Value),
-    /// The consent to open a URL.
+    /// Consent to open the URL.
     Consent,
     Declined,
     Cancelled,
 }
 
 impl RequestResponder {
-    /// Asks the user and returns the result of `elicitation/create`. Dropping the future withdraws
-    /// the elicitation.
+    /// Asks a person for input and returns the result of `elicitation/create`. Dropping the future
+    /// withdraws the question.
     pub(crate) async fn elicit(
         &self,
         params: Value,
@@ -67,7 +67,7 @@ impl RequestResponder {
         })
     }
 
-    /// Asks the user. Returns an error for an invalid elicitation.
+    /// Asks a person for input. Returns an error for an invalid elicitation.
     pub(super) async fn ask(
         &self,
         params: Params,
@@ -133,8 +133,8 @@ impl RequestResponder {
     }
 }
 
-/// Returns a URL as a browser parses it: an internationalized host name is shown in its ASCII form,
-/// and no user name hides the host.
+/// Normalizes a URL as a browser does. An internationalized host name is shown in its ASCII form,
+/// and a user name cannot hide the host.
 fn browser_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its URL is not valid: {error}"))?;
     if !matches!(url.scheme(), "https" | "http") {

@@ -7,17 +7,17 @@ use switchboard_domain::{
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
-/// Maximum number of errors in a message.
+/// Maximum number of validation errors in a message.
 const MAX_ERRORS: usize = 5;
 
-/// The form of an elicitation.
+/// Form of an elicitation: a flat JSON Schema with a validator.
 pub(super) struct Form {
     properties: Map<String, Value>,
     validator: SchemaValidator,
 }
 
 impl Form {
-    /// Parses a form. Returns an error for a schema that is not a form.
+    /// Parses the schema of a form. Returns an error for a schema that is not a form.
     pub(super) fn parse(schema: &Value) -> Result<Self, String> {
         check_depth(schema).map_err(|too_deep| format!("its form is {too_deep}"))?;
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -29,7 +29,7 @@ impl Form {
         }
         let mut schema = schema.clone();
         if let Some(schema) = schema.as_object_mut() {
-            // Forms are the same in every JSON Schema dialect.
+            // The keywords of forms have the same meaning in every JSON Schema dialect.
             schema.remove("$schema");
         }
         let options = SchemaOptions {
@@ -44,8 +44,8 @@ impl Form {
         })
     }
 
-    /// Returns the content for the server: the fields of the form, with defaults for missing
-    /// fields. An empty field is `null` and is not sent. Returns an error for invalid content.
+    /// Completes and validates the form content for the server. Missing fields get their defaults.
+    /// Fields with the value `null` are removed. Returns an error for invalid content.
     pub(super) fn complete(&self, mut given: JsonObject) -> Result<JsonObject, String> {
         let mut filled = JsonObject::new();
         for (name, field) in &self.properties {

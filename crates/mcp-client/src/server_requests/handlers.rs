@@ -6,24 +6,25 @@ use switchboard_domain::{Elicitor, Sampler};
 
 use crate::config::client_features::Root;
 
-/// The handlers of requests that servers send. A capability without a handler is not offered, and
-/// its requests are declined.
+/// Handlers of the requests that servers send. The client does not declare a capability without a
+/// handler, and declines its requests.
 #[derive(Clone)]
 pub struct ClientHandlers {
-    /// Asks a person for input.
+    /// Handler of elicitations, which asks a person for input.
     pub elicitor: Option<Arc<dyn Elicitor>>,
-    /// Calls a model, for servers with [`ServerConfig::sampling`](crate::ServerConfig::sampling).
+    /// Handler of sampling, which calls a model for servers with
+    /// [`ServerConfig::sampling`](crate::ServerConfig::sampling).
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// The folders that servers may use, unless their configuration sets
-    /// [`ServerConfig::roots`](crate::ServerConfig::roots). `None` does not offer roots.
+    /// Folders that servers may use, unless [`ServerConfig::roots`](crate::ServerConfig::roots) is
+    /// set. With `None` the client does not declare the roots capability.
     pub roots: Option<Vec<Root>>,
-    /// How long a request may wait for its answer. This time does not count towards the deadline
-    /// of the call.
+    /// Time limit to answer a request of a server. The deadline of the call is paused during this
+    /// time.
     pub answer_timeout: Duration,
 }
 
 impl Default for ClientHandlers {
-    /// Returns no handlers and an answer time-out of ten minutes.
+    /// Returns no handlers, and a time-out of ten minutes for answers.
     fn default() -> Self {
         Self {
             elicitor: None,

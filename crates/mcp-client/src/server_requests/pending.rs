@@ -6,20 +6,20 @@ use tokio::sync::watch;
 
 use crate::transport::call_context::{CallContext, RequestContext};
 
-/// Maximum number of pending requests of one server. They may be for many people.
+/// Maximum number of pending requests per server. The requests may be for many different users.
 const MAX_PENDING: usize = 256;
 
-/// The requests of one server that wait for an answer.
+/// Requests of one server that wait for an answer.
 pub(crate) type PendingRequests = Vec<Arc<RequestContext>>;
 
-/// The pending requests that concern one call.
+/// Pending requests that may belong to one call.
 pub(crate) struct PendingForCall {
     pub(super) requests: watch::Receiver<PendingRequests>,
     pub(super) call: Arc<CallContext>,
 }
 
 impl PendingForCall {
-    /// Waits until a request is pending, or until none is.
+    /// Waits until a request is pending (`is_pending`), or until none is pending.
     pub(crate) async fn until(&mut self, is_pending: bool) {
         let Self { requests, call } = self;
         let changed = requests.wait_for(|requests| {
@@ -27,13 +27,13 @@ impl PendingForCall {
             calls.any(|it| Arc::ptr_eq(&it.call, call)) == is_pending
         });
         if changed.await.is_err() {
-            // The sender was dropped, so nothing changes any more.
+            // The sender was dropped, so the state can no longer change.
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// Registers a pending request until the guard is dropped. Returns `None` if there are too many.
+/// Registers a pending request until the guard is dropped. Returns `None` if too many are pending.
 pub(super) fn register<'a>(
     requests: &'a watch::Sender<PendingRequests>,
     context: &RequestContext,
@@ -49,7 +49,7 @@ pub(super) fn register<'a>(
     is_registered.then_some(PendingGuard { requests, context })
 }
 
-/// A registered pending request.
+/// Guard of a registered pending request. Dropping it removes the request.
 pub(super) struct PendingGuard<'a> {
     requests: &'a watch::Sender<PendingRequests>,
     context: Arc<RequestContext>,

@@ -35,36 +35,37 @@ use crate::{
     transport::call_context::{CallContext, RequestContext},
 };
 
-/// Maximum number of inputs that one result may request.
+/// Maximum number of inputs that a server may request in one result.
 const MAX_INPUTS: usize = 16;
-/// Number of completed URL elicitations that are recorded.
+/// Number of completed URL elicitations whose ids are stored.
 const MAX_COMPLETED: usize = 64;
 
-/// Answers the requests of one server.
+/// Handler of all requests that one server sends.
 pub(crate) struct RequestResponder {
     pub(super) server: String,
     pub(super) redactor: Redactor,
     pub(super) elicitor: Option<Arc<dyn Elicitor>>,
-    /// `None` also if the configuration does not allow sampling.
+    /// Handler and limits of sampling. `None` without a handler, or if the configuration does not
+    /// allow sampling.
     pub(super) sampler: Option<(Arc<dyn Sampler>, SamplingLimits)>,
     /// Whether the configuration allows sampling.
     allows_sampling: bool,
-    /// The number of samplings so far.
+    /// Number of sampling requests so far.
     samplings: AtomicU32,
     roots: Option<Vec<Root>>,
     pub(super) answer_timeout: Duration,
     /// Requests that wait for an answer.
     pub(super) pending: watch::Sender<PendingRequests>,
-    /// The ids of the last completed URL elicitations.
+    /// Ids of the last completed URL elicitations.
     pub(super) completed: watch::Sender<VecDeque<String>>,
 }
 
-/// The answers to what a server requested before its result, for the repeated request.
+/// Answers to the inputs that a server requested in a result. The repeated request contains them.
 #[derive(Debug)]
 pub(crate) struct CollectedInput {
-    /// `None` if the server only asks for a repetition.
+    /// Answers by input name. `None` if the server only requests that the call is repeated.
     pub(crate) responses: Option<InputResponses>,
-    /// The server's own state, which is returned unread.
+    /// Opaque state of the server, which is sent back unchanged.
     pub(crate) state: Option<String>,
 }
 
@@ -85,7 +86,7 @@ impl RequestResponder {
         }
     }
 
-    /// Returns the capabilities that have a handler.
+    /// Returns the client capabilities for which a handler is set.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         if self.elicitor.is_some() {
@@ -105,8 +106,8 @@ impl RequestResponder {
         capabilities
     }
 
-    /// Returns the pending requests that pause the deadline of a call. `None` if no handler answers
-    /// requests.
+    /// Returns the pending requests that pause the deadline of a call. Returns `None` if no handler
+    /// is set.
     pub(crate) fn pending_for(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
         has_handler.then(|| PendingForCall {
@@ -115,8 +116,8 @@ impl RequestResponder {
         })
     }
 
-    /// Answers everything that a result of 2026-07-28 requires before the server answers. Returns
-    /// `None` for another result.
+    /// Answers all input requests in a result of protocol version 2026-07-28. Returns `None` for a
+    /// result without input requests.
     pub(crate) async fn collect_input(
         &self,
         result: &Value,
@@ -158,10 +159,10 @@ impl RequestResponder {
         context: &RequestContext,
     ) -> Result<Value, ErrorData> {
         match (method, self.answer(method, params, context).await) {
-            // An error would end the call. An empty list means the same.
+            // An error would end the call. An empty list also means that no roots are available.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
-            // The protocol has no negative answer (2026-07-28, "Multi Round-Trip Requests"), so the
-            // call fails.
+            // The protocol has no negative answer to a sampling request (2026-07-28, "Multi
+            // Round-Trip Requests"), so the call fails.
             ("sampling/createMessage", Err(error)) => {
                 let reason = match error.code {
                     ErrorCode::METHOD_NOT_FOUND if self.allows_sampling => "no model is available",
@@ -177,7 +178,7 @@ impl RequestResponder {
         }
     }
 
-    /// Answers one request.
+    /// Answers one request of the server. `method` is the method of the request.
     pub(crate) async fn answer(
         &self,
         method: &str,
@@ -203,7 +204,7 @@ impl RequestResponder {
         }
     }
 
-    /// Records that a server has completed a URL elicitation.
+    /// Records that a server reported a URL elicitation as completed.
     pub(crate) fn complete_url_elicitation(&self, id: &str) {
         tracing::debug!(server = self.server, id, "a URL elicitation is complete");
         self.completed.send_modify(|completed| {
@@ -225,7 +226,7 @@ impl RequestResponder {
         }
     }
 
-    /// Counts a sampling. Returns whether the server has one left.
+    /// Counts one sampling request. Returns `false` if the server has reached its limit `max`.
     pub(super) fn take_sampling(&self, max: u32) -> bool {
         let next = |used: u32| (used < max).then_some(used + 1);
         self.samplings

@@ -11,11 +11,12 @@ use crate::{
     transport::call_context::RequestContext,
 };
 
-/// The error code for a rejected request (2025-11-25, "Sampling", "Error Handling").
+/// Error code for a rejected sampling request (MCP 2025-11-25, "Sampling", "Error Handling").
 const REJECTED: ErrorCode = ErrorCode(-1);
 
 impl RequestResponder {
-    /// Calls the model. Returns an error if sampling is not allowed, or if a limit is reached.
+    /// Answers a sampling request with a model call. Returns an error if sampling is not allowed,
+    /// or if a limit is reached.
     pub(crate) async fn sample(
         &self,
         params: CreateMessageRequestParams,
@@ -44,7 +45,8 @@ impl RequestResponder {
             tracing::warn!(server = self.server, %error, "sampling failed");
             match error {
                 SampleError::NotAllowed { reason, .. } => ErrorData::new(REJECTED, reason, None),
-                // The server must not learn details about the provider.
+                // The error contains no details, because the server must not learn them about the
+                // provider.
                 _ => ErrorData::internal_error("the model did not answer", None),
             }
         })?;

@@ -16,13 +16,13 @@ use switchboard_domain::{
 
 use crate::tools::convert;
 
-/// Stop reasons of the protocol, which allows others too.
+/// Stop reasons that the protocol defines. Other stop reasons are allowed too.
 const END_TURN: &str = CreateMessageResult::STOP_REASON_END_TURN;
 const MAX_TOKENS: &str = CreateMessageResult::STOP_REASON_END_MAX_TOKEN;
 const TOOL_USE: &str = CreateMessageResult::STOP_REASON_TOOL_USE;
 
-/// Converts the request of a server. Returns an error for an invalid conversation. Ignores
-/// `includeContext`, because a server must not read other conversations.
+/// Converts a sampling request to a chat request. Returns an error for an invalid conversation.
+/// Ignores `includeContext`, because a server must not read other conversations.
 pub(crate) fn request(
     server: &str,
     params: CreateMessageRequestParams,
@@ -48,7 +48,7 @@ pub(crate) fn request(
         _ => ToolChoice::Auto,
     };
     request.sampling = Sampling {
-        // Through text, so that 0.7 stays 0.7.
+        // The number is converted through text, so that 0.7 stays exactly 0.7.
         temperature: params
             .temperature
             .and_then(|temperature| temperature.to_string().parse().ok()),
@@ -65,7 +65,7 @@ pub(crate) fn request(
     })
 }
 
-/// Converts a message. The protocol puts tool results into messages of the user.
+/// Converts a message of a sampling request. The protocol puts tool results into user messages.
 fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
     let mut role = match message.role {
         McpRole::User => Role::User,
@@ -95,14 +95,14 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
                     is_error: result.is_error.unwrap_or_default(),
                 })
             }
-            // Blocks of later versions.
+            // Unknown content blocks of later protocol versions are passed on as JSON text.
             other => Part::text(serde_json::to_string(&other).unwrap_or_default()),
         });
     }
     Message::new(role, parts)
 }
 
-/// Converts a tool of the conversation. The server runs it, so its name is not changed.
+/// Converts a tool of a sampling request. The server runs the tool, so its name is not changed.
 fn tool(listed: &Tool) -> Result<ToolDefinition, String> {
     let json = serde_json::to_value(listed).unwrap_or_default();
     let converted = convert::tool_from_json("", &json)?.tool;
@@ -113,7 +113,8 @@ fn tool(listed: &Tool) -> Result<ToolDefinition, String> {
     })
 }
 
-/// Converts the answer of a model. Returns an error if there is no usable answer.
+/// Converts a model response to a sampling result. Returns an error if the response has no usable
+/// content.
 pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, String> {
     let mut blocks = Vec::new();
     for part in response.message.parts {
@@ -138,7 +139,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
                     ));
                 }
             },
-            // Reasoning and provider state are not for the server.
+            // The server does not receive reasoning and provider state.
             _ => continue,
         });
     }
@@ -150,7 +151,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
     }
     .to_owned();
     let message = match <[Block; 1]>::try_from(blocks) {
-        // Servers before 2025-11-25 accept only a single block.
+        // Servers of versions before 2025-11-25 accept only a single content block.
         Ok([block]) => SamplingMessage::new(McpRole::Assistant, block),
         Err(blocks) if blocks.is_empty() => match response.finish {
             FinishReason::Stop | FinishReason::Length => SamplingMessage::assistant_text(""),
@@ -162,7 +163,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
     Ok(CreateMessageResult::new(message, model).with_stop_reason(reason))
 }
 
-/// Returns the media type and the data. A URL has no data.
+/// Returns the media type and the base64 data of media. Returns `None` for media with a URL.
 fn base64(media: Media) -> Option<(String, String)> {
     match media.source {
         MediaSource::Base64(data) => Some((media.media_type, data)),

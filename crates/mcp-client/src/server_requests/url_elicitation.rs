@@ -15,21 +15,22 @@ use crate::{
     transport::call_context::RequestContext,
 };
 
-/// The error code of `URLElicitationRequiredError`.
+/// Error code of the protocol error `URLElicitationRequiredError`.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// How many seconds to wait for the completion before each repetition of a call, five minutes in
-/// total. A call that needs a URL elicitation has had no effect.
+/// Wait in seconds before each repetition of a call that needs a URL elicitation, five minutes in
+/// total. The repetition is safe, because such a call has had no effect.
 const WAITS: [u64; 8] = [5, 10, 20, 40, 60, 60, 60, 60];
 
-/// The URLs that the user agreed to open for one call.
+/// URLs that the user agreed to open for one call.
 #[derive(Default)]
 pub(crate) struct VisitedUrls {
     urls: Vec<String>,
     waits: usize,
 }
 
-/// Returns the URLs that a call needs opened first, from its error. `None` for any other error.
+/// Returns the URL elicitations in an error, which must be completed before the call is repeated.
+/// Returns `None` for other errors.
 pub(crate) fn required_urls(error: &ErrorData) -> Option<Vec<Params>> {
     #[derive(Deserialize)]
     struct Data {
@@ -43,9 +44,9 @@ pub(crate) fn required_urls(error: &ErrorData) -> Option<Vec<Params>> {
 }
 
 impl RequestResponder {
-    /// Asks the user to open the URLs, and waits until the call can be repeated: until the server
-    /// reports the completion, or for a while, because not every server does. Returns the reason if
-    /// a repetition does not help.
+    /// Asks the user to open the URLs, then waits until the call can be repeated. The wait ends
+    /// when the server reports the completion, or after a delay, because not every server reports
+    /// it. Returns the reason if a repetition does not help.
     pub(crate) async fn visit_urls(
         &self,
         elicitations: Vec<Params>,
@@ -67,7 +68,7 @@ impl RequestResponder {
         for params in elicitations {
             let id = params.elicitation_id.clone();
             let url = params.url.clone().unwrap_or_default();
-            // The server may use another id for the same URL.
+            // The server may use a new elicitation id for the same URL.
             if !visited.urls.contains(&url) {
                 match self.ask(params, context).await? {
                     Answer::Consent | Answer::Content(_) => visited.urls.push(url),
@@ -81,9 +82,10 @@ impl RequestResponder {
         let mut completed = self.completed.subscribe();
         let all_completed =
             completed.wait_for(|completed| ids.iter().all(|id| completed.contains(id)));
-        // Fails only without a sender, which is a field of the responder.
+        // Waiting fails only after the sender was dropped, and the sender is a field of the
+        // responder.
         let _ = timeout(Duration::from_secs(wait), all_completed).await;
-        // A later call with the same ids needs a new completion.
+        // The ids are removed, because a later call with the same ids needs a new completion.
         self.completed
             .send_modify(|completed| completed.retain(|id| !ids.contains(id)));
         Ok(())

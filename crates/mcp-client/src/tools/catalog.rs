@@ -15,18 +15,18 @@ use crate::{
     },
 };
 
-/// The tools of one server.
+/// Tools that one server lists, after the configured filters.
 #[derive(Clone, Default)]
 pub(crate) struct ServerTools {
-    /// In the order of the server.
+    /// Tools in the order of the server.
     pub(crate) tools: Vec<Arc<CatalogTool>>,
-    /// Descriptions of missing tools.
+    /// Reasons why listed tools are missing.
     pub(crate) problems: Vec<String>,
-    /// How long the list is valid, if the server declares it.
+    /// Time to live of the list, if the server declares it.
     pub(crate) freshness: Option<Freshness>,
 }
 
-/// A tool of a server.
+/// Tool of a server with its compiled output schema and its visibility.
 pub(crate) struct CatalogTool {
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) output_schema: Option<OutputSchema>,
@@ -35,15 +35,15 @@ pub(crate) struct CatalogTool {
 }
 
 impl CatalogTool {
-    /// Returns the name that the server uses for its tool.
+    /// Returns the original name of the tool on its server.
     pub(crate) fn original_name(&self) -> &str {
         original_name(&self.definition)
     }
 }
 
 impl ServerTools {
-    /// Applies the configured filters to the listed tools. Drops duplicates and tools with a too
-    /// deep schema, and records that as problems.
+    /// Applies the configured filters to the listed tools. Drops duplicates and tools whose schema
+    /// is nested too deeply, and records them as problems.
     pub(crate) fn new(
         config: &ServerConfig,
         listed: Vec<ListedTool>,
@@ -90,29 +90,29 @@ impl ServerTools {
         }
     }
 
-    /// Returns the tools for models.
+    /// Returns the tools that models may call.
     pub(crate) fn for_models(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| tool.visibility.model)
     }
 
-    /// Returns the tools only for pages of MCP Apps.
+    /// Returns the tools that only pages of MCP Apps may call.
     pub(crate) fn only_for_apps(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| !tool.visibility.model)
     }
 
-    /// Finds a tool for models by its name in the catalog.
+    /// Finds a tool for models by its catalog name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.for_models();
         tools.find(|tool| tool.definition.name == name).cloned()
     }
 
-    /// Finds a tool by its original name, also one only for pages.
+    /// Finds a tool by its original name, including tools that only pages may call.
     pub(crate) fn find_original(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.tools.iter();
         tools.find(|tool| tool.original_name() == name).cloned()
     }
 
-    /// Returns whether the two lists have the same definitions.
+    /// Returns whether two lists contain the same tool definitions.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let is_same = |(one, other): (&Arc<CatalogTool>, &Arc<CatalogTool>)| {
             one.definition == other.definition && one.visibility == other.visibility
@@ -121,7 +121,7 @@ impl ServerTools {
     }
 }
 
-/// Records configured names of tools that the server does not have.
+/// Reports configured tool names that the server does not list.
 fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Vec<String>) {
     let names: Vec<&str> = listed.iter().map(|it| original_name(&it.tool)).collect();
     let allowed = config.allowed_tools.as_deref().unwrap_or_default();
@@ -141,7 +141,7 @@ fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Ve
     }
 }
 
-/// Returns the name that a server uses for its tool.
+/// Returns the original name of a tool on its server.
 pub(crate) fn original_name(tool: &ToolDefinition) -> &str {
     let origin = tool.origin.as_ref();
     origin.map_or(&tool.name, |origin| &origin.tool)

@@ -10,14 +10,14 @@ use switchboard_domain::{
 
 use crate::tools::{names::catalog_name, visibility::Visibility};
 
-/// A listed tool and its visibility.
+/// Tool of a server list, together with its visibility.
 pub(crate) struct ListedTool {
     pub(crate) tool: ToolDefinition,
     pub(crate) visibility: Visibility,
 }
 
-/// Converts a listed tool. Returns an error for a tool without a name or without an object as its
-/// input schema. Drops other invalid parts.
+/// Converts a listed tool from JSON. Returns an error if the name is missing or the input schema is
+/// not an object. Ignores other invalid fields.
 pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool, String> {
     let text = |key: &str| listed.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some(name) = text("name").filter(|name| !name.is_empty()) else {
@@ -55,13 +55,13 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
             server: server.to_owned(),
             tool: name,
         }),
-        // Set from the configuration later.
+        // The configuration of the server sets `sequential` later.
         sequential: false,
     };
     Ok(ListedTool { tool, visibility })
 }
 
-/// Converts a result that rmcp parsed.
+/// Converts a tool result that rmcp parsed.
 pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     ToolOutput {
         content: result.content.into_iter().map(content).collect(),
@@ -70,7 +70,8 @@ pub(crate) fn output(result: CallToolResult) -> ToolOutput {
     }
 }
 
-/// Converts a result that rmcp could not parse, for example because of an unknown kind of content.
+/// Converts a tool result that rmcp could not parse, for example because of an unknown content
+/// type.
 pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     let known = ["content", "structuredContent", "isError"];
     let Some(fields) = result
@@ -95,7 +96,7 @@ pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
     }
 }
 
-/// Converts a content block. An unknown block is kept as JSON.
+/// Converts a content block from JSON. A block of an unknown type is kept as JSON.
 pub(crate) fn content_from_json(block: Value) -> ToolContent {
     match ContentBlock::deserialize(&block) {
         Ok(block) => content(block),

@@ -18,8 +18,8 @@ use crate::{
     transport::failure::TransportFailure,
 };
 
-/// Lists the tools of a server. Returns the reason if the first page fails. Later failures and
-/// invalid tools become problems of the result.
+/// Lists the tools of a server. Returns the reason if the first page fails. Failures of later pages
+/// and invalid tools are recorded as problems.
 pub(crate) async fn list_tools(
     config: &ServerConfig,
     redactor: &Redactor,
@@ -48,7 +48,8 @@ async fn tool_page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<Va
     let info = peer.peer_info();
     let has_capability = info.is_none_or(|info| info.capabilities.tools.is_some());
     match fetch_page(peer, cursor).await {
-        // Some servers have tools without the capability, so the request is sent in any case.
+        // Some servers offer tools without declaring the capability, so the request is sent in any
+        // case.
         Err(ServiceError::McpError(error))
             if error.code == ErrorCode::METHOD_NOT_FOUND && !has_capability =>
         {
@@ -62,7 +63,7 @@ async fn fetch_page(
     peer: &Peer<RoleClient>,
     cursor: Option<String>,
 ) -> Result<Value, ServiceError> {
-    // `Peer::list_tools` fails for a page with one invalid tool.
+    // `Peer::list_tools` is not used, because it fails for a page with a single invalid tool.
     let request = page_request("tools/list", cursor);
     let options = PeerRequestOptions::no_options();
     let handle = peer.send_request_with_option(request, options).await?;

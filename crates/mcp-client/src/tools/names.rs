@@ -6,15 +6,15 @@
 
 use sha2::{Digest, Sha256};
 
-/// Maximum length in bytes that every provider accepts.
+/// Maximum length in bytes of a tool name that every model provider accepts.
 const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
-/// Number of hexadecimal digits of the hash.
+/// Number of hexadecimal digits of the hash in a catalog name.
 const HASH_LEN: usize = 8;
-/// Maximum length in bytes of the server's part in a name that is cut.
+/// Maximum length in bytes of the server name in a shortened catalog name.
 const MAX_SERVER_LEN: usize = 20;
 
-/// Returns the name of a tool in the catalog, `[A-Za-z0-9_-]{1,64}`.
+/// Returns the catalog name of a tool, which matches `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{tool}");
     if is_plain(server, tool, &plain) {
@@ -30,7 +30,7 @@ pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     format!("{server_part}{SEPARATOR}{tool_part}_{}", hash(server, tool))
 }
 
-/// Returns whether `name` may be the name of a tool of `server`. It distinguishes a tool of an
+/// Returns whether `name` may be the catalog name of a tool of `server`. Distinguishes a tool of an
 /// unavailable server from an unknown tool.
 pub(crate) fn may_belong_to(name: &str, server: &str) -> bool {
     let part = sanitized(server);
@@ -41,8 +41,9 @@ pub(crate) fn may_belong_to(name: &str, server: &str) -> bool {
     begins(&part) || begins(&part[..part.len().min(MAX_SERVER_LEN)])
 }
 
-/// Returns whether the plain name is unambiguous: the server's part ends at its first `__`. A name
-/// that ends like a hashed name is hashed too, so that a tool cannot take the name of another.
+/// Returns whether a catalog name without a hash is unambiguous: its first `__` must end the server
+/// name. A name that ends like a hashed name is not plain, so that no tool can take the name of
+/// another one.
 fn is_plain(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()
@@ -66,7 +67,8 @@ fn is_valid(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// Replaces invalid characters. The result is ASCII, so that it can be cut anywhere.
+/// Replaces characters that are invalid in a catalog name. The result is ASCII, so it can be cut at
+/// any byte.
 fn sanitized(name: &str) -> String {
     name.chars()
         .map(|c| match u8::try_from(c) {
@@ -77,7 +79,7 @@ fn sanitized(name: &str) -> String {
 }
 
 fn hash(server: &str, tool: &str) -> String {
-    // The length makes the bytes of every pair different.
+    // The length prefix makes the hashed bytes different for every pair of server and tool.
     let length = u64::try_from(server.len()).unwrap_or(u64::MAX);
     let digest = Sha256::new()
         .chain_update(length.to_le_bytes())

@@ -8,20 +8,20 @@ use std::sync::{Arc, OnceLock};
 
 use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
-/// Maximum number of errors in a note.
+/// Maximum number of validation errors in a note.
 const MAX_ERRORS: usize = 3;
-/// Maximum size in bytes of one error. A schema may contain long texts.
+/// Maximum size in bytes of one validation error. A schema may contain long texts.
 const MAX_ERROR: usize = 300;
 
-/// The `outputSchema` of a tool. It is compiled when it is first needed.
+/// Output schema that a tool declares. It is compiled on first use.
 pub(crate) struct OutputSchema {
     tool: Arc<ToolDefinition>,
-    /// `None` for an invalid schema, which is ignored.
+    /// Compiled schema. `None` for an invalid schema, which is ignored.
     validator: OnceLock<Option<SchemaValidator>>,
 }
 
 impl OutputSchema {
-    /// Returns `None` for a tool without an output schema.
+    /// Creates the output schema of a tool. Returns `None` if the tool declares none.
     pub(crate) fn new(tool: &Arc<ToolDefinition>) -> Option<Self> {
         tool.output_schema.as_ref()?;
         Some(Self {
@@ -30,8 +30,8 @@ impl OutputSchema {
         })
     }
 
-    /// Removes the structured part of the output if it does not match the schema. The schema does
-    /// not apply to an error.
+    /// Removes the structured content of a tool output if it does not match the schema. Error
+    /// results are not checked.
     pub(crate) fn check(&self, mut output: ToolOutput) -> ToolOutput {
         if output.is_error {
             return output;
@@ -44,7 +44,7 @@ impl OutputSchema {
         let mut messages: Vec<String> = listed
             .map(|error| {
                 let path = error.instance_path().to_string();
-                // Without the value, which the content contains.
+                // The message omits the invalid value, which the content already shows.
                 let message = shortened(&error.masked().to_string());
                 if path.is_empty() {
                     message

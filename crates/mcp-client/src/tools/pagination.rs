@@ -6,12 +6,12 @@ use rmcp::model::{ClientRequest, CustomRequest};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Maximum number of pages of a list.
+/// Maximum number of pages that are read of a list.
 const MAX_PAGES: usize = 1000;
-/// The longest time to live.
+/// Maximum time to live of a list.
 const MAX_TTL: Duration = Duration::from_hours(24);
 
-/// How long a list is valid (2026-07-28, "Caching").
+/// Time to live of a list (MCP 2026-07-28, "Caching").
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Freshness {
     pub(crate) ttl: Duration,
@@ -19,8 +19,8 @@ pub(crate) struct Freshness {
 }
 
 impl Freshness {
-    /// Reads the time to live of a page that was just received. Returns `None` without a number; a
-    /// negative number is zero.
+    /// Reads the time to live of a page that was just received. Returns `None` if it is not a
+    /// number. A negative number counts as zero.
     pub(crate) fn from_json(page: &Value) -> Option<Self> {
         let seconds = page
             .get("ttlMs")?
@@ -34,7 +34,7 @@ impl Freshness {
         })
     }
 
-    /// Returns the remaining time.
+    /// Returns the remaining time to live.
     pub(crate) fn remaining(&self) -> Duration {
         self.ttl.saturating_sub(self.received.elapsed())
     }
@@ -45,32 +45,32 @@ impl Freshness {
     }
 }
 
-/// Creates the request for a page. Its `params` are an object in any case: rmcp would send `null`,
+/// Creates the request for a page. Sets `params` to an object, because rmcp would send `null`,
 /// which servers reject.
 pub(crate) fn page_request(method: &'static str, cursor: Option<String>) -> ClientRequest {
     let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
     ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
 }
 
-/// The items of all pages of a list.
+/// Items of all pages of a list.
 pub(crate) struct Pages<T> {
-    /// The field of a page that contains the items.
+    /// Field of a page that contains the items.
     key: &'static str,
-    /// In the order of the server.
+    /// Items in the order of the server.
     pub(crate) items: Vec<T>,
-    /// Descriptions of missing items.
+    /// Reasons why items are missing.
     pub(crate) problems: Vec<String>,
-    /// How long the list is valid: the shortest time of a page. `None` if a page declares none.
+    /// Time to live of the list: the shortest of all pages. `None` if no page declares one.
     pub(crate) freshness: Option<Freshness>,
     is_first: bool,
     cursors: HashSet<String>,
 }
 
-/// Why the first page of a list cannot be used.
+/// Reason why the first page of a list cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PageError<E> {
     Request(E),
-    /// The answer has no items. The reason is a clause.
+    /// The answer contains no list of items. The text is a clause for a message.
     Malformed(String),
 }
 
@@ -86,9 +86,9 @@ impl<T> Pages<T> {
         }
     }
 
-    /// Adds the answer to the request for a page, and returns the cursor of the next page. Drops
-    /// invalid items, and records that as problems. If a later page fails, the earlier pages stay,
-    /// with a problem.
+    /// Adds the answer to a page request and returns the cursor of the next page. Drops invalid
+    /// items and records them as problems. If a later page fails, the earlier pages are kept with a
+    /// problem.
     pub(crate) fn add<E: fmt::Display>(
         &mut self,
         page: Result<Value, E>,

@@ -4,26 +4,27 @@
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-/// The media type of pages of MCP Apps.
+/// Media type of the HTML pages of MCP Apps.
 pub const APP_MEDIA_TYPE: &str = "text/html;profile=mcp-app";
-/// The id of the extension, by which a host declares that it can show pages.
+/// Id of the MCP Apps extension. A host declares it if it can display pages.
 pub(crate) const APPS_EXTENSION_ID: &str = "io.modelcontextprotocol/ui";
 
-/// Who may call a tool, and its page.
+/// Callers that may use a tool, and the page that displays the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Visibility {
     pub(crate) model: bool,
     pub(crate) app: bool,
-    /// The URI of the page that displays the tool.
+    /// URI of the page that displays the tool.
     pub(crate) page: Option<String>,
 }
 
 impl Visibility {
-    /// Reads the visibility from the `_meta` of a tool. The default is both.
+    /// Reads the visibility from the `_meta` object of a tool. By default models and pages may call
+    /// it.
     pub(crate) fn from_meta(meta: Option<&JsonObject>) -> Self {
         let ui = meta.and_then(|meta| meta.get("ui"));
         let page = ui.and_then(|ui| ui.get("resourceUri"));
-        // The key in drafts of the extension.
+        // Drafts of the MCP Apps extension use the key `ui/resourceUri`.
         let page = page.or_else(|| meta?.get("ui/resourceUri"));
         let visibility = ui.and_then(|ui| ui.get("visibility"));
         let visible_to = |caller: &str| match visibility {

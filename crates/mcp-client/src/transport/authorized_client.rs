@@ -37,20 +37,20 @@ use crate::{
 type HttpError = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
-/// Maximum number of repetitions with another token: for an expired token, for more scopes, and for
-/// both in turn.
+/// Maximum number of repetitions of a request with another token: for an expired token, for more
+/// scopes, and for both in turn.
 const MAX_RETRIES: usize = 3;
-/// Maximum number of concurrent requests to one server. The default of rmcp is 16.
+/// Maximum number of concurrent requests to one server. rmcp allows only 16 by default.
 const MAX_CONCURRENT_REQUESTS: usize = 256;
-/// The first delay before a broken stream is resumed.
+/// Delay before the first attempt to resume a broken stream.
 const RESUME_DELAY: Duration = Duration::from_millis(500);
-/// Maximum number of attempts to resume a stream. By default rmcp does not stop, and the call
-/// hangs.
+/// Maximum number of attempts to resume a broken stream. By default rmcp never stops, so the call
+/// would hang.
 const MAX_RESUMES: usize = 5;
 
 pub(crate) type HttpTransport = WorkerTransport<StreamableHttpClientWorker<AuthorizedClient>>;
 
-/// Creates a transport. It connects with its first message.
+/// Creates an HTTP transport. It connects when the first message is sent.
 pub(crate) fn http_transport(
     client: AuthorizedClient,
     url: &str,
@@ -66,18 +66,19 @@ pub(crate) fn http_transport(
     WorkerTransport::spawn(StreamableHttpClientWorker::new(client, config))
 }
 
-/// An HTTP client for one server.
+/// HTTP client for one server that adds the access token.
 #[derive(Clone)]
 pub(crate) struct AuthorizedClient {
     pub(crate) http: Client,
-    /// `None` sends no token.
+    /// OAuth session that provides the token. `None` sends no token.
     pub(crate) session: Option<Arc<SessionHandle>>,
-    /// Records the state of the server's stream.
+    /// State of the stream for messages of the server.
     pub(crate) stream: ServerStream,
 }
 
 impl AuthorizedClient {
-    /// Calls `send` with a token, and again with another one if the server rejects the token.
+    /// Calls `send` with the current token. If the server rejects the token, calls it again with a
+    /// new one.
     async fn with_token<T>(
         &self,
         send: impl Fn(Option<String>) -> BoxFuture<'static, Result<T, HttpError>> + Send + Sync,
@@ -113,7 +114,7 @@ fn wrap_auth_error(error: AuthError) -> HttpError {
     HttpError::Io(io::Error::other(error))
 }
 
-/// Returns the [`AuthError`] in an error of the transport.
+/// Returns the [`AuthError`] that an error of the transport contains.
 pub(crate) fn auth_error(error: &HttpError) -> Option<&AuthError> {
     match error {
         HttpError::Io(error) => error.get_ref()?.downcast_ref(),
@@ -121,7 +122,7 @@ pub(crate) fn auth_error(error: &HttpError) -> Option<&AuthError> {
     }
 }
 
-/// Redacts the token, because some servers repeat it in errors.
+/// Redacts the token in an error, because some servers repeat it in their error text.
 fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     match (error, token) {
         (HttpError::UnexpectedServerResponse(text), Some(token)) => {
@@ -132,8 +133,8 @@ fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     }
 }
 
-/// Returns whether an answer shows that the server accepted the token. A gateway may fail before
-/// the token is checked.
+/// Returns whether an answer proves that the server accepted the token. A gateway may fail before
+/// it checks the token.
 fn is_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&Refusal>) -> bool {
     match (answer, refusal) {
         (_, Some(refusal)) => matches!(refusal, Refusal::InsufficientScope(_)),
@@ -143,7 +144,7 @@ fn is_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&Refusal>) -> b
     }
 }
 
-/// Returns the refusal if another token may help.
+/// Returns the server's refusal of the token, if a request with another token may succeed.
 fn refusal(error: &HttpError) -> Option<Refusal> {
     match error {
         HttpError::AuthRequired(AuthRequiredError {
@@ -161,7 +162,7 @@ fn refusal(error: &HttpError) -> Option<Refusal> {
             (error == "insufficient_scope" && !challenge.scopes.is_empty())
                 .then_some(Refusal::InsufficientScope(challenge))
         }
-        // A 401 without a challenge.
+        // A response with status 401 and without a challenge.
         HttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
             Some(Refusal::Unauthorized(Challenge::default()))
         }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, RequestId, RequestMetaObject};
 use switchboard_domain::Candidates;
 
-/// The key in `_meta` of a call for its idempotency key, which is the same for every attempt. The
-/// protocol has no name for it, so it has a prefix of its own.
+/// Key in `_meta` for the idempotency key of a call, which is the same in every attempt. MCP
+/// defines no such key, so the name has its own prefix.
 pub(crate) const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
 
-/// A call, or another request during which a server may send requests. All attempts share it.
-/// Contexts are compared by address.
+/// Call, or another request during which a server may send requests. All attempts share the
+/// context. Contexts are compared by address.
 #[derive(Debug, Default)]
 pub(crate) struct CallContext {
-    /// The idempotency key of the call. An elicitor finds the run of the call by it.
+    /// Idempotency key of the call. The elicitation handler uses it to find the run that made the
+    /// call.
     pub(crate) idempotency_key: Option<String>,
 }
 
@@ -22,7 +23,7 @@ impl CallContext {
         Arc::new(Self { idempotency_key })
     }
 
-    /// Returns the `_meta` that every request of the call has.
+    /// Returns the `_meta` object for every request of the call.
     pub(crate) fn request_meta(&self) -> Option<RequestMetaObject> {
         let key = self.idempotency_key.as_deref()?;
         let mut meta = JsonObject::new();
@@ -31,25 +32,25 @@ impl CallContext {
     }
 }
 
-/// The calls that a request of a server may belong to. One call if it is known.
+/// Calls that a request of a server may belong to. Contains one call if the call is known.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext {
     pub(crate) calls: Vec<CandidateCall>,
-    /// Whether the request may also belong to an unknown call.
+    /// Whether the server request may also belong to a call that is not listed.
     pub(crate) others: bool,
 }
 
-/// A call that a request of a server may belong to.
+/// Call that a request of a server may belong to.
 #[derive(Clone)]
 pub(crate) struct CandidateCall {
-    /// The request during which the server asks. `None` if the server asks in its result: then the
-    /// caller drops the future when the call ends.
+    /// Id of the client request during which the server sent its request. `None` if the server sent
+    /// it in a result: then the caller drops the future when the call ends.
     pub(crate) request: Option<RequestId>,
     pub(crate) call: Arc<CallContext>,
 }
 
 impl RequestContext {
-    /// Returns the context of a request that a server sends in a result.
+    /// Creates the context of a request that a server sends in the result of a call.
     pub(crate) fn of_call(call: &Arc<CallContext>) -> Self {
         let call = CandidateCall {
             request: None,
@@ -61,7 +62,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns the call, if it is known.
+    /// Returns the call if exactly one call is possible.
     pub(crate) fn known_call(&self) -> Option<&CallContext> {
         match self.calls.as_slice() {
             [only] if !self.others => Some(&only.call),
@@ -69,7 +70,7 @@ impl RequestContext {
         }
     }
 
-    /// Returns the calls by their idempotency keys.
+    /// Returns the possible calls by their idempotency keys.
     pub(crate) fn candidates(&self) -> Candidates {
         let mut candidates = Candidates {
             calls: Vec::new(),

@@ -16,7 +16,7 @@ use crate::{
     transport::authorized_client::auth_error,
 };
 
-/// Why the transport has no answer to a request.
+/// Reason why the transport received no answer to a request.
 #[derive(Debug)]
 pub(crate) struct TransportFailure {
     pub(crate) kind: FailureKind,
@@ -25,16 +25,16 @@ pub(crate) struct TransportFailure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The server asks for authorization. It did not process the request. `needs_person`: only a
-    /// person can remove the cause.
+    /// The server requires authorization and did not process the request. `needs_person` is set if
+    /// only a person can remove the cause.
     Unauthorized { needs_person: bool },
-    /// The request did not reach the server, or the server rejected it unread.
+    /// The request did not reach the server, or the server rejected it before reading it.
     NotProcessed,
-    /// The server rejected the request because of its load. The connection is usable.
+    /// The server is overloaded and rejected the request. The connection is usable.
     Busy,
     /// The server may have processed the request. Further requests on the connection will fail.
     Disconnected,
-    /// Any other error. The server may have processed the request.
+    /// The error has an unknown type. The server may have processed the request.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ impl TransportFailure {
         let error = &error.error;
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             Some(error) => Self::of_http(error),
-            // A broken pipe.
+            // The error is not from HTTP, so the pipe to the process is broken.
             None => Self::disconnected(root_cause(error.as_ref())),
         }
     }
@@ -90,7 +90,7 @@ impl TransportFailure {
                     reason,
                 };
             }
-            // The text of a reqwest error contains the whole URL, so only its cause is used.
+            // The text of a `reqwest` error contains the whole URL, so only its cause is used.
             StreamableHttpError::Client(error) => (None, root_cause(error)),
             StreamableHttpError::HttpStatus(HttpStatusError { status, .. }) => {
                 (Some(*status), format!("HTTP {status}"))
@@ -104,16 +104,18 @@ impl TransportFailure {
         let kind = match status {
             Some(401 | 403) => return Self::unauthorized(&reason),
             Some(429) => FailureKind::Busy,
-            // Rejected before any tool runs: not found, wrong method, gone, redirected.
+            // These statuses reject the request before a tool runs: redirect, not found, method not
+            // allowed, gone.
             Some(300..=399 | 404 | 405 | 410) => FailureKind::NotProcessed,
-            // A restarted server answers so to an unknown session, and a gateway during a restart.
+            // A restarted server answers with 400 to an unknown session, and a gateway answers with
+            // 503 during a restart.
             Some(400 | 503) => FailureKind::Disconnected,
             _ => FailureKind::Unknown,
         };
         Self { kind, reason }
     }
 
-    /// Classifies the error of a handshake.
+    /// Classifies an error of the handshake with a server.
     pub(crate) fn of_handshake(error: &ClientInitializeError) -> Self {
         Self::disconnected(match error {
             ClientInitializeError::TransportError { error, .. } => return Self::new(error),
@@ -148,7 +150,7 @@ impl TransportFailure {
     }
 }
 
-/// Parses the status at the start of rmcp's text for an unexpected answer.
+/// Parses the HTTP status at the start of rmcp's error text for an unexpected response.
 fn status_in(text: &str) -> Option<u16> {
     text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
 }

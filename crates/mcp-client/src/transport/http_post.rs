@@ -40,14 +40,14 @@ type HttpError = StreamableHttpError<reqwest::Error>;
 const EVENT_STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const SESSION_ID: &str = "mcp-session-id";
-/// Maximum size in bytes of a JSON answer, and of an event.
+/// Maximum size in bytes of a JSON response or of one event in a stream.
 const MAX_ANSWER: usize = 16 * 1024 * 1024;
-/// Maximum size in bytes of the body of an error.
+/// Maximum size in bytes of the body of an error response.
 const MAX_ERROR: usize = 64 * 1024;
-/// Maximum size in bytes of the excerpt of an answer in an error message.
+/// Maximum size in bytes of the excerpt of a response in an error message.
 const MAX_EXCERPT: usize = 256;
 
-/// One message for a server.
+/// POST request with one message for a server.
 pub(crate) struct Post {
     pub(crate) url: Arc<str>,
     pub(crate) message: ClientJsonRpcMessage,
@@ -57,7 +57,7 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Sends the message and reads the answer, or the start of a stream.
+    /// Sends the message. Returns the response, or the stream that contains it.
     pub(crate) async fn send(self, http: &Client) -> Result<StreamableHttpPostResponse, HttpError> {
         let mut request = http
             .post(self.url.as_ref())
@@ -93,7 +93,7 @@ impl Post {
         }
     }
 
-    /// Reads the answer to a message that the server accepted.
+    /// Reads the response to a message that the server accepted.
     async fn read_answer(
         &self,
         response: Response,
@@ -102,7 +102,7 @@ impl Post {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
-        // Some servers answer notifications with an empty 200.
+        // Some servers answer notifications with status 200 and an empty body.
         if request.is_none() && response.content_length() == Some(0) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -135,7 +135,7 @@ impl Post {
         Err(HttpError::UnexpectedServerResponse(text.into()))
     }
 
-    /// Reads why the server rejected a message.
+    /// Reads the reason why the server rejected a message.
     async fn read_error(
         &self,
         response: Response,
@@ -155,7 +155,8 @@ impl Post {
         };
         let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
         let is_unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        // A gateway of an older server rejects `server/discover` without its id.
+        // A gateway in front of an older server may reject `server/discover` in an error without
+        // the request id.
         if let JsonRpcMessage::Request(request) = &self.message
             && let ClientRequest::DiscoverRequest(_) = request.request
             && self.session_id.is_none()
@@ -181,7 +182,7 @@ impl Post {
     }
 }
 
-/// Replaces unparsable messages in a stream by what can be recovered of them.
+/// Replaces unparsable messages in a stream by their usable parts.
 pub(crate) fn recovered(stream: BoxedSseResponse) -> BoxedSseResponse {
     let recover_event = |event: Result<Sse, SseError>| {
         let mut event = event?;
@@ -198,11 +199,11 @@ pub(crate) fn recovered(stream: BoxedSseResponse) -> BoxedSseResponse {
     stream.map(recover_event).boxed()
 }
 
-/// Reads the events of an answer. A too large event becomes an error for the request and ends the
-/// stream.
+/// Reads the events of a response stream. An event that is too large becomes an error for the
+/// request and ends the stream.
 fn events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
-    // Bytes since the last event. A chunk may contain several events, so one chunk more than the
-    // limit is allowed.
+    // Number of bytes since the last event. One chunk may contain several events, so the limit is
+    // exceeded by at most one chunk.
     let received = Arc::new(AtomicUsize::new(0));
     let counter = received.clone();
     let chunks = response.bytes_stream().take_while(move |chunk| {

@@ -31,35 +31,35 @@ use crate::{
     },
 };
 
-/// An extension of a request: the receiver of its progress.
+/// Request extension that contains the receiver of progress reports.
 #[derive(Clone)]
 pub(crate) struct ProgressListener(pub(crate) ProgressSink);
 
-/// The `data` of an error that was received without the id of a request: the server did not read
-/// the request as far as its id.
+/// Marker in the `data` of an error that arrived without a request id: the server did not read the
+/// request as far as its id.
 const UNREAD: &str = "switchboard/unread";
 
-/// Returns whether the server did not read the request that the error answers.
+/// Returns whether an error shows that the server did not read the request.
 pub(crate) fn is_unread(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == UNREAD)
 }
 
-/// A transport that reports progress and tracks the open requests.
+/// Transport wrapper that reports progress and tracks the requests without an answer.
 pub(crate) struct InstrumentedTransport<T> {
     inner: T,
     open_requests: OpenRequests,
-    /// The level that servers of 2026-07-28 receive in `_meta` of each call. Older servers receive
-    /// it once, after the handshake.
+    /// Log level in the `_meta` of each tool call to servers of version 2026-07-28. Older servers
+    /// receive the level once, after the handshake.
     log_level: LoggingLevel,
     server_logs: bool,
-    /// The last `server/discover`.
+    /// Request id of the last `server/discover`.
     discovery: Option<RequestId>,
-    /// A `server/discover` without an answer, after which rmcp sent `initialize`. rmcp would take
-    /// the late answer for the answer to `initialize`.
+    /// Request id of a `server/discover` without an answer, after which rmcp sent `initialize`.
+    /// rmcp would mistake its late answer for the answer to `initialize`.
     late_discovery: Option<RequestId>,
 }
 
-/// Returns whether a server may send requests before it answers this request.
+/// Returns whether a server may send its own requests before it answers this request.
 fn allows_server_requests(request: &ClientRequest) -> bool {
     matches!(
         request,
@@ -69,7 +69,8 @@ fn allows_server_requests(request: &ClientRequest) -> bool {
     )
 }
 
-/// Returns whether the answer is awaited. The answer to a subscription ends it.
+/// Returns whether the client waits for the answer. The answer to a subscription request arrives
+/// only when the subscription ends.
 fn is_awaited(request: &ClientRequest) -> bool {
     !matches!(
         request.method(),
@@ -89,7 +90,7 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Returns the requests of this connection that have no answer yet.
+    /// Returns the requests on this connection that have no answer yet.
     pub(crate) fn open_requests(&self) -> OpenRequests {
         self.open_requests.clone()
     }
@@ -126,7 +127,8 @@ impl<T> InstrumentedTransport<T> {
         let meta = request.get_meta_mut();
         let token = meta.get_progress_token();
         if listener.is_none() {
-            // rmcp requests progress for every request.
+            // The token is removed if nobody receives the progress, because rmcp adds one to every
+            // request.
             meta.remove("progressToken");
         }
         let version = meta.protocol_version();
@@ -144,7 +146,7 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Returns the message for rmcp. `None` for a message that is handled here.
+    /// Processes a received message. Returns `None` if rmcp must not receive it.
     fn incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Response(response) if self.is_late_discovery(Some(&response.id)) => {
@@ -159,7 +161,8 @@ impl<T> InstrumentedTransport<T> {
                 Some(JsonRpcMessage::Response(response))
             }
             JsonRpcMessage::Error(mut error) => {
-                // The client's ids are numbers. Middleware sends no id, or one of its own.
+                // Request ids of the client are numbers. Middleware answers without an id or with
+                // its own id.
                 if error.id.as_ref().is_none_or(is_not_a_number)
                     && let Some(only) = self.open_requests.only_open()
                 {
@@ -191,8 +194,8 @@ impl<T> InstrumentedTransport<T> {
         }
     }
 
-    /// Finds the call that a request of the server belongs to. Over HTTP the stream names it. Over
-    /// stdio nothing does, unless the server repeats the idempotency key of the call.
+    /// Finds the calls that a request of the server may belong to. Over HTTP the stream identifies
+    /// the call. Over stdio only the idempotency key identifies it, if the server repeats the key.
     fn context_of(&self, request: &ServerRequest) -> Option<RequestContext> {
         if !matches!(
             request,
@@ -217,7 +220,7 @@ impl<T> InstrumentedTransport<T> {
                 calls: vec![call],
                 others: false,
             },
-            // A named call that is not open is none of the candidates.
+            // A call that the server names but that is not open matches none of the candidates.
             None => RequestContext {
                 others: true,
                 ..self.open_requests.candidates()
@@ -264,7 +267,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
         }
     }
 
-    // Cancel-safe, as rmcp requires: no message is held across an await.
+    // `receive` is cancel-safe, as rmcp requires: no message is held across an await.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let Some(message) = self.inner.receive().await else {

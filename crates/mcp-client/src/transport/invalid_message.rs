@@ -13,20 +13,21 @@ use serde_json::json;
 
 use crate::common::error::shortened;
 
-/// The field of an error's `data` for the reason why an answer is invalid.
+/// Field in the `data` of an error for the reason why an answer is invalid.
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";
 
-/// The usable part of an unparsable text.
+/// Usable part of a message that could not be parsed.
 pub(crate) enum Recovered {
-    /// The repaired message, or an error for the request that it answers, if its id was found.
+    /// Repaired message. If the text is an invalid answer with an id, this is an error for the
+    /// request with that id.
     Message(Box<ServerJsonRpcMessage>),
-    /// The id of an invalid request.
+    /// Id of an invalid request of the server.
     Request(RequestId),
-    /// Neither a request nor an answer.
+    /// The text is neither a request nor an answer.
     Nothing,
 }
 
-/// Recovers the usable part of a text. `error` is the parse error.
+/// Recovers the usable part of a message text. `error` is its parse error.
 pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
     if let Some(repaired) = replace_lone_surrogates(text) {
         match serde_json::from_slice(&repaired) {
@@ -37,14 +38,14 @@ pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
     recover_id(text, error)
 }
 
-/// Finds the request that an invalid answer belongs to, or the id of an invalid request.
+/// Finds the id of the request that an invalid answer belongs to, or the id of an invalid request.
 fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     let fields = TopLevel::scan(text);
-    // Programs also log JSON that has an id. Only JSON-RPC messages are answers.
+    // Some programs log JSON objects that have an id. Only JSON-RPC messages are answers.
     let is_answer = fields.has_outcome && !fields.has_method;
     match fields.id {
         Some(id) if is_answer && fields.has_version => invalid(error, Some(id)),
-        // The id may be behind the error.
+        // The id may come after the syntax error.
         None if is_answer && fields.is_cut && memmem::find(text, br#""jsonrpc""#).is_some() => {
             invalid(error, None)
         }
@@ -55,40 +56,40 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     }
 }
 
-/// Returns the error for an invalid answer.
+/// Creates the error that replaces an invalid answer to the request `id`.
 fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Recovered {
     let expected = if error.is_data() {
         "a valid JSON-RPC message"
     } else {
         "valid JSON"
     };
-    // The parse error may repeat text of the server.
+    // The parse error may contain text of the server, so it is shortened.
     let reason = format!("is not {expected}: {}", shortened(&error.to_string()));
     let error = invalid_answer(&reason);
     Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, id)))
 }
 
-/// Returns the error that replaces an invalid answer. `reason` is a clause such as
-/// `is not valid JSON: …`.
+/// Creates the error that replaces an invalid answer. `reason` is a clause such as `is not valid
+/// JSON: …`.
 pub(crate) fn invalid_answer(reason: &str) -> ErrorData {
     let message = format!("its answer {reason}");
     let data = json!({ INVALID_ANSWER: reason });
     ErrorData::new(ErrorCode::PARSE_ERROR, message, Some(data))
 }
 
-/// Returns the reason why an answer is invalid. Returns `None` for an error of the server.
+/// Returns the reason why an answer is invalid. Returns `None` for an error that the server sent.
 pub(crate) fn invalid_answer_reason(error: &ErrorData) -> Option<&str> {
     error.data.as_ref()?.get(INVALID_ANSWER)?.as_str()
 }
 
-/// Replaces every lone surrogate escape by U+FFFD. Returns `None` if there are none.
+/// Replaces every lone surrogate escape in JSON text by U+FFFD. Returns `None` if there is none.
 fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
     let mut repaired: Option<Vec<u8>> = None;
     let mut at = 0;
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
         at += found;
         at += match surrogate(text, at) {
-            // A backslash and the escaped character.
+            // Other escapes are a backslash and one character.
             None => 2,
             Some(Surrogate::High)
                 if matches!(surrogate(text, at + ESCAPE), Some(Surrogate::Low)) =>
@@ -105,7 +106,7 @@ fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
     repaired
 }
 
-/// The length of an escape such as `\ud800`.
+/// Length in bytes of an escape such as `\ud800`.
 const ESCAPE: usize = 6;
 
 enum Surrogate {
@@ -113,7 +114,7 @@ enum Surrogate {
     Low,
 }
 
-/// Returns the surrogate that is escaped at this index.
+/// Returns the surrogate whose escape starts at this index.
 fn surrogate(text: &[u8], at: usize) -> Option<Surrogate> {
     let digits = text.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
     let [b'd' | b'D', second, rest @ ..] = digits else {
@@ -129,20 +130,20 @@ fn surrogate(text: &[u8], at: usize) -> Option<Surrogate> {
     }
 }
 
-/// Fields of the top-level object of a text, which may be invalid JSON.
+/// Fields of the top-level JSON object in a text that may be invalid JSON.
 #[derive(Default)]
 struct TopLevel {
     id: Option<RequestId>,
     has_version: bool,
     has_method: bool,
     has_outcome: bool,
-    /// Whether a syntax error ended the text.
+    /// Whether a syntax error ended the scan.
     is_cut: bool,
 }
 
 impl TopLevel {
-    /// Reads the fields before the first syntax error. Values other than the id are skipped without
-    /// recursion and may be out of range.
+    /// Scans the fields before the first syntax error. Values other than the id are skipped without
+    /// recursion, and numbers may be out of range.
     fn scan(text: &[u8]) -> Self {
         let mut fields = Self::default();
         let mut text = serde_json::Deserializer::from_slice(text);

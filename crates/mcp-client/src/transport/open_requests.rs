@@ -8,25 +8,27 @@ use tokio::{sync::watch, time::Instant};
 
 use crate::transport::call_context::{CallContext, CandidateCall, RequestContext};
 
-/// How long a server may send requests for a call that it did not answer after its cancellation.
+/// Time during which a server may still send requests for a call that it did not answer after its
+/// cancellation.
 const ABANDONED_TIME: Duration = Duration::from_mins(10);
 
-/// Shared by the transport, which sees requests and answers in order, and the handlers of server
-/// requests. A server may send requests only during a call (2026-07-28, "Request association").
+/// Requests without an answer on one connection. The transport records requests and answers in
+/// order, and the handlers of server requests read them. A server may send requests only during a
+/// call (MCP 2026-07-28, "Request association").
 #[derive(Clone, Default)]
 pub(crate) struct OpenRequests(Arc<watch::Sender<Vec<OpenRequest>>>);
 
-/// The receiver of progress with this token.
+/// Progress token of a request and the receiver of its progress.
 type Listener = (ProgressToken, ProgressSink);
 
 struct OpenRequest {
     id: RequestId,
-    /// The call, if the server may send requests during it.
+    /// Call during which the server may send requests. `None` for other requests.
     call: Option<Arc<CallContext>>,
-    /// The receiver of its progress.
+    /// Receiver of progress for this request.
     progress: Option<Listener>,
-    /// Set for a call that was cancelled or timed out: until when the server may send requests for
-    /// it, because a server need not stop then.
+    /// End of the time during which the server may send requests for a cancelled or timed-out call.
+    /// The server need not stop such a call.
     abandoned_until: Option<Instant>,
 }
 
@@ -37,7 +39,7 @@ impl OpenRequest {
 }
 
 impl OpenRequests {
-    /// Records a request. `call` is the call, if the server may send requests during it.
+    /// Records a sent request. `call` is set if the server may send requests during it.
     pub(crate) fn begin(
         &self,
         id: RequestId,
@@ -51,12 +53,12 @@ impl OpenRequests {
                 progress,
                 abandoned_until: None,
             });
-            // Waiters are only interested in ends.
+            // Waiting tasks need no notification, because they wait only for the end of requests.
             false
         });
     }
 
-    /// Passes progress to its receiver.
+    /// Passes a progress report to the receiver that belongs to its token.
     pub(crate) fn report_progress(&self, report: &ProgressNotificationParam) {
         let requests = self.0.borrow();
         let open = requests.iter().filter(|request| request.is_open());
@@ -75,7 +77,7 @@ impl OpenRequests {
         }
     }
 
-    /// Records that the server answered.
+    /// Records that the server answered a request.
     pub(crate) fn answered(&self, id: &RequestId) {
         self.0
             .send_modify(|requests| requests.retain(|request| !is_same(&request.id, id)));
@@ -95,12 +97,12 @@ impl OpenRequests {
         });
     }
 
-    /// Records the end of the connection.
+    /// Removes all requests, because the connection has ended.
     pub(crate) fn end_all(&self) {
         self.0.send_replace(Vec::new());
     }
 
-    /// Returns the id of the only open request.
+    /// Returns the request id if exactly one request is open.
     pub(crate) fn only_open(&self) -> Option<RequestId> {
         let requests = self.0.borrow();
         let mut open = requests.iter().filter(|request| request.is_open());
@@ -108,12 +110,12 @@ impl OpenRequests {
         open.next().is_none().then(|| only.id.clone())
     }
 
-    /// Returns the open call with this request id.
+    /// Returns the open call with a request id.
     pub(crate) fn call(&self, id: &RequestId) -> Option<CandidateCall> {
         self.open_call(|request, _| request.id == *id)
     }
 
-    /// Returns the open call with this idempotency key.
+    /// Returns the open call with an idempotency key.
     pub(crate) fn call_by_key(&self, key: &str) -> Option<CandidateCall> {
         self.open_call(|_, call| call.idempotency_key.as_deref() == Some(key))
     }
@@ -130,8 +132,8 @@ impl OpenRequests {
         })
     }
 
-    /// Returns the calls that a request of the server may belong to: every open call, and every
-    /// abandoned call that has no answer.
+    /// Returns all calls that a server request may belong to: open calls, and abandoned calls
+    /// without an answer.
     pub(crate) fn candidates(&self) -> RequestContext {
         let now = Instant::now();
         let requests = self.0.borrow();
@@ -145,7 +147,7 @@ impl OpenRequests {
         }
     }
 
-    /// Waits until the calls of a server request have ended, so that no answer is needed.
+    /// Waits until all calls of a server request have ended. After that the server needs no answer.
     pub(crate) async fn all_closed(&self, context: &RequestContext) {
         for candidate in &context.calls {
             match &candidate.request {
@@ -155,14 +157,14 @@ impl OpenRequests {
         }
     }
 
-    /// Waits until this request is not open.
+    /// Waits until the request with this id is no longer open.
     async fn closed(&self, id: &RequestId) {
         let mut requests = self.0.subscribe();
         let is_closed = |requests: &Vec<OpenRequest>| {
             let mut open = requests.iter().filter(|request| request.is_open());
             open.all(|request| request.id != *id)
         };
-        // Fails only without a sender, which is borrowed.
+        // Waiting fails only after the sender was dropped, which this function borrows.
         let _ = requests.wait_for(is_closed).await;
     }
 }
@@ -174,7 +176,8 @@ fn candidate(request: &OpenRequest, call: &Arc<CallContext>) -> CandidateCall {
     }
 }
 
-/// Compares the id of a request with a received id. Some servers send the number 1 as the text "1".
+/// Compares the id of a sent request with a received id. Some servers return the number 1 as the
+/// text "1".
 pub(crate) fn is_same(sent: &RequestId, received: &RequestId) -> bool {
     match (sent, received) {
         (RequestId::Number(number), RequestId::String(text)) => text.parse() == Ok(*number),

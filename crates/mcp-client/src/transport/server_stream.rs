@@ -12,16 +12,18 @@ use tokio::{
     time::{Duration, timeout},
 };
 
-/// How long the answer may take. Some servers send no headers before the first message.
+/// Time limit for the response headers of the stream. Some servers send no headers before the first
+/// message.
 const OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The state of the stream, shared by the HTTP client and the code that connects: whether its
-/// request has an answer. `None` without a session, so that no stream is requested.
+/// State of the stream for messages of the server, shared by the HTTP client and the code that
+/// connects. The value tells whether the request for the stream was answered. `None` without a
+/// session, because then no stream is requested.
 #[derive(Clone, Default)]
 pub(crate) struct ServerStream(Arc<watch::Sender<Option<bool>>>);
 
 impl ServerStream {
-    /// Records that the server started a session, so that rmcp requests the stream.
+    /// Records that the server started a session. rmcp then requests the stream.
     pub(crate) fn session_started(&self) {
         self.0.send_modify(|is_answered| {
             is_answered.get_or_insert(false);
@@ -33,7 +35,8 @@ impl ServerStream {
         self.0.send_replace(Some(true));
     }
 
-    /// Waits for the answer to the request for the stream, if there is one.
+    /// Waits until the server has answered the request for the stream. Returns immediately if no
+    /// stream was requested.
     pub(crate) async fn settled(&self) {
         let mut state = self.0.subscribe();
         let settled = state.wait_for(|is_answered| *is_answered != Some(false));

@@ -18,43 +18,43 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::transport::invalid_message::{Recovered, recover};
 
-/// Size in bytes of the read buffer.
+/// Size of the read buffer in bytes.
 const READ_BUFFER: usize = 16 * 1024;
-/// A line buffer with a larger capacity in bytes is released after use.
+/// Maximum capacity in bytes of a line buffer that is kept after use. A larger buffer is released.
 const MAX_KEPT_CAPACITY: usize = 1024 * 1024;
-/// Some programs start their output with it.
+/// Unicode byte order mark, with which some programs start their output.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-/// Maximum number of unsent answers to invalid requests. Further ones are dropped, because a server
-/// may send requests without reading the answers.
+/// Maximum number of unsent answers to invalid requests. Further answers are dropped, because a
+/// server may send requests without reading the answers.
 const MAX_REFUSALS: usize = 64;
 
-/// A transport over the two pipes of a process.
+/// Transport over the standard input and output of a process.
 pub(crate) struct StdioTransport<R> {
     reader: BufReader<R>,
-    /// The start of a line whose end was not read yet.
+    /// Bytes of the current line, whose end was not read yet.
     line: Vec<u8>,
-    /// Whether the rest of a too long line is skipped.
+    /// Whether the rest of a line that is too long is being skipped.
     discarding: bool,
     /// Maximum size of a line in bytes.
     max_line: usize,
     messages: mpsc::UnboundedSender<Write>,
     refusals: mpsc::Sender<Vec<u8>>,
     closing: CancellationToken,
-    /// Ends the writer with the transport.
+    /// Guard that stops the writer task when the transport is dropped.
     _close_on_drop: DropGuard,
-    /// Resolves when the writer has closed the pipe.
+    /// Receiver that resolves when the writer task has closed the pipe.
     closed: Option<oneshot::Receiver<()>>,
 }
 
-/// A message for the writer. Dropping `done` reports that the message was not written.
+/// Message for the writer task. Dropping `done` reports that the message was not written.
 struct Write {
     line: Vec<u8>,
     done: oneshot::Sender<io::Result<()>>,
 }
 
 impl<R: AsyncRead + Unpin> StdioTransport<R> {
-    /// Creates the transport and starts its writer. Lines of more than `max_line` bytes are
-    /// dropped.
+    /// Creates the transport and starts its writer task. Drops received lines of more than
+    /// `max_line` bytes.
     pub(crate) fn new(
         reader: R,
         writer: impl AsyncWrite + Send + Unpin + 'static,
@@ -69,7 +69,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
             token
                 .run_until_cancelled(write_lines(writer, queued, queued_refusals))
                 .await;
-            // The pipe is closed here, because the writer was dropped.
+            // The writer was dropped when its future ended, so the pipe is closed now.
             let _ = closed_sender.send(());
         });
         Self {
@@ -85,7 +85,8 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         }
     }
 
-    /// Reads the next piece of a line. Returns `None` if no message is complete. Cancel-safe.
+    /// Reads the next piece of a line. Returns `None` if the piece completes no message.
+    /// Cancel-safe.
     async fn read_piece(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
         let available = self.reader.fill_buf().await?;
         if available.is_empty() {
@@ -137,7 +138,7 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         None
     }
 
-    /// Answers an invalid request, because the server waits for the answer.
+    /// Answers an invalid request with an error, because the server waits for an answer.
     fn refuse(&self, id: RequestId) {
         let refusal = ErrorData::invalid_request("Invalid request", None);
         if let Ok(line) = to_line(&ClientJsonRpcMessage::error(refusal, Some(id))) {
@@ -152,7 +153,7 @@ fn to_line(message: &ClientJsonRpcMessage) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Writes lines in the order in which they were queued, until the pipe fails.
+/// Writes queued lines in order until the pipe fails.
 async fn write_lines(
     mut writer: impl AsyncWrite + Unpin,
     mut messages: mpsc::UnboundedReceiver<Write>,
@@ -172,7 +173,7 @@ async fn write_lines(
         let written = written.await;
         let failed = written.is_err();
         if let Some(done) = done {
-            // Fails if the sender of the message was dropped.
+            // Sending fails if the sender of the message no longer waits.
             let _ = done.send(written);
         }
         if failed {
@@ -193,7 +194,7 @@ where
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let queued = to_line(&message).map(|line| {
             let (done, written) = oneshot::channel();
-            // Fails if the writer has ended, which `written` reports.
+            // Queueing fails if the writer task has ended. Then `written` returns an error.
             let _ = self.messages.send(Write { line, done });
             written
         });

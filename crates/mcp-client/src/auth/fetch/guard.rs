@@ -31,31 +31,33 @@ const USER_INFO: &str = "it holds a user name or password";
 const NO_HOST: &str = "it has no host";
 const INSIDE: &str = "it is in a network that the server is not part of";
 
-/// The network of an address.
+/// Network that an IP address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Network {
     Public,
     Loopback,
     Private,
     LinkLocal,
-    /// Multicast, unspecified and reserved addresses.
+    /// Network of multicast, unspecified and reserved addresses.
     Reserved,
 }
 
-/// The rules for one configured server: the networks of its URLs, beside the public one.
+/// Rules for the network access of one configured server. Allowed are the public network and the
+/// networks of its configured URLs.
 #[derive(Debug, Clone, Default)]
 pub(in crate::auth) struct Guard(Vec<Network>);
 
 impl Guard {
-    /// Creates the rules for a server with these configured URLs: its own, and those of its
-    /// authorization server.
+    /// Creates the rules for a server. `urls` are its configured URL and those of its authorization
+    /// server.
     pub(in crate::auth) async fn of_configured(urls: &[Url]) -> Self {
         let mut allowed = Vec::new();
         for url in urls {
             if let Some(network) = network_of_host(url) {
                 allowed.push(network);
             } else if let Some(host) = url.host_str()
-                // A name that cannot be resolved needs a proxy, or is unreachable.
+                // A host name that cannot be resolved is unreachable, or only a proxy can resolve
+                // it.
                 && let Ok(addresses) = lookup_host((host, 0)).await
             {
                 let mut networks = addresses.map(|address| network_of(address.ip())).peekable();
@@ -117,14 +119,15 @@ impl Guard {
         }
     }
 
-    /// Returns a resolver that returns only allowed addresses of targets.
+    /// Returns a DNS resolver that returns only the allowed addresses of target hosts.
     pub(in crate::auth) fn resolver(&self, targets: Targets) -> Arc<dyn Resolve> {
         let guard = self.clone();
         Arc::new(GuardedResolver { guard, targets })
     }
 }
 
-/// The hosts of requests. Other resolved names belong to configured proxies, which may be internal.
+/// Hosts that are requested. Other resolved names belong to configured proxies, which may be
+/// internal.
 #[derive(Clone, Default)]
 pub(in crate::auth) struct Targets(Arc<Mutex<HashSet<String>>>);
 
@@ -163,14 +166,14 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Returns the network of a host that is not resolved.
+/// Returns the network of a host that needs no DNS lookup: an IP address or a local name.
 fn network_of_host(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.trim_matches(['[', ']']);
     if let Ok(address) = bare.parse() {
         return Some(network_of(address));
     }
-    // RFC 6761: these names never leave the machine.
+    // Names below `localhost` never leave the machine (RFC 6761).
     let name = host.trim_end_matches('.');
     (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)
 }
@@ -187,7 +190,7 @@ fn network_of_v4(address: Ipv4Addr) -> Network {
     if address.is_loopback() {
         Network::Loopback
     } else if address.is_private() || matches!((a, b), (100, 64..=127)) {
-        // 100.64/10 is shared by the customers of a provider (RFC 6598).
+        // The customers of one provider share 100.64.0.0/10 (RFC 6598).
         Network::Private
     } else if address.is_link_local() {
         Network::LinkLocal
@@ -205,7 +208,8 @@ fn network_of_v6(address: Ipv6Addr) -> Network {
         let bits = u32::from(high) << 16 | u32::from(low);
         network_of_v4(Ipv4Addr::from_bits(bits))
     };
-    // Protocol assignments (RFC 2928, including Teredo) and documentation (RFC 3849, RFC 9637).
+    // Addresses for protocol assignments (RFC 2928, including Teredo) and for documentation (RFC
+    // 3849, RFC 9637).
     let is_special = matches!(
         address.segments(),
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..]
@@ -214,7 +218,7 @@ fn network_of_v6(address: Ipv6Addr) -> Network {
         _ if address.is_loopback() => Network::Loopback,
         _ if address.is_unique_local() => Network::Private,
         _ if address.is_unicast_link_local() => Network::LinkLocal,
-        // Addresses that contain an IPv4 address: mapped, compatible, NAT64, 6to4.
+        // IPv6 addresses that contain an IPv4 address: mapped, compatible, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),

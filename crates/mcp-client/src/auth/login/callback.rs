@@ -13,39 +13,40 @@ use tokio::{
 
 use crate::{auth::error::AuthError, common::error::shortened};
 
-/// The refused request in an error.
+/// Name of the rejected request in errors of a login.
 pub(in crate::auth) const LOGIN: &str = "login";
 const PATH: &str = "/callback";
-/// How long a connection may take to send its request. Browsers open some without a request.
+/// Time limit to receive a request on a connection. Browsers open some connections without a
+/// request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size in bytes of a request. Some systems have long codes.
+/// Maximum size of a request in bytes. Some authorization servers send long codes.
 const MAX_REQUEST: usize = 32 * 1024;
-/// Maximum number of concurrent connections.
+/// Maximum number of concurrent connections to the redirect listener.
 const MAX_CONNECTIONS: usize = 32;
 
-/// The pause after a failed accept, for example without free file descriptors.
+/// Pause after a failed accept, for example if the process has no free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 const DONE: &str = "You are logged in. You may close this page.";
 const FAILED: &str = "The login failed. You may close this page.";
 const UNKNOWN: &str = "This URL does not belong to a running login.";
 
-/// The listener for a redirect.
+/// Listener on 127.0.0.1 for the redirect at the end of a login.
 pub(in crate::auth) struct Callback {
     listener: TcpListener,
     pub(in crate::auth) redirect_uri: String,
 }
 
-/// The expected parameters of a redirect.
+/// Parameters that the redirect must contain.
 pub(in crate::auth) struct Expected<'a> {
     pub(in crate::auth) state: &'a str,
     pub(in crate::auth) issuer: &'a str,
-    /// Whether the authorization server always sends its issuer.
+    /// Whether the authorization server adds its issuer to every redirect (RFC 9207).
     pub(in crate::auth) sends_issuer: bool,
 }
 
 impl Callback {
-    /// Listens on this port. 0 means any free port.
+    /// Starts the listener on a port. Port 0 selects any free port.
     pub(in crate::auth) async fn listen(port: u16) -> Result<Self, AuthError> {
         let failed = |error: io::Error| {
             AuthError::Failed(format!("cannot listen on 127.0.0.1:{port}: {error}"))
@@ -60,7 +61,8 @@ impl Callback {
         })
     }
 
-    /// Listens on the port of an earlier redirect URI, or on another one if it is not free.
+    /// Starts the listener on the port of an earlier redirect URI, or on any port if that one is in
+    /// use.
     pub(in crate::auth) async fn listen_again(redirect_uri: &str) -> Result<Self, AuthError> {
         let port = Url::parse(redirect_uri)
             .ok()
@@ -72,7 +74,7 @@ impl Callback {
         }
     }
 
-    /// Waits for the code. Other requests are answered and ignored.
+    /// Waits for the authorization code. Unrelated requests receive a response and are ignored.
     pub(in crate::auth) async fn code(
         self,
         expected: &Expected<'_>,
@@ -105,7 +107,7 @@ impl Callback {
     }
 }
 
-/// Answers one request. Returns the result of the login, if the request contains it.
+/// Handles one request. Returns the result of the login if the request contains it.
 async fn answer(
     mut connection: TcpStream,
     expected: &Expected<'_>,
@@ -121,7 +123,7 @@ async fn answer(
         None => ("404 Not Found", UNKNOWN),
     };
     let page = page(status, text);
-    // The browser may have closed the connection.
+    // Sending the response may fail, because the browser may have closed the connection.
     let _ = timeout(REQUEST_TIMEOUT, async {
         connection.write_all(page.as_bytes()).await?;
         connection.shutdown().await
@@ -130,8 +132,8 @@ async fn answer(
     result
 }
 
-/// Reads the head of a request and returns its first line. Closing a connection with unread input
-/// would reset it, and the browser might not show the page.
+/// Reads the head of a request and returns its first line. Unread input would reset the connection
+/// on close, and the browser might not show the page.
 async fn request_line(connection: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
@@ -151,7 +153,7 @@ fn page(status: &str, text: &str) -> String {
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Switchboard</title>\
          <p>{text}</p></html>"
     );
-    // The URL contains the code, so it must not be sent as a referrer.
+    // The URL of the page contains the code, so links must not send it as a referrer.
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
@@ -160,7 +162,7 @@ fn page(status: &str, text: &str) -> String {
     )
 }
 
-/// Parses a request. Returns `None` if it does not belong to the login.
+/// Parses the first line of a request. Returns `None` if the request does not belong to the login.
 fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, AuthError>> {
     let target = line.strip_prefix("GET ")?.split(' ').next()?;
     let url = Url::parse("http://127.0.0.1/").ok()?.join(target).ok()?;
@@ -169,7 +171,7 @@ fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, Auth
     }
     let mut parameters = HashMap::new();
     for (name, value) in url.query_pairs() {
-        // Duplicate parameters are not allowed (RFC 6749, section 3.1).
+        // OAuth does not allow duplicate parameters (RFC 6749, section 3.1).
         if parameters
             .insert(name.into_owned(), value.into_owned())
             .is_some()
@@ -183,8 +185,8 @@ fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, Auth
     Some(checked(&mut parameters, expected))
 }
 
-/// Checks the issuer first, so that an error of another issuer is not shown (RFC 9207, section
-/// 2.4).
+/// Returns the code or the error in a redirect. Checks the issuer first, so that an error of
+/// another issuer is not shown (RFC 9207, section 2.4).
 fn checked(
     parameters: &mut HashMap<String, String>,
     expected: &Expected<'_>,

@@ -4,15 +4,15 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// Returns 244 random bits of the system's generator as 43 URL-safe characters. RFC 7636 allows 43
-/// to 128 characters in a verifier.
+/// Returns 244 random bits of the operating system as 43 URL-safe characters. RFC 7636 requires 43
+/// to 128 characters for a verifier.
 pub(in crate::auth) fn random_token() -> String {
     let mut bytes = Uuid::new_v4().into_bytes().to_vec();
     bytes.extend(Uuid::new_v4().into_bytes());
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Returns the challenge of method `S256`.
+/// Returns the PKCE code challenge of a verifier with method `S256`.
 pub(in crate::auth) fn s256(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }

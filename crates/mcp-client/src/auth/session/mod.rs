@@ -28,24 +28,24 @@ use crate::{
     },
 };
 
-/// The refusal of a request by a server.
+/// Response in which a server rejects the access token of a request.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// 401: it needs a token or another one.
+    /// Status 401: the request needs a token, or another token.
     Unauthorized(Challenge),
-    /// 403: the token lacks the scopes in the challenge.
+    /// Status 403: the token lacks the scopes in the challenge.
     InsufficientScope(Challenge),
 }
 
-/// A session that ends with its server, together with its pending logins.
+/// Handle of a session. Dropping it cancels pending logins.
 pub(crate) struct SessionHandle {
     session: Arc<Session>,
     _quit: DropGuard,
 }
 
 impl SessionHandle {
-    /// Returns `None` for servers without login: processes, and servers with an `Authorization`
-    /// header.
+    /// Creates the session of a server. Returns `None` for servers without OAuth: child processes,
+    /// and servers with a configured `Authorization` header.
     pub(crate) fn new(server: &ServerConfig, options: &AuthOptions) -> Option<Arc<Self>> {
         let session = Session::of_server(server, options).ok()?;
         Some(Arc::new(Self {
@@ -59,33 +59,33 @@ impl SessionHandle {
     }
 }
 
-/// The tokens of one server.
+/// OAuth state of one MCP server: its tokens and their renewal.
 pub(crate) struct Session {
     name: String,
     url: Url,
-    /// The configured URL, which identifies the server in the store.
+    /// Configured URL, which identifies the server in the token store.
     address: String,
     config: AuthConfig,
     options: AuthOptions,
     fetch: OnceCell<Fetch>,
     known: Mutex<Known>,
-    /// Locked while new tokens are requested. Other requests wait and use them.
+    /// Lock that is held while new tokens are requested. Other requests wait for these tokens.
     renewal: tokio::sync::Mutex<()>,
     quit: CancellationToken,
 }
 
 #[derive(Default)]
 struct Known {
-    /// The current tokens, after the store was read.
+    /// Tokens in use. `None` until they are loaded from the store.
     current: Option<Current>,
     is_loaded: bool,
-    /// A new token that the server has not accepted yet, and its origin. It prevents a new token
-    /// for every request to a server that rejects all.
+    /// New token that the server has not accepted yet, and its origin. Prevents endless token
+    /// requests if a server rejects every token.
     unproven: Option<(SecretString, Origin)>,
-    /// When the last attempt found that a person must log in, and for which scopes. Requests that
-    /// were refused at the same time do not repeat the attempt.
+    /// Time and scopes of the last attempt that ended with the need for a login. Requests that the
+    /// server rejected at the same time do not repeat this attempt.
     needs_person: Option<(Instant, Vec<String>)>,
-    /// Whether a person declined a login. Further calls do not start one.
+    /// Whether a person declined a login. Further calls do not start another login.
     declined: bool,
 }
 
@@ -160,7 +160,7 @@ impl Session {
     pub(in crate::auth) async fn fetch(&self) -> Result<&Fetch, AuthError> {
         self.fetch
             .get_or_try_init(async || {
-                // Configured URLs are allowed in any network.
+                // Configured URLs may be in any network.
                 let configured = [&self.config.issuer, &self.config.metadata_url];
                 let configured = configured.into_iter().flatten();
                 let configured = configured.filter_map(|url| Url::parse(url).ok());
@@ -174,7 +174,7 @@ impl Session {
         lock(&self.known)
     }
 
-    /// Returns the current tokens. Loads them first.
+    /// Returns the current tokens. Loads them from the store on the first call.
     async fn current(&self) -> Option<Current> {
         {
             let known = self.known();
@@ -184,7 +184,8 @@ impl Session {
         }
         let stored = match self.stored().await {
             Ok(stored) => stored.into_iter().next(),
-            // Most servers need no token. A refusal reports the others.
+            // Most servers need no token. Servers that need one reject the request, which reports
+            // the problem.
             Err(error) => {
                 tracing::warn!(server = self.name, %error, "failed to load tokens");
                 return None;
@@ -198,7 +199,7 @@ impl Session {
         known.current.clone()
     }
 
-    /// Sets the current tokens. `origin` is set for tokens that were just issued here.
+    /// Replaces the current tokens. `origin` is set for tokens that were just issued.
     fn set_current(&self, current: Current, origin: Option<Origin>) -> Option<SecretString> {
         let token = current.token().cloned();
         let mut known = self.known();
@@ -207,15 +208,15 @@ impl Session {
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // A token of another request stays unproven.
+            // A token that another request obtained stays unproven.
             None => unproven.filter(|(unproven, _)| is_same(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
         token
     }
 
-    /// Returns the token for the next request. Renews it if it expires soon. Without a token the
-    /// server sends a challenge.
+    /// Returns the access token for the next request. Renews a token that expires soon. Returns
+    /// `None` without a token: then the server sends a challenge.
     pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
         let Some(current) = self.current().await else {
             return Ok(None);
@@ -230,9 +231,9 @@ impl Session {
         }
         match self.renewed(&again).await {
             Ok(Some(renewed)) => Ok(self.set_current(renewed, Some(Origin::Renewed))),
-            // The server will send a challenge.
+            // The request is sent with the expired token, and the server answers with a challenge.
             Ok(None) => Ok(again.token().cloned()),
-            // The token is still valid, and the next attempt may succeed.
+            // The old token is still valid, and the next renewal may succeed.
             Err(error) if !again.has_expired() => {
                 tracing::debug!(server = self.name, %error, "failed to renew the token");
                 Ok(again.token().cloned())
@@ -251,11 +252,11 @@ impl Session {
         }
     }
 
-    /// Returns another token after the server refused `used`. Returns `None` if OAuth does not
-    /// apply.
+    /// Returns a new token after the server rejected the token `used`. Returns `None` if the server
+    /// does not use OAuth.
     ///
-    /// Continues if the request is cancelled: a person may be logging in, and the next request uses
-    /// the token.
+    /// The work continues if the request is cancelled: a person may be logging in, and the next
+    /// request uses the new token.
     pub(crate) async fn refused(
         self: &Arc<Self>,
         used: Option<SecretString>,
@@ -278,7 +279,7 @@ impl Session {
         let begun = Instant::now();
         let _lock = self.renewal.lock().await;
         let stored = self.stored().await?;
-        // Another call or process has new tokens.
+        // Another call or another process has already obtained new tokens.
         if let Some(newer) = stored.first()
             && let Some(token) = newer.token()
             && !newer.is_stale()
@@ -338,7 +339,7 @@ impl Session {
         {
             return Ok(self.set_current(renewed, Some(Origin::Renewed)));
         }
-        // A token of another issuer is refused correctly.
+        // This issuer already issued the rejected token, so another login would not help.
         if unproven == Some(Origin::Login) && before.is_some() {
             let issuer = shortened(&discovered.server.issuer);
             return Err(AuthError::Failed(format!(
@@ -350,7 +351,7 @@ impl Session {
             .map(Some)
     }
 
-    /// Requests missing scopes. Each scope is requested once.
+    /// Requests a token with the missing scopes. Each scope is requested only once.
     async fn after_insufficient_scope(
         &self,
         stored: Vec<Current>,
@@ -383,7 +384,7 @@ impl Session {
         discover(fetch, &self.url, &self.config, challenge, &known).await
     }
 
-    /// Logs in during a call, if a person has not declined that.
+    /// Starts a login during a call, unless a person declined one before.
     async fn login_again(
         &self,
         discovered: &Discovered,
@@ -403,7 +404,7 @@ impl Session {
         token.ok_or_else(|| self.needs_login(challenged))
     }
 
-    /// Gets and stores tokens. `on_url` receives the page on which a person must log in.
+    /// Logs in and stores the tokens. `on_url` receives the page on which a person must log in.
     pub(in crate::auth) async fn login(
         &self,
         discovered: &Discovered,
@@ -428,13 +429,14 @@ impl Session {
             }
         };
         let key = login.key();
-        // A concurrent renewal must not replace the new tokens.
+        // The lock prevents that a concurrent renewal overwrites the new tokens.
         let _lock = self.options.store.lock(&key).await?;
         self.options.store.save(&key, &grant).await?;
         Ok(Current { key, grant })
     }
 
-    /// Stores the missing scopes for the next login, and returns the error that demands it.
+    /// Stores the missing scopes for the next login. Returns the error that asks a person to log
+    /// in.
     async fn require_login(
         &self,
         before: Option<&Current>,

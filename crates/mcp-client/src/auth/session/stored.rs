@@ -15,7 +15,7 @@ use crate::auth::{
 use crate::common::error::shortened;
 
 impl Session {
-    /// Returns the stored login for the discovered authorization server.
+    /// Returns the stored login for the discovered authorization server, if any.
     pub(in crate::auth) fn before(
         &self,
         stored: Vec<Current>,
@@ -29,7 +29,8 @@ impl Session {
         let before = stored.into_iter().find(|current| {
             current.key.issuer == *issuer && current.key.resource == discovered.resource
         });
-        // A configured client belongs to one authorization server: the configured or the first one.
+        // A configured client belongs to one authorization server: to the configured issuer, or to
+        // the first discovered one.
         let configured = self.config.client_id.is_some() && self.config.issuer.is_none();
         match (before, others) {
             (None, Some(expected)) if configured => Err(AuthError::IssuerChanged {
@@ -40,7 +41,7 @@ impl Session {
         }
     }
 
-    /// Returns the stored logins of the configured client, the latest first.
+    /// Returns the stored logins that the configured client can use, the latest first.
     pub(in crate::auth) async fn stored(&self) -> Result<Vec<Current>, AuthError> {
         let of_this_client = |current: &Current| match &self.config.client_id {
             Some(id) => current.grant.client.id == *id,
@@ -51,7 +52,7 @@ impl Session {
         Ok(stored)
     }
 
-    /// Returns the stored logins of this server and principal.
+    /// Returns all stored logins of this server and principal.
     pub(in crate::auth) async fn stored_by_any_client(&self) -> Result<Vec<Current>, AuthError> {
         let principal = self.config.principal();
         let found = self.options.store.find(&self.address, principal).await?;
@@ -59,7 +60,8 @@ impl Session {
         Ok(found.into_iter().map(current).collect())
     }
 
-    /// Revokes the refresh token and thereby its access tokens, or else the access token.
+    /// Revokes the refresh token, which also invalidates its access tokens. Revokes the access
+    /// token if there is no refresh token.
     pub(in crate::auth) async fn revoke(&self, current: &Current) -> Result<(), AuthError> {
         let (Some(endpoint), Some(tokens)) =
             (&current.grant.revocation_endpoint, &current.grant.tokens)
@@ -76,11 +78,11 @@ impl Session {
         token::revoke(fetch, &endpoint, &client, token).await
     }
 
-    /// Renews tokens, or returns those of a concurrent renewal. Returns `None` if a login is
+    /// Renews tokens, or returns the tokens of a concurrent renewal. Returns `None` if a login is
     /// needed.
     ///
-    /// Continues if the request is cancelled: a refresh token works only once, and its replacement
-    /// must not be lost.
+    /// The renewal continues if the request is cancelled: a refresh token works only once, and its
+    /// replacement must not be lost.
     pub(crate) async fn renewed(
         self: &Arc<Self>,
         old: &Current,
@@ -115,14 +117,15 @@ impl Session {
         let client = credentials(&grant.client, &self.config, &current.key.issuer);
         match token::request(fetch, &endpoint, &client, &parameters).await {
             Ok(mut tokens) => {
-                // A refresh token that is not replaced stays valid (RFC 6749, section 6).
+                // A refresh token stays valid if the response contains no new one (RFC 6749,
+                // section 6).
                 tokens.refresh = tokens.refresh.or(Some(refresh));
                 grant.tokens = Some(tokens);
                 grant.issued_at = now();
                 store.save(&current.key, grant).await?;
                 Ok(Some(current))
             }
-            // The refresh token was used or revoked, or has expired.
+            // `invalid_grant`: the refresh token was already used, was revoked, or has expired.
             Err(AuthError::Refused { error, .. }) if error == "invalid_grant" => {
                 tracing::debug!(
                     server = self.name,
@@ -132,7 +135,7 @@ impl Session {
                 store.save(&current.key, grant).await?;
                 Ok(None)
             }
-            // The client is unknown, so the stored login is useless.
+            // The authorization server does not know the client, so the stored login is useless.
             Err(AuthError::Refused { error, .. })
                 if matches!(error.as_str(), "invalid_client" | "unauthorized_client") =>
             {

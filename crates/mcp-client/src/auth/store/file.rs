@@ -21,12 +21,13 @@ use crate::auth::{
     },
 };
 
-/// How long another process may hold the lock. Its requests have shorter time limits.
+/// Time limit to wait for the lock of another process. The requests of that process have shorter
+/// time limits.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
-/// The interval of attempts to lock. A blocking lock could not time out.
+/// Interval of attempts to lock the file. A blocking lock could not time out.
 const LOCK_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Tokens in a private folder (mode 0700), with one file (mode 0600) for each login, which is
+/// Token store in a private folder (mode 0700) with one file (mode 0600) for each login. Files are
 /// replaced as a whole. Several processes may share the folder.
 #[derive(Debug)]
 pub struct FileStore {
@@ -34,7 +35,7 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Creates a store in this folder. The folder is created when needed and becomes private, so it
+    /// Creates a store in a folder. The folder is created on first use and becomes private, so it
     /// must not contain other files.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -42,11 +43,11 @@ impl FileStore {
         }
     }
 
-    /// Returns the path of a file. Its name does not reveal the content.
+    /// Returns the path of a file for a grant. The file name is a hash and does not reveal the key.
     fn path(&self, key: &GrantKey, ending: &str) -> PathBuf {
         let mut hash = Sha256::new();
         for part in [&key.issuer, &key.resource, &key.principal] {
-            // The length distinguishes `ab` + `c` from `a` + `bc`.
+            // The length prefix distinguishes the parts `ab` + `c` from `a` + `bc`.
             hash.update(part.len().to_be_bytes());
             hash.update(part.as_bytes());
         }
@@ -102,8 +103,8 @@ impl TokenStore for FileStore {
         let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match file.try_lock() {
-                // The file is never removed: otherwise two processes could lock different files
-                // with the same name.
+                // The lock file is never removed. Otherwise two processes could lock different
+                // files with the same name.
                 Ok(()) => return Ok(Box::new(file)),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     sleep(LOCK_INTERVAL).await;
@@ -141,13 +142,16 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
         }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            // Another process has removed it.
+            // Another process removed the file in the meantime.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
         let Some(record) = from_record(&text) else {
-            tracing::warn!(path = %path.display(), "a token file is not valid and is ignored; commit f008d49 is the last one that reads the \
-                 earlier form");
+            tracing::warn!(
+                path = %path.display(),
+                "a token file is not valid and is ignored; commit f008d49 is the last one that \
+                 reads the earlier form"
+            );
             continue;
         };
         found.push(record);
@@ -155,7 +159,7 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
     Ok(found)
 }
 
-/// Replaces a file atomically.
+/// Replaces the content of a file atomically.
 pub(crate) fn replace_file(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let temporary = folder.join(format!("{}.new", random_token()));
     let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
@@ -190,7 +194,7 @@ pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(folder)?;
-    // The folder may have existed with other permissions.
+    // An existing folder may have other permissions.
     if fs::metadata(folder)?.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     }

@@ -16,7 +16,7 @@ use crate::auth::{error::AuthError, login::pkce::random_token, store::now};
 pub(in crate::auth) const ASSERTION_TYPE: &str =
     "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// The lifetime of an assertion in seconds: the time of a request, and a difference of clocks.
+/// Lifetime of an assertion in seconds. It covers the request and a difference between the clocks.
 const LIFETIME: u64 = 60;
 
 enum Key {
@@ -24,7 +24,7 @@ enum Key {
     Rsa(RsaKeyPair),
 }
 
-/// Creates the assertion of a client for an issuer.
+/// Creates a signed assertion that authenticates a client at an issuer (RFC 7523).
 pub(in crate::auth) fn client_assertion(
     key: &SecretString,
     client: &str,
@@ -40,7 +40,7 @@ pub(in crate::auth) fn client_assertion(
     let claims = json!({
         "iss": client,
         "sub": client,
-        // RFC 7523bis: the issuer, not the endpoint.
+        // RFC 7523bis requires the issuer as audience, not the URL of the endpoint.
         "aud": issuer,
         "iat": now,
         "exp": now + LIFETIME,

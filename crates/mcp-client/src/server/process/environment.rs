@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 
 use secrecy::{ExposeSecret, SecretString};
 
-/// Inherited variables: what a program needs to run, to find its files and to use a proxy. None of
-/// them is a credential, so keys of model providers are not inherited.
+/// Environment variables that every server inherits, because programs need them to start, to find
+/// files or to use a proxy. None of them is a credential, so API keys of model providers are not
+/// inherited.
 const INHERITED: &[&str] = &[
     "PATH",
     "HOME",
@@ -19,7 +20,7 @@ const INHERITED: &[&str] = &[
     "TEMP",
     "TMP",
     "TZ",
-    // Proxies, in both spellings, and certificates.
+    // Variables for proxies, in both spellings, and for certificates.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -35,7 +36,7 @@ const INHERITED: &[&str] = &[
 
 const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// Variables that Windows programs need. Their names are not case-sensitive.
+/// Environment variables that Windows programs need. Their names are not case-sensitive.
 const INHERITED_ON_WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
@@ -57,13 +58,13 @@ const INHERITED_ON_WINDOWS: &[&str] = &[
     "WINDIR",
 ];
 
-/// Returns the environment of a server: the inherited variables, then the configured ones.
+/// Returns the environment of a server process: the inherited variables, then the configured ones.
 pub(crate) fn child_environment(
     own: impl IntoIterator<Item = (OsString, OsString)>,
     configured: &[(String, SecretString)],
 ) -> Vec<(OsString, OsString)> {
     let inherited = own.into_iter().filter(|(name, value)| {
-        // An exported shell function is code.
+        // A value that starts with `()` is an exported shell function, which is code.
         inherits(name) && !value.as_encoded_bytes().starts_with(b"()")
     });
     let configured = configured
@@ -86,7 +87,7 @@ fn inherits(name: &OsStr) -> bool {
             .any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns the last value of a variable.
+/// Returns the last value of an environment variable.
 pub(crate) fn lookup<'a>(
     environment: &'a [(OsString, OsString)],
     name: &str,

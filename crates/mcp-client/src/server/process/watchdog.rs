@@ -32,19 +32,20 @@ use tokio::{
 use crate::common::sync::lock;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
-/// The name of the process in `ps`.
+/// Name of the watchdog process in the output of `ps`.
 const NAME: &str = "switchboard-watchdog";
-/// How long the shell may take to end.
+/// Time limit for the watchdog shell to end.
 const END_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The watchdog of one host. The shell starts with the first group.
+/// Watchdog of one host, which kills process groups if the host process is killed. Its shell starts
+/// with the first group.
 #[derive(Clone, Default)]
 pub(crate) struct Watchdog(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     groups: BTreeSet<i32>,
-    /// `None` before the first group, and if it could not be started.
+    /// Running watchdog shell. `None` before the first group, or if the shell could not be started.
     shell: Option<Shell>,
 }
 
@@ -54,18 +55,18 @@ struct Shell {
 }
 
 impl Watchdog {
-    /// Adds a group, which then does not outlive this program.
+    /// Adds a process group that must not outlive the host process.
     pub(crate) fn watch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = lock(&self.0);
         state.groups.insert(group);
         if !state.send("watch", group) {
-            // Not started yet, or killed.
+            // The shell is not running: it was not started yet, or was killed.
             state.start();
         }
     }
 
-    /// Removes an ended group.
+    /// Removes a process group that has ended.
     pub(crate) fn unwatch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
         let mut state = lock(&self.0);
@@ -74,7 +75,7 @@ impl Watchdog {
         }
     }
 
-    /// Ends the shell. Waits for it, but not for groups that it must end.
+    /// Ends the watchdog shell. Waits for the shell, but not for the groups that it kills.
     pub(crate) async fn end(&self) {
         let (shell, is_idle) = {
             let mut state = lock(&self.0);
@@ -84,7 +85,7 @@ impl Watchdog {
             return;
         };
         if is_idle {
-            // It would end by itself, but a killed one ends sooner.
+            // The shell would also end by itself, but killing it is faster.
             let _ = child.start_kill();
         }
         drop(pipe);
@@ -93,9 +94,9 @@ impl Watchdog {
 }
 
 impl State {
-    /// Sends a command to the shell. Returns `false` if the shell must be started.
+    /// Sends a command to the shell. Returns `false` if the shell must be started first.
     fn send(&mut self, command: &str, group: i32) -> bool {
-        // A short write to a pipe is atomic.
+        // Short writes to a pipe are atomic.
         let Some(Shell { pipe, .. }) = &mut self.shell else {
             return false;
         };
@@ -103,8 +104,8 @@ impl State {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
             Err(error) => {
-                // The shell is stopped. It must not be replaced: when it continues and its pipe is
-                // closed, it ends all groups.
+                // The shell was stopped by a signal. It must not be replaced: when it continues and
+                // its pipe is closed, it kills all groups.
                 tracing::debug!(%error, "the watchdog does not read");
                 true
             }
@@ -114,7 +115,10 @@ impl State {
     fn start(&mut self) {
         let started = self.started();
         if let Err(error) = &started {
-            tracing::debug!(%error, "no watchdog: servers may outlive this program if it is killed");
+            tracing::debug!(
+                %error,
+                "no watchdog: servers may outlive this program if it is killed"
+            );
         }
         self.shell = started.ok();
     }
@@ -124,7 +128,7 @@ impl State {
         command
             .args(["-c", SCRIPT, NAME])
             .env_clear()
-            // So that it keeps no folder busy.
+            // The root folder is used, so that the shell blocks no other folder.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -138,7 +142,7 @@ impl State {
             return Err(io::Error::other("its pipe is missing"));
         };
         let mut pipe = File::from(stdin.into_owned_fd()?);
-        // A stopped shell must not block this program.
+        // Writes do not block, so that a stopped shell cannot block the host process.
         rustix::io::ioctl_fionbio(&pipe, true)?;
         for group in &self.groups {
             pipe.write_all(format!("watch {group}\n").as_bytes())?;

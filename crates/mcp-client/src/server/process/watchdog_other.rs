@@ -1,6 +1,7 @@
 //! A watchdog that does nothing, for systems without process groups.
 
-/// The watchdog of one host. See `watchdog.rs` for Unix.
+/// Placeholder for the watchdog on systems without process groups. `watchdog.rs` contains the Unix
+/// version.
 #[derive(Clone, Default)]
 pub(crate) struct Watchdog;
 

@@ -14,7 +14,7 @@ use crate::{
     server::{connection::Connection, state::Server},
 };
 
-/// Waits until the server hangs and returns the reason. Never returns otherwise.
+/// Waits until the server hangs and returns the reason. Never returns if it does not hang.
 pub(crate) async fn detect(
     server: &Server,
     connection: &Connection,
@@ -38,8 +38,9 @@ pub(crate) async fn detect(
     }
 }
 
-/// Returns whether the server answers no ping. Only pings while no call runs count, because a
-/// server that processes one request at a time may be busy. The deadline of that call ends it.
+/// Returns whether the server answers none of the pings. Only pings while no call runs count,
+/// because a server that processes one request at a time may be busy. The deadline of a call ends
+/// the call.
 async fn answers_no_ping(
     server: &Server,
     connection: &Connection,
@@ -48,7 +49,8 @@ async fn answers_no_ping(
     let mut failed = 0;
     while failed < settings.max_failed_pings {
         let was_idle = server.is_idle();
-        // Any answer counts, also an error, and also the end of the connection.
+        // Any answer shows that the server does not hang, including an error. The end of the
+        // connection also ends the check.
         let answer = timeout(
             settings.ping_timeout,
             connection.request(ping(connection), None),
@@ -64,7 +66,7 @@ async fn answers_no_ping(
     true
 }
 
-/// Returns a request that every server answers. 2026-07-28 has no `ping`.
+/// Returns a request that every server answers. Protocol version 2026-07-28 has no `ping`.
 pub(crate) fn ping(connection: &Connection) -> ClientRequest {
     if connection.is_legacy() {
         return ClientRequest::PingRequest(PingRequest::default());

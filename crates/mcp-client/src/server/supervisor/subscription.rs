@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// The nominal delay before a broken subscription is renewed. It doubles after each failure.
+/// Nominal delay before a broken subscription is renewed. The delay doubles after each failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// The longest nominal delay.
+/// Maximum nominal delay before a broken subscription is renewed.
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 
-/// Subscribes to the changes that the server supports and handles them. Returns after
-/// `unsubscribe`, when the server has ended the subscription.
+/// Subscribes to the changes that the server supports and handles them. Returns after `unsubscribe`
+/// was signalled and the server has ended the subscription.
 pub(crate) async fn subscribe(
     server: &Server,
     connection: &Connection,
@@ -37,12 +37,14 @@ pub(crate) async fn subscribe(
     let mut was_interrupted = false;
     let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
     while !unsubscribe.is_cancelled() {
-        // Never dropped half-way: some servers wait for the end of the subscription before they
-        // exit, and a dropped request may not be cancelled before the connection is closed.
+        // This future is never dropped before it completes. Some servers wait for the end of the
+        // subscription before they exit, and a dropped request may not be cancelled before the
+        // connection is closed.
         match connection.peer.listen(filter.clone()).await {
             Ok(subscription) => {
                 if was_interrupted {
-                    // Changes during the interruption were missed.
+                    // Changes during the interruption of the subscription were missed, so the tools
+                    // are listed again.
                     server.relist_requested.notify_one();
                     server.list_cache.clear();
                 }
@@ -61,7 +63,7 @@ pub(crate) async fn subscribe(
     }
 }
 
-/// Returns the list changes that a server of 2026-07-28 supports.
+/// Returns a filter with the list changes that a server of version 2026-07-28 can report.
 fn supported_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
     if info.protocol_version.has_initialize() {
         return None;
@@ -86,8 +88,8 @@ async fn listen(
             biased;
             () = unsubscribe.cancelled() => {
                 let _ = subscription.cancel().await;
-                // Some servers cannot end a subscription after their input is closed, and do not
-                // exit before that. The answer to a ping shows that it has ended.
+                // Some servers cannot end a subscription after their input is closed, and then do
+                // not exit. The answer to a ping shows that the subscription has ended.
                 if server.config.transport.is_stdio() {
                     let _ = connection.request(ping(connection), None).await;
                 }

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use switchboard_domain::ToolDefinition;
 
-/// The pinned fingerprints of tools, by server and by the tools' original names. They are stored
-/// between runs ([`HostOptions::tool_pins`](crate::HostOptions::tool_pins)).
+/// Pinned fingerprints of tools, by server name and original tool name. They are stored between
+/// runs ([`HostOptions::tool_pins`](crate::HostOptions::tool_pins)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ToolPins(pub BTreeMap<String, BTreeMap<String, String>>);
 
 impl ToolPins {
-    /// Returns the pin of a tool.
+    /// Returns the pinned fingerprint of a tool.
     pub fn get(&self, server: &str, tool: &str) -> Option<&str> {
         self.0.get(server)?.get(tool).map(String::as_str)
     }
 
-    /// Returns the pins of one server.
+    /// Returns the pinned fingerprints of one server by original tool name.
     pub(crate) fn of_server(&self, server: &str) -> impl Iterator<Item = (&str, &str)> {
         let tools = self.0.get(server).into_iter().flatten();
         tools.map(|(tool, fingerprint)| (tool.as_str(), fingerprint.as_str()))
@@ -29,19 +29,19 @@ impl ToolPins {
 /// A tool whose definition differs from its pin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolChange {
-    /// The server.
+    /// Configured name of the server.
     pub server: String,
-    /// The tool's name on its server.
+    /// Original name of the tool on its server.
     pub tool: String,
-    /// The name in the catalog.
+    /// Catalog name of the tool.
     pub name: String,
-    /// The pinned [`fingerprint`].
+    /// Pinned [`fingerprint`] of the tool.
     pub before: String,
-    /// The current fingerprint.
+    /// Fingerprint of the current definition.
     pub now: String,
 }
 
-/// Returns the fingerprint of a definition: the SHA-256 of its
+/// Returns the fingerprint of a tool definition: the SHA-256 hash of its
 /// [identity](ToolDefinition::identity) in hexadecimal digits.
 pub fn fingerprint(tool: &ToolDefinition) -> String {
     let digest = Sha256::digest(tool.identity());

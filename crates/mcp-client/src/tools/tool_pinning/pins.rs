@@ -9,13 +9,13 @@ use crate::{
     tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange},
 };
 
-/// The pinned tools of one server, by their original names. A tool that disappears stays pinned,
-/// because it may return with another definition.
+/// Pinned tools of one server, by original name. A tool that disappears stays pinned, because it
+/// may return with another definition.
 pub(crate) struct PinnedTools(Mutex<HashMap<String, Pin>>);
 
-/// The fingerprints of one tool.
+/// Pinned and current fingerprint of one tool.
 struct Pin {
-    /// The first or last accepted one.
+    /// First fingerprint of the tool, or the last one that a person accepted.
     pinned: String,
     current: String,
 }
@@ -30,13 +30,13 @@ impl Pin {
 }
 
 impl PinnedTools {
-    /// Creates the pins of earlier runs.
+    /// Creates the pinned tools from the pins of earlier runs.
     pub(crate) fn new<'a>(pins: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let pins = pins.map(|(tool, fingerprint)| (tool.to_owned(), Pin::new(fingerprint)));
         Self(Mutex::new(pins.collect()))
     }
 
-    /// Pins new tools, and returns the changes since the last update.
+    /// Pins new tools and returns the changes since the last update.
     pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
         let mut pins = lock(&self.0);
         let redefined = tools.for_models().filter_map(|tool| {
@@ -55,7 +55,7 @@ impl PinnedTools {
         redefined.collect()
     }
 
-    /// Returns the tools that differ from their pin.
+    /// Returns the tools whose definition differs from the pinned one.
     pub(crate) fn changed(&self, server: &str, tools: &ServerTools) -> Vec<ToolChange> {
         let pins = lock(&self.0);
         let changed = tools.for_models().filter_map(|tool| {
@@ -72,7 +72,8 @@ impl PinnedTools {
         changed.collect()
     }
 
-    /// Pins the current definition of a tool. Returns `false` if it has changed again.
+    /// Pins the new definition of a changed tool. Returns `false` if the tool has changed again
+    /// since.
     pub(crate) fn accept(&self, change: &ToolChange) -> bool {
         let mut pins = lock(&self.0);
         let pin = pins.get_mut(&change.tool);
@@ -83,7 +84,7 @@ impl PinnedTools {
         true
     }
 
-    /// Returns the pinned fingerprints.
+    /// Returns the pinned fingerprints by original tool name.
     pub(crate) fn pinned(&self) -> Vec<(String, String)> {
         let pins = lock(&self.0);
         let pins = pins.iter();

@@ -17,22 +17,22 @@ use crate::{
     tools::tool_pinning::fingerprint::ToolPins,
 };
 
-/// The version of the file format.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Why tool pins cannot be loaded or stored.
+/// Reason why tool pins cannot be loaded or stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolPinStoreError {
     /// The file cannot be read or written.
     #[error("cannot access the tool pins in {}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file with the tool pins.
         path: PathBuf,
-        /// The cause.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The file has another format. It is not changed.
+    /// The file has an unknown format. It is left unchanged.
     #[error(
         "{} does not contain tool pins of this version ({reason}), so changed tools are not \
          detected: delete it to pin the current tools. Commit `f008d49` is the last one that reads \
@@ -40,21 +40,22 @@ pub enum ToolPinStoreError {
         path.display()
     )]
     Malformed {
-        /// The file.
+        /// Path of the file with the tool pins.
         path: PathBuf,
-        /// The fault.
+        /// Description of the invalid content.
         reason: String,
     },
 }
 
-/// Tool pins in a file (mode 0600), which is replaced as a whole. Several processes may share it.
+/// Store for tool pins in a file (mode 0600), which is replaced as a whole. Several processes may
+/// share the file.
 #[derive(Debug)]
 pub struct ToolPinFile {
     path: PathBuf,
     sources: BTreeMap<String, String>,
 }
 
-/// The content of the file: pins by the source of the configuration, the server and the tool.
+/// Content of the file: fingerprints by configuration source, server and tool.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileContent {
@@ -83,7 +84,7 @@ impl ToolPinFile {
         }
     }
 
-    /// Returns the pins of the covered servers. Returns none if the file does not exist.
+    /// Returns the pins of the covered servers. Returns empty pins if the file does not exist.
     pub fn load(&self) -> Result<ToolPins, ToolPinStoreError> {
         let mut content = self.read()?;
         let mut pins = ToolPins::default();
@@ -121,10 +122,10 @@ impl ToolPinFile {
         }
     }
 
-    /// Locks the file for a change.
+    /// Locks the store while its file is changed.
     fn lock(&self) -> Result<File, ToolPinStoreError> {
-        // A separate file, because the file itself is replaced. It is never removed: otherwise two
-        // processes could lock different files with the same name.
+        // The lock is a separate file, because the file with the pins is replaced. The lock file is
+        // never removed: otherwise two processes could lock different files with the same name.
         let path = self.path.with_extension("lock");
         let file = private_file(OpenOptions::new().write(true).create(true)).open(path);
         let file = file.map_err(|error| self.failed(error))?;
@@ -132,8 +133,8 @@ impl ToolPinFile {
         Ok(file)
     }
 
-    /// Stores pins of the covered servers. `replaces`: also for tools that have one. Waits for
-    /// other processes that write the file.
+    /// Stores pins of the covered servers. With `replaces`, also overwrites existing pins. Waits
+    /// for other processes that write the file.
     pub(crate) fn save(&self, pins: &ToolPins, replaces: bool) -> Result<(), ToolPinStoreError> {
         let pins = pins.0.iter().filter(|(_, tools)| !tools.is_empty());
         let pins =
