@@ -6,9 +6,9 @@ use serde_json::{Map, Number, Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, json_schema::SchemaValidator};
 
 use crate::{
-    schema::{Parameter, parameters},
-    text::{label, words},
-    values::{Group, Values},
+    question_values::{QuestionValues, ValueGroup},
+    schema::{Parameter, read_parameters},
+    word_stems::{identifier_to_label, split_words},
 };
 
 /// Maximum number of calls for one list of values.
@@ -17,9 +17,9 @@ const MAX_INPUTS: usize = 20;
 /// Words that precede the topic of a request.
 const TOPIC_WORDS: &[&str] = &["about", "named", "called", "titled", "saying", "to", "in"];
 
-/// The arguments that a question contains for one tool.
+/// Arguments that a question contains for one tool.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Arguments {
+pub(crate) struct ToolArguments {
     /// One input for each call. Several ids make several inputs.
     pub(crate) inputs: Vec<JsonObject>,
     /// Names of required parameters without a value.
@@ -27,23 +27,23 @@ pub(crate) struct Arguments {
 }
 
 /// Returns the arguments for a tool. `known` values take precedence over the question.
-pub(crate) fn fill(
+pub(crate) fn fill_arguments(
     tool: &ToolDefinition,
     question: &str,
-    values: &Values,
+    values: &QuestionValues,
     known: &JsonObject,
-) -> Arguments {
-    let mut filler = Filler {
+) -> ToolArguments {
+    let mut filler = ArgumentFiller {
         tool,
         values,
         used_numbers: Vec::new(),
         used_text: Vec::new(),
     };
-    let mut input = json_object_in(question).unwrap_or_default();
+    let mut input = find_json_object(question).unwrap_or_default();
     let mut list: Option<(String, Vec<Value>)> = None;
     let mut missing = Vec::new();
-    let parameters = parameters(&tool.input_schema);
-    // Parameters with a clear match take their values before the others.
+    let parameters = read_parameters(&tool.input_schema);
+    // Parameters with a clear match take their values first, so that no other parameter uses them.
     for only_clear in [true, false] {
         for parameter in &parameters {
             if input.contains_key(&parameter.name)
@@ -57,7 +57,7 @@ pub(crate) fn fill(
                 input.insert(parameter.name.clone(), value.clone());
                 continue;
             }
-            let mut found = filler.find(parameter, only_clear);
+            let mut found = filler.find_values(parameter, only_clear);
             if found.len() > 1 && list.is_none() {
                 list = Some((parameter.name.clone(), found));
             } else if !found.is_empty() {
@@ -90,11 +90,11 @@ pub(crate) fn fill(
             })
             .collect(),
     };
-    Arguments { inputs, missing }
+    ToolArguments { inputs, missing }
 }
 
 /// Returns why an input does not fit the schema of its tool, or `None` if it fits.
-pub(crate) fn fault(tool: &ToolDefinition, input: &JsonObject) -> Option<String> {
+pub(crate) fn find_schema_fault(tool: &ToolDefinition, input: &JsonObject) -> Option<String> {
     let Ok(validator) = SchemaValidator::compile(&tool.input_schema) else {
         return Some(format!("the input schema of `{}` is not valid", tool.name));
     };
@@ -109,69 +109,69 @@ pub(crate) fn fault(tool: &ToolDefinition, input: &JsonObject) -> Option<String>
 }
 
 /// Returns the JSON object that a question contains.
-fn json_object_in(question: &str) -> Option<Map<String, Value>> {
-    serde_json::from_str(question.get(json_range(question)?)?).ok()
+fn find_json_object(question: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(question.get(find_json_range(question)?)?).ok()
 }
 
 /// Returns the question without the JSON object in it.
-pub(crate) fn without_json(question: &str) -> String {
+pub(crate) fn remove_json_object(question: &str) -> String {
     let mut words = question.to_owned();
-    if json_object_in(question).is_some()
-        && let Some(range) = json_range(question)
+    if find_json_object(question).is_some()
+        && let Some(range) = find_json_range(question)
     {
         words.replace_range(range, " ");
     }
     words
 }
 
-/// Returns the range from the first opening to the last closing brace.
-fn json_range(question: &str) -> Option<RangeInclusive<usize>> {
+/// Returns the byte range from the first opening brace to the last closing brace.
+fn find_json_range(question: &str) -> Option<RangeInclusive<usize>> {
     let range = question.find('{')?..=question.rfind('}')?;
     (range.start() < range.end()).then_some(range)
 }
 
-struct Filler<'a> {
+struct ArgumentFiller<'a> {
     tool: &'a ToolDefinition,
-    values: &'a Values,
+    values: &'a QuestionValues,
     /// Indices of the number groups that a parameter already uses.
     used_numbers: Vec<usize>,
     used_text: Vec<String>,
 }
 
-impl Filler<'_> {
+impl ArgumentFiller<'_> {
     /// Finds the values for a parameter. A list of ids returns several values. `only_clear` leaves
     /// out values that any parameter of the type could take.
-    fn find(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
-        if !parameter.options().is_empty() {
-            return self.option(parameter).into_iter().collect();
+    fn find_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
+        if !parameter.enum_values().is_empty() {
+            return self.find_option(parameter).into_iter().collect();
         }
-        match parameter.kind() {
-            "integer" | "number" => self.number(parameter, only_clear),
-            "boolean" => self.switch(parameter).into_iter().collect(),
-            "array" => self.array(parameter, only_clear).into_iter().collect(),
-            "string" => self.text(parameter, only_clear),
+        match parameter.json_type() {
+            "integer" | "number" => self.find_numbers(parameter, only_clear),
+            "boolean" => self.find_boolean(parameter).into_iter().collect(),
+            "array" => self.find_array(parameter, only_clear).into_iter().collect(),
+            "string" => self.find_text(parameter, only_clear),
             _ => Vec::new(),
         }
     }
 
     /// Returns the enum value whose words are in the question.
-    fn option(&self, parameter: &Parameter<'_>) -> Option<Value> {
+    fn find_option(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let asked: Vec<String> = self
             .values
             .tokens
             .iter()
-            .flat_map(|token| words(&token.text))
+            .flat_map(|token| split_words(&token.text))
             .collect();
         let is_named = |option: &&Value| {
-            option.as_str().map(words).is_some_and(|words| {
+            option.as_str().map(split_words).is_some_and(|words| {
                 !words.is_empty() && asked.windows(words.len()).any(|window| window == words)
             })
         };
-        parameter.options().iter().find(is_named).cloned()
+        parameter.enum_values().iter().find(is_named).cloned()
     }
 
     /// Returns `true` if the question contains all words of the parameter's name.
-    fn switch(&self, parameter: &Parameter<'_>) -> Option<Value> {
+    fn find_boolean(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let is_asked = |stem: &String| {
             ["is", "has", "includ", "with", "show"].contains(&stem.as_str())
                 || self.values.tokens.iter().any(|token| token.stem == *stem)
@@ -183,9 +183,10 @@ impl Filler<'_> {
             .then_some(Value::Bool(true))
     }
 
-    fn number(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
-        let is_limit = parameter.is_named(&["limit", "count", "max", "number", "top", "size"]);
-        let fits = |group: &Group<f64>| {
+    fn find_numbers(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
+        let is_limit =
+            parameter.name_contains_any(&["limit", "count", "max", "number", "top", "size"]);
+        let fits = |group: &ValueGroup<f64>| {
             let named_before = parameter.stems.contains(&group.before);
             let counts = is_limit && !group.after.is_empty();
             named_before || counts || (!only_clear && parameter.is_required && !is_limit)
@@ -196,39 +197,39 @@ impl Filler<'_> {
             return Vec::new();
         };
         if !only_clear && group.values.len() > 1 {
-            return self.number_of_list(at, parameter);
+            return self.take_number_from_list(at, parameter);
         }
         self.used_numbers.push(at);
-        let number = |value: &f64| json_number(*value, parameter.kind() == "integer");
+        let number = |value: &f64| to_json_number(*value, parameter.json_type() == "integer");
         group.values.iter().filter_map(number).collect()
     }
 
     /// Returns the number for a parameter from a list that several numeric parameters share, as in
     /// "the sum of 19 and 23".
-    fn number_of_list(&mut self, at: usize, parameter: &Parameter<'_>) -> Vec<Value> {
-        let parameters = parameters(&self.tool.input_schema);
+    fn take_number_from_list(&mut self, at: usize, parameter: &Parameter<'_>) -> Vec<Value> {
+        let parameters = read_parameters(&self.tool.input_schema);
         let numeric = parameters
             .iter()
-            .filter(|other| other.is_required && matches!(other.kind(), "integer" | "number"));
+            .filter(|other| other.is_required && matches!(other.json_type(), "integer" | "number"));
         let numeric: Vec<&str> = numeric.map(|other| other.name.as_str()).collect();
         let values = &self.values.numbers[at].values;
-        let is_integer = parameter.kind() == "integer";
+        let is_integer = parameter.json_type() == "integer";
         if numeric.len() < 2 {
             self.used_numbers.push(at);
             return values
                 .iter()
-                .filter_map(|value| json_number(*value, is_integer))
+                .filter_map(|value| to_json_number(*value, is_integer))
                 .collect();
         }
         let position = numeric.iter().position(|name| *name == parameter.name);
         let value = position.and_then(|position| values.get(position));
         value
-            .and_then(|value| json_number(*value, is_integer))
+            .and_then(|value| to_json_number(*value, is_integer))
             .into_iter()
             .collect()
     }
 
-    fn array(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Option<Value> {
+    fn find_array(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Option<Value> {
         if only_clear || !parameter.is_required {
             return None;
         }
@@ -236,7 +237,7 @@ impl Filler<'_> {
         let is_integer = items["type"] == "integer";
         let values: Vec<Value> = if is_integer || items["type"] == "number" {
             let all = self.values.numbers.iter().flat_map(|group| &group.values);
-            all.filter_map(|value| json_number(*value, is_integer))
+            all.filter_map(|value| to_json_number(*value, is_integer))
                 .collect()
         } else if items["type"] == "string" {
             let ids = self.values.ids.iter().flat_map(|group| group.values.iter());
@@ -251,11 +252,11 @@ impl Filler<'_> {
         (!values.is_empty()).then_some(Value::Array(values))
     }
 
-    fn text(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
+    fn find_text(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         let found = if only_clear {
-            self.clear_text(parameter)
+            self.find_clear_text(parameter)
         } else if parameter.is_required {
-            self.any_text().into_iter().collect()
+            self.find_any_text().into_iter().collect()
         } else {
             Vec::new()
         };
@@ -268,35 +269,39 @@ impl Filler<'_> {
     }
 
     /// Returns text that matches the format or name of the parameter.
-    fn clear_text(&self, parameter: &Parameter<'_>) -> Vec<String> {
+    fn find_clear_text(&self, parameter: &Parameter<'_>) -> Vec<String> {
         let values = self.values;
         let token = |test: &dyn Fn(&str) -> bool| {
             let mut texts = values.tokens.iter().map(|token| token.text.clone());
             texts.find(|text| test(text)).into_iter().collect()
         };
         let dates = ["date", "day", "since", "until", "due"];
-        if matches!(parameter.format(), "date" | "date-time") || parameter.is_named(&dates) {
+        if matches!(parameter.string_format(), "date" | "date-time")
+            || parameter.name_contains_any(&dates)
+        {
             let unused = values
                 .dates
                 .iter()
                 .filter(|date| !self.used_text.contains(date));
             return unused.take(1).cloned().collect();
         }
-        if parameter.format() == "email" || parameter.is_named(&["email"]) {
+        if parameter.string_format() == "email" || parameter.name_contains_any(&["email"]) {
             return token(&|text| text.contains('@') && text.contains('.'));
         }
-        if parameter.format() == "uri" || parameter.is_named(&["url", "uri", "link"]) {
+        if parameter.string_format() == "uri"
+            || parameter.name_contains_any(&["url", "uri", "link"])
+        {
             return token(&|text| text.contains("://"));
         }
-        if parameter.is_named(&["path", "file", "directory", "folder"]) {
+        if parameter.name_contains_any(&["path", "file", "directory", "folder"]) {
             return token(&|text| text.contains('/') || text.contains('.') || text == "~");
         }
-        let named_before = |group: &&Group<String>| parameter.stems.contains(&group.before);
-        let is_id = parameter.is_named(&["id", "sku", "code", "key", "number"]);
+        let named_before = |group: &&ValueGroup<String>| parameter.stems.contains(&group.before);
+        let is_id = parameter.name_contains_any(&["id", "sku", "code", "key", "number"]);
         if let Some(group) = values.ids.iter().find(|group| is_id || named_before(group)) {
             return group.values.clone();
         }
-        // "with subject test": the parameter's name is followed by its value.
+        // In a phrase like "with subject test", the value follows the parameter's name.
         let name = parameter.stems.last();
         let at = values
             .tokens
@@ -310,7 +315,7 @@ impl Filler<'_> {
         });
         match at {
             Some(at) if is_topic && !values.tokens[at].ends_phrase => {
-                values.phrase_from(at + 1).into_iter().collect()
+                values.phrase_from_token(at + 1).into_iter().collect()
             }
             Some(at) if is_topic && !values.quoted.is_empty() && values.tokens.len() == at + 1 => {
                 values.quoted.iter().take(1).cloned().collect()
@@ -320,7 +325,7 @@ impl Filler<'_> {
     }
 
     /// Returns text for a required parameter without a clear match: a quotation, a name or a topic.
-    fn any_text(&self) -> Option<String> {
+    fn find_any_text(&self) -> Option<String> {
         let values = self.values;
         let unused = |text: &&String| !self.used_text.contains(text);
         let mut candidates = values.quoted.iter().chain(&values.names).filter(unused);
@@ -328,14 +333,14 @@ impl Filler<'_> {
             return Some(text.clone());
         }
         values
-            .phrase_after(TOPIC_WORDS)
-            .or_else(|| self.after_tool_name())
+            .phrase_after_word(TOPIC_WORDS)
+            .or_else(|| self.text_after_tool_name())
             .filter(|text| unused(&text))
     }
 
     /// Returns the text after the tool's name: "echo hello world".
-    fn after_tool_name(&self) -> Option<String> {
-        let name = label(&self.tool.name);
+    fn text_after_tool_name(&self) -> Option<String> {
+        let name = identifier_to_label(&self.tool.name);
         let name: Vec<&str> = name.split(' ').collect();
         let tokens = self.values.tokens.iter().take(name.len());
         let starts_with_name = tokens
@@ -348,8 +353,8 @@ impl Filler<'_> {
 }
 
 /// Returns a JSON number, or `None` for a fraction where an integer is needed.
-fn json_number(value: f64, is_integer: bool) -> Option<Value> {
-    // The largest integers that a double represents exactly.
+fn to_json_number(value: f64, is_integer: bool) -> Option<Value> {
+    // Integers up to 2^53 are exact in a double.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() <= EXACT {
         #[allow(clippy::cast_possible_truncation, reason = "an integer below 2^53")]

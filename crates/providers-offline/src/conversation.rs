@@ -7,35 +7,35 @@ use switchboard_domain::{JsonObject, Message, Role, ToolContent, ToolResult, Too
 
 use crate::{
     schema::Parameter,
-    text::{stem, words},
+    word_stems::{split_words, stem_word},
 };
 
-/// The start of every text that asks the user for a value.
+/// Prefix of every text that asks the user for a missing value.
 pub(crate) const ASK_PREFIX: &str = "I need ";
 
-/// A tool call of the current turn.
+/// A tool call of the current turn, with its result if it has one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Call<'a> {
+pub(crate) struct TurnCall<'a> {
     pub(crate) tool_use: &'a ToolUse,
     pub(crate) result: Option<&'a ToolResult>,
 }
 
 /// The last question and the calls since then.
 #[derive(Debug, Clone)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct ConversationTurn<'a> {
     /// Text of the last user message. If the message answers a question of the demo model, the
     /// original question precedes it.
     pub(crate) question: String,
     /// Text that selects the tool. A question that starts with "and" is preceded by the previous
     /// question.
     pub(crate) topic: String,
-    pub(crate) calls: Vec<Call<'a>>,
+    pub(crate) calls: Vec<TurnCall<'a>>,
     /// The texts of the assistant in this turn.
     pub(crate) texts: Vec<String>,
 }
 
-impl<'a> Turn<'a> {
-    pub(crate) fn of(messages: &'a [Arc<Message>]) -> Self {
+impl<'a> ConversationTurn<'a> {
+    pub(crate) fn from_messages(messages: &'a [Arc<Message>]) -> Self {
         let is_question = |message: &Arc<Message>| {
             message.role == Role::User && message.results().next().is_none()
         };
@@ -61,7 +61,7 @@ impl<'a> Turn<'a> {
         let results: Vec<&ToolResult> =
             since.iter().flat_map(|message| message.results()).collect();
         let tool_uses = since.iter().flat_map(|message| message.tool_uses());
-        let calls = tool_uses.map(|tool_use| Call {
+        let calls = tool_uses.map(|tool_use| TurnCall {
             tool_use,
             result: results
                 .iter()
@@ -81,13 +81,13 @@ impl<'a> Turn<'a> {
     }
 
     /// Returns the calls of one tool.
-    pub(crate) fn calls_of(&self, tool: &str) -> Vec<Call<'a>> {
+    pub(crate) fn calls_of_tool(&self, tool: &str) -> Vec<TurnCall<'a>> {
         let calls = self.calls.iter().copied();
         calls.filter(|call| call.tool_use.name == tool).collect()
     }
 
     /// Finds values for parameters in the results of this turn.
-    pub(crate) fn known<'p>(
+    pub(crate) fn find_known_values<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter<'p>>,
     ) -> JsonObject {
@@ -96,11 +96,13 @@ impl<'a> Turn<'a> {
             .iter()
             .filter_map(|call| call.result)
             .filter(|result| !result.is_error)
-            .filter_map(data)
+            .filter_map(parse_result_data)
             .collect();
         parameters
             .filter_map(|parameter| {
-                let mut found = results.iter().map(|data| find(data, parameter, &[]));
+                let mut found = results
+                    .iter()
+                    .map(|data| find_parameter_value(data, parameter, &[]));
                 Some((parameter.name.clone(), found.find_map(|value| value)?))
             })
             .collect()
@@ -108,7 +110,7 @@ impl<'a> Turn<'a> {
 }
 
 /// Returns unused ids for the next calls: `call_1`, `call_2` and so on.
-pub(crate) fn next_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String> {
+pub(crate) fn unused_call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String> {
     let tool_uses = messages.iter().flat_map(|message| message.tool_uses());
     let used: HashSet<String> = tool_uses.map(|tool_use| tool_use.id.clone()).collect();
     (1..)
@@ -117,7 +119,7 @@ pub(crate) fn next_ids(messages: &[Arc<Message>]) -> impl Iterator<Item = String
 }
 
 /// Returns a result as data: its structured content, or its text if that is JSON.
-pub(crate) fn data(result: &ToolResult) -> Option<Value> {
+pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
     if let Some(structured) = &result.structured {
         return Some(Value::clone(structured));
     }
@@ -134,31 +136,44 @@ pub(crate) fn data(result: &ToolResult) -> Option<Value> {
 
 /// Returns the first value for a parameter: under its name, or under `id` inside an object that is
 /// named like the parameter (`customers[0].id` for `customer_id`).
-fn find(data: &Value, parameter: &Parameter<'_>, around: &[String]) -> Option<Value> {
+fn find_parameter_value(
+    data: &Value,
+    parameter: &Parameter<'_>,
+    around: &[String],
+) -> Option<Value> {
     match data {
         Value::Object(object) => {
             let own = object.iter().find(|(key, value)| {
-                let key: Vec<String> = words(key).iter().map(|word| stem(word)).collect();
+                let key: Vec<String> = split_words(key)
+                    .iter()
+                    .map(|word| stem_word(word))
+                    .collect();
                 let in_named_object = key == ["id"] && parameter.stems.last() == key.last() && {
                     let mut others = parameter.stems.iter().filter(|stem| *stem != "id");
                     others.all(|stem| around.contains(stem))
                 };
-                (key == parameter.stems || in_named_object) && is_of_kind(value, parameter)
+                (key == parameter.stems || in_named_object)
+                    && matches_parameter_type(value, parameter)
             });
             own.map(|(_, value)| value.clone()).or_else(|| {
                 object.iter().find_map(|(key, value)| {
-                    let around: Vec<String> = words(key).iter().map(|word| stem(word)).collect();
-                    find(value, parameter, &around)
+                    let around: Vec<String> = split_words(key)
+                        .iter()
+                        .map(|word| stem_word(word))
+                        .collect();
+                    find_parameter_value(value, parameter, &around)
                 })
             })
         }
-        Value::Array(items) => items.iter().find_map(|item| find(item, parameter, around)),
+        Value::Array(items) => items
+            .iter()
+            .find_map(|item| find_parameter_value(item, parameter, around)),
         _ => None,
     }
 }
 
-fn is_of_kind(value: &Value, parameter: &Parameter<'_>) -> bool {
-    match parameter.kind() {
+fn matches_parameter_type(value: &Value, parameter: &Parameter<'_>) -> bool {
+    match parameter.json_type() {
         "integer" => value.is_i64() || value.is_u64(),
         "number" => value.is_number(),
         "string" => value.is_string(),

@@ -4,32 +4,35 @@ use jiff::civil::Date;
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, JsonObject, Message, Role, ToolResult};
 
-use crate::{arguments::fill, conversation::Turn, plan::Plan, schema::parameters, values::Values};
+use crate::{
+    arguments::fill_arguments, conversation::ConversationTurn, plan::Plan,
+    question_values::QuestionValues, schema::read_parameters,
+};
 
-/// The tool that receives the formatted answer.
+/// Name of the tool that receives the formatted answer.
 pub(crate) const NAME: &str = "response_formatter";
 /// Prefix of a text that requests another gathering step. The host's prompt for the gathering phase
 /// contains this prefix.
 const MARKER: &str = "NEED MORE DATA:";
 
 /// Returns the text that accompanies calls in the gathering phase.
-pub(crate) fn text_beside_calls(request: &ChatRequest, plan: &Plan) -> Option<String> {
+pub(crate) fn gathering_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
     let is_prompt =
         |message: &Message| message.role == Role::System && message.text().contains(MARKER);
     let is_gathering = request.messages.iter().any(|message| is_prompt(message));
-    (is_gathering && !plan.calls().is_empty())
+    (is_gathering && !plan.planned_calls().is_empty())
         .then(|| format!("{MARKER} the results of these calls are needed."))
 }
 
 /// Returns the input of the formatter tool. Returns `None` if the request has other tools.
-pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
+pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     let [tool] = request.tools.as_slice() else {
         return None;
     };
     if tool.name != NAME {
         return None;
     }
-    // The host's instruction to use the formatter is not the question.
+    // The host's instruction to use the formatter is not the question of the user.
     let is_instruction =
         |message: &Message| message.role == Role::User && message.text().contains(NAME);
     let mut messages = request.messages.clone();
@@ -39,7 +42,7 @@ pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     {
         messages.pop();
     }
-    let turn = Turn::of(&messages);
+    let turn = ConversationTurn::from_messages(&messages);
     let text = turn
         .texts
         .iter()
@@ -53,24 +56,24 @@ pub(crate) fn input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     });
     if tool.input_schema["properties"]["conversation"]["type"] == "array" {
         let text = text.unwrap_or_else(|| {
-            let plan = Plan::of(&ChatRequest::new(messages.clone()), today);
-            plan.text().unwrap_or_default().to_owned()
+            let plan = Plan::from_request(&ChatRequest::new(messages.clone()), today);
+            plan.user_text().unwrap_or_default().to_owned()
         });
         let items = json!([{"type": "text", "content": text}]);
         return Some(JsonObject::from_iter([("conversation".to_owned(), items)]));
     }
     // The schema is a form that the host defines. Tool results fill it first, then values of the
     // question, then the text.
-    let parameters = parameters(&tool.input_schema);
-    let known = turn.known(parameters.iter());
-    let values = Values::of(&turn.question, today);
-    let filled = fill(tool, &turn.question, &values, &known);
+    let parameters = read_parameters(&tool.input_schema);
+    let known = turn.find_known_values(parameters.iter());
+    let values = QuestionValues::from_text(&turn.question, today);
+    let filled = fill_arguments(tool, &turn.question, &values, &known);
     let mut input = filled.inputs.into_iter().next().unwrap_or_default();
     let is_text = |name: &String| {
         let mut found = parameters
             .iter()
             .filter(|parameter| parameter.name == *name);
-        found.any(|parameter| parameter.kind() == "string")
+        found.any(|parameter| parameter.json_type() == "string")
     };
     if let Some(text) = text
         && let Some(name) = filled.missing.iter().find(|name| is_text(name))

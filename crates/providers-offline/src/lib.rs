@@ -36,17 +36,17 @@
 //! [BM25]: https://en.wikipedia.org/wiki/Okapi_BM25
 #![deny(missing_docs)]
 
-mod answer;
 mod arguments;
 mod conversation;
-mod events;
 mod formatter;
 mod model;
 mod plan;
+mod plan_events;
+mod question_values;
 mod ranking;
+mod result_text;
 mod schema;
-mod text;
-mod values;
+mod word_stems;
 
 pub use jiff::civil::Date;
 pub use model::{DemoModel, MODEL, PROVIDER};

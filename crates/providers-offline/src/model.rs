@@ -7,11 +7,11 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelId, ModelStream,
 };
 
-use crate::{events::events, plan::Plan};
+use crate::{plan::Plan, plan_events::plan_to_events};
 
-/// The provider half of the model id.
+/// Provider name in the model id `offline/planner`.
 pub const PROVIDER: &str = "offline";
-/// The model half of the model id.
+/// Model name in the model id `offline/planner`.
 pub const MODEL: &str = "planner";
 
 /// The demo model `offline/planner`.
@@ -59,7 +59,7 @@ impl DemoModel {
     /// Returns the next step of a conversation. [`ChatModel::stream`] streams the same decision.
     pub fn plan(&self, request: &ChatRequest) -> Plan {
         let today = self.today.unwrap_or_else(|| Zoned::now().date());
-        Plan::of(request, today)
+        Plan::from_request(request, today)
     }
 }
 
@@ -80,7 +80,7 @@ impl ChatModel for DemoModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let events = events(request, &self.plan(request));
+        let events = plan_to_events(request, &self.plan(request));
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
 }

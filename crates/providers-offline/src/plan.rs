@@ -6,14 +6,14 @@ use jiff::civil::Date;
 use switchboard_domain::{ChatRequest, JsonObject, ToolChoice, ToolDefinition};
 
 use crate::{
-    answer::answer,
-    arguments::{Arguments, fault, fill, without_json},
-    conversation::{ASK_PREFIX, Turn, next_ids},
+    arguments::{ToolArguments, fill_arguments, find_schema_fault, remove_json_object},
+    conversation::{ASK_PREFIX, ConversationTurn, unused_call_ids},
     formatter,
-    ranking::{covers, rank},
-    schema::{Parameter, parameters},
-    text::stems,
-    values::Values,
+    question_values::QuestionValues,
+    ranking::{covers_question, rank_tools},
+    result_text::format_results,
+    schema::{Parameter, read_parameters},
+    word_stems::stem_words,
 };
 
 /// Maximum length of a question in bytes. Longer questions are declined, because arguments from a
@@ -46,7 +46,7 @@ pub enum Plan {
     },
 }
 
-/// A tool call.
+/// A tool call that the demo model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedCall {
     /// The id, unique in the conversation: `call_1`, `call_2` and so on.
@@ -59,7 +59,7 @@ pub struct PlannedCall {
 
 impl Plan {
     /// Returns the calls, or an empty slice.
-    pub fn calls(&self) -> &[PlannedCall] {
+    pub fn planned_calls(&self) -> &[PlannedCall] {
         match self {
             Self::Call(calls) => calls,
             _ => &[],
@@ -67,7 +67,7 @@ impl Plan {
     }
 
     /// Returns the text for the user, or `None` for calls.
-    pub fn text(&self) -> Option<&str> {
+    pub fn user_text(&self) -> Option<&str> {
         match self {
             Self::Call(_) => None,
             Self::Ask { text } | Self::Answer { text } | Self::Decline { text } => Some(text),
@@ -75,45 +75,45 @@ impl Plan {
     }
 
     /// Returns the next step for a request.
-    pub(crate) fn of(request: &ChatRequest, today: Date) -> Self {
-        if let Some(input) = formatter::input(request, today) {
-            return Self::call(request, formatter::NAME, [input]);
+    pub(crate) fn from_request(request: &ChatRequest, today: Date) -> Self {
+        if let Some(input) = formatter::build_formatter_input(request, today) {
+            return Self::from_inputs(request, formatter::NAME, [input]);
         }
-        let turn = Turn::of(&request.messages);
+        let turn = ConversationTurn::from_messages(&request.messages);
         if turn.question.len() > MAX_QUESTION_BYTES {
-            return decline(&format!(
+            return decline_question(&format!(
                 "The question has more than {MAX_QUESTION_BYTES} bytes."
             ));
         }
         let tools = allowed_tools(request);
         if tools.is_empty() {
-            return decline("No tool is connected.");
+            return decline_question("No tool is connected.");
         }
         let is_forced = !matches!(request.tool_choice, ToolChoice::Auto);
-        let words = without_json(&turn.topic);
-        let mut ranked = rank(&words, &tools);
+        let words = remove_json_object(&turn.topic);
+        let mut ranked = rank_tools(&words, &tools);
         if ranked.is_empty() && is_forced {
             ranked.extend(&tools);
         }
         let first = ranked.first();
-        let Some(tool) = first.filter(|tool| is_forced || covers(tool, &words)) else {
-            return decline(&no_match(&tools));
+        let Some(tool) = first.filter(|tool| is_forced || covers_question(tool, &words)) else {
+            return decline_question(&no_match_message(&tools));
         };
-        Step {
+        ToolStep {
             request,
-            values: Values::of(&turn.question, today),
+            values: QuestionValues::from_text(&turn.question, today),
             turn: &turn,
             others: &ranked[1..],
         }
-        .plan(tool)
+        .plan_step(tool)
     }
 
-    fn call(
+    fn from_inputs(
         request: &ChatRequest,
         tool: &str,
         inputs: impl IntoIterator<Item = JsonObject>,
     ) -> Self {
-        let calls = next_ids(&request.messages)
+        let calls = unused_call_ids(&request.messages)
             .zip(inputs)
             .map(|(id, input)| PlannedCall {
                 id,
@@ -134,13 +134,13 @@ fn allowed_tools(request: &ChatRequest) -> Vec<Arc<ToolDefinition>> {
     request.tools.iter().filter(is_allowed).cloned().collect()
 }
 
-fn decline(reason: &str) -> Plan {
+fn decline_question(reason: &str) -> Plan {
     Plan::Decline {
         text: format!("{reason} {ABOUT}"),
     }
 }
 
-fn no_match(tools: &[Arc<ToolDefinition>]) -> String {
+fn no_match_message(tools: &[Arc<ToolDefinition>]) -> String {
     let names: Vec<String> = tools
         .iter()
         .take(MAX_LISTED_TOOLS)
@@ -157,91 +157,94 @@ fn no_match(tools: &[Arc<ToolDefinition>]) -> String {
 }
 
 /// Input for planning one step of a conversation with the best tool.
-struct Step<'a> {
+struct ToolStep<'a> {
     request: &'a ChatRequest,
-    turn: &'a Turn<'a>,
-    values: Values,
+    turn: &'a ConversationTurn<'a>,
+    values: QuestionValues,
     /// The other tools that share words with the question, the best match first.
     others: &'a [&'a Arc<ToolDefinition>],
 }
 
-impl Step<'_> {
-    fn plan(&self, tool: &ToolDefinition) -> Plan {
-        let made = self.turn.calls_of(&tool.name).len();
-        let mut arguments = self.fill(tool, &JsonObject::new());
+impl ToolStep<'_> {
+    fn plan_step(&self, tool: &ToolDefinition) -> Plan {
+        let made = self.turn.calls_of_tool(&tool.name).len();
+        let mut arguments = self.fill_tool_arguments(tool, &JsonObject::new());
         if made == 0 && !arguments.missing.is_empty() {
-            let parameters = parameters(&tool.input_schema);
+            let parameters = read_parameters(&tool.input_schema);
             let missing = parameters
                 .iter()
                 .filter(|parameter| arguments.missing.contains(&parameter.name));
-            arguments = self.fill(tool, &self.turn.known(missing));
+            arguments = self.fill_tool_arguments(tool, &self.turn.find_known_values(missing));
         }
         if made > 0 && made >= arguments.inputs.len() {
-            let text = answer(&self.turn.topic, &self.turn.calls_of(&tool.name));
+            let text = format_results(&self.turn.topic, &self.turn.calls_of_tool(&tool.name));
             return Plan::Answer { text };
         }
         if let [first, ..] = &arguments.missing[..] {
             return self
-                .lookup(tool, first)
-                .unwrap_or_else(|| ask_for(tool, first));
+                .plan_lookup(tool, first)
+                .unwrap_or_else(|| ask_for_parameter(tool, first));
         }
-        let faults = arguments.inputs.iter().find_map(|input| fault(tool, input));
+        let faults = arguments
+            .inputs
+            .iter()
+            .find_map(|input| find_schema_fault(tool, input));
         if let Some(fault) = faults {
-            return ask(tool, &format!("another value: {fault}"));
+            return ask_user(tool, &format!("another value: {fault}"));
         }
         let inputs = arguments.inputs.into_iter().skip(made);
         let at_once = match self.request.parallel_tool_use {
             Some(false) => 1,
             _ => usize::MAX,
         };
-        Plan::call(self.request, &tool.name, inputs.take(at_once))
+        Plan::from_inputs(self.request, &tool.name, inputs.take(at_once))
     }
 
-    fn fill(&self, tool: &ToolDefinition, known: &JsonObject) -> Arguments {
-        fill(tool, &self.turn.question, &self.values, known)
+    fn fill_tool_arguments(&self, tool: &ToolDefinition, known: &JsonObject) -> ToolArguments {
+        fill_arguments(tool, &self.turn.question, &self.values, known)
     }
 
     /// Returns a call of another read-only tool that may provide the missing value. The name of
     /// that tool contains a word of the question that neither `tool` nor `missing` has in its name,
     /// as in "the account value of the most recent customer".
-    fn lookup(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
-        let own: HashSet<String> = stems(&tool.name)
+    fn plan_lookup(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
+        let own: HashSet<String> = stem_words(&tool.name)
             .into_iter()
-            .chain(stems(missing))
+            .chain(stem_words(missing))
             .collect();
-        let unexplained: HashSet<String> = stems(&self.turn.question)
+        let unexplained: HashSet<String> = stem_words(&self.turn.question)
             .into_iter()
             .filter(|stem| !own.contains(stem))
             .collect();
         self.others.iter().find_map(|other| {
-            let is_new = self.turn.calls_of(&other.name).is_empty();
-            let explains = stems(&other.name)
+            let is_new = self.turn.calls_of_tool(&other.name).is_empty();
+            let explains = stem_words(&other.name)
                 .iter()
                 .any(|stem| unexplained.contains(stem));
             if other.annotations.read_only != Some(true) || !is_new || !explains {
                 return None;
             }
-            let arguments = self.fill(other, &JsonObject::new());
-            let fits = |input: &JsonObject| fault(other, input).is_none();
+            let arguments = self.fill_tool_arguments(other, &JsonObject::new());
+            let fits = |input: &JsonObject| find_schema_fault(other, input).is_none();
             (arguments.missing.is_empty() && arguments.inputs.iter().all(fits))
-                .then(|| Plan::call(self.request, &other.name, arguments.inputs))
+                .then(|| Plan::from_inputs(self.request, &other.name, arguments.inputs))
         })
     }
 }
 
-fn ask_for(tool: &ToolDefinition, parameter: &str) -> Plan {
-    let parameters = parameters(&tool.input_schema);
+fn ask_for_parameter(tool: &ToolDefinition, parameter: &str) -> Plan {
+    let parameters = read_parameters(&tool.input_schema);
     let found = parameters.iter().find(|known| known.name == parameter);
     let description = found.map(Parameter::description).unwrap_or_default();
     if description.is_empty() {
-        ask(tool, &format!("a value for `{parameter}`"))
+        ask_user(tool, &format!("a value for `{parameter}`"))
     } else {
         let description = description.trim_end_matches('.');
-        ask(tool, &format!("a value for `{parameter}` ({description})"))
+        ask_user(tool, &format!("a value for `{parameter}` ({description})"))
     }
 }
 
-fn ask(tool: &ToolDefinition, what: &str) -> Plan {
+fn ask_user(tool: &ToolDefinition, what: &str) -> Plan {
     let name = &tool.name;
     Plan::Ask {
         text: format!("{ASK_PREFIX}{what} to call `{name}`. {ABOUT}"),

@@ -6,8 +6,8 @@ use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use switchboard_domain::ToolDefinition;
 
 use crate::{
-    schema::parameters,
-    text::{stems, words},
+    schema::read_parameters,
+    word_stems::{split_words, stem_words},
 };
 
 /// Minimum share of the question's words that a tool must contain, unless the tool choice is
@@ -22,28 +22,28 @@ const NAME_WEIGHT: usize = 3;
 
 /// Tokenizer for documents that consist of stems separated by spaces.
 #[derive(Debug, Clone, Copy, Default)]
-struct Spaces;
+struct SpaceTokenizer;
 
-impl Tokenizer for Spaces {
+impl Tokenizer for SpaceTokenizer {
     fn tokenize(&self, text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
 }
 
 /// Returns the tools that share words with the question, the best match first.
-pub(crate) fn rank<'a>(
+pub(crate) fn rank_tools<'a>(
     question: &str,
     tools: &'a [Arc<ToolDefinition>],
 ) -> Vec<&'a Arc<ToolDefinition>> {
-    let documents: Vec<String> = tools.iter().map(|tool| document(tool)).collect();
+    let documents: Vec<String> = tools.iter().map(|tool| tool_document(tool)).collect();
     let corpus: Vec<&str> = documents.iter().map(String::as_str).collect();
-    let embedder: Embedder<u64, Spaces> =
-        EmbedderBuilder::with_tokenizer_and_fit_to_corpus(Spaces, &corpus).build();
+    let embedder: Embedder<u64, SpaceTokenizer> =
+        EmbedderBuilder::with_tokenizer_and_fit_to_corpus(SpaceTokenizer, &corpus).build();
     let mut scorer = Scorer::<usize, u64>::new();
     for (index, document) in documents.iter().enumerate() {
         scorer.upsert(&index, embedder.embed(document));
     }
-    let query = embedder.embed(&terms(question));
+    let query = embedder.embed(&stems_and_numbers(question));
     let mut matches = scorer.matches(&query);
     matches.sort_by(|one, other| {
         other
@@ -58,40 +58,40 @@ pub(crate) fn rank<'a>(
 }
 
 /// Returns whether a tool shares enough words with the question to answer it.
-pub(crate) fn covers(tool: &ToolDefinition, question: &str) -> bool {
-    let asked: HashSet<String> = stems(question).into_iter().collect();
-    let known: HashSet<String> = document(tool)
+pub(crate) fn covers_question(tool: &ToolDefinition, question: &str) -> bool {
+    let asked: HashSet<String> = stem_words(question).into_iter().collect();
+    let known: HashSet<String> = tool_document(tool)
         .split_whitespace()
         .map(str::to_owned)
         .collect();
     let shared = asked.intersection(&known).count();
-    // Questions have few words, so the conversion is exact.
+    // The conversion to a float is exact, because questions have few words.
     #[allow(clippy::cast_precision_loss, reason = "far below 2^52")]
     let coverage = shared as f64 / asked.len().max(1) as f64;
     let title = tool.title.as_deref().unwrap_or_default();
-    let in_name = stems(&tool.name)
+    let in_name = stem_words(&tool.name)
         .into_iter()
-        .chain(stems(title))
+        .chain(stem_words(title))
         .any(|stem| asked.contains(&stem));
     let has_enough = in_name || shared >= MIN_SHARED_WORDS || shared == asked.len();
     coverage >= MIN_COVERAGE && has_enough
 }
 
 /// Returns the stems and the numbers of a text: numbers distinguish `meter_1` and `meter_2`.
-fn terms(text: &str) -> String {
-    let mut terms = stems(text);
+fn stems_and_numbers(text: &str) -> String {
+    let mut terms = stem_words(text);
     let is_number = |word: &String| word.chars().all(char::is_numeric);
-    terms.extend(words(text).into_iter().filter(is_number));
+    terms.extend(split_words(text).into_iter().filter(is_number));
     terms.join(" ")
 }
 
-fn document(tool: &ToolDefinition) -> String {
-    let mut stems_of_tool = vec![terms(&tool.name); NAME_WEIGHT];
-    stems_of_tool.extend(stems(tool.title.as_deref().unwrap_or_default()));
-    stems_of_tool.extend(stems(&tool.description));
-    for parameter in parameters(&tool.input_schema) {
-        stems_of_tool.extend(stems(&parameter.name));
-        stems_of_tool.extend(stems(parameter.description()));
+fn tool_document(tool: &ToolDefinition) -> String {
+    let mut stems_of_tool = vec![stems_and_numbers(&tool.name); NAME_WEIGHT];
+    stems_of_tool.extend(stem_words(tool.title.as_deref().unwrap_or_default()));
+    stems_of_tool.extend(stem_words(&tool.description));
+    for parameter in read_parameters(&tool.input_schema) {
+        stems_of_tool.extend(stem_words(&parameter.name));
+        stems_of_tool.extend(stem_words(parameter.description()));
     }
     stems_of_tool.join(" ")
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::text::{stem, words};
+use crate::word_stems::{split_words, stem_word};
 
-/// One property of an input schema.
+/// One property of a tool's input schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter<'a> {
     pub(crate) name: String,
-    /// The property's schema. The first alternative of `anyOf` that is not `null` replaces it.
+    /// Schema of the property. For an `anyOf`, its first alternative that is not `null`.
     pub(crate) schema: &'a Value,
     pub(crate) is_required: bool,
     /// Word stems of the parameter's name.
@@ -17,7 +17,7 @@ pub(crate) struct Parameter<'a> {
 
 impl Parameter<'_> {
     /// Returns the JSON type of the parameter, or an empty string.
-    pub(crate) fn kind(&self) -> &str {
+    pub(crate) fn json_type(&self) -> &str {
         match &self.schema["type"] {
             Value::String(kind) => kind,
             Value::Array(kinds) => kinds
@@ -29,7 +29,7 @@ impl Parameter<'_> {
         }
     }
 
-    pub(crate) fn format(&self) -> &str {
+    pub(crate) fn string_format(&self) -> &str {
         self.schema["format"].as_str().unwrap_or_default()
     }
 
@@ -37,18 +37,20 @@ impl Parameter<'_> {
         self.schema["description"].as_str().unwrap_or_default()
     }
 
-    pub(crate) fn options(&self) -> &[Value] {
+    pub(crate) fn enum_values(&self) -> &[Value] {
         self.schema["enum"].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Returns whether the name contains one of these words.
-    pub(crate) fn is_named(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.stems.contains(&stem(name)))
+    pub(crate) fn name_contains_any(&self, names: &[&str]) -> bool {
+        names
+            .iter()
+            .any(|name| self.stems.contains(&stem_word(name)))
     }
 }
 
 /// Returns the parameters in the order of the schema.
-pub(crate) fn parameters(schema: &Value) -> Vec<Parameter<'_>> {
+pub(crate) fn read_parameters(schema: &Value) -> Vec<Parameter<'_>> {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let properties = schema["properties"].as_object();
     properties
@@ -56,14 +58,17 @@ pub(crate) fn parameters(schema: &Value) -> Vec<Parameter<'_>> {
         .flatten()
         .map(|(name, schema)| Parameter {
             name: name.clone(),
-            schema: without_null(schema),
+            schema: non_null_alternative(schema),
             is_required: required.iter().any(|required| required == name),
-            stems: words(name).iter().map(|word| stem(word)).collect(),
+            stems: split_words(name)
+                .iter()
+                .map(|word| stem_word(word))
+                .collect(),
         })
         .collect()
 }
 
-fn without_null(schema: &Value) -> &Value {
+fn non_null_alternative(schema: &Value) -> &Value {
     let alternatives = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
     alternatives
         .into_iter()

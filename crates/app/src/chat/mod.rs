@@ -3,17 +3,17 @@
 //! [`Chat`] reads input, executes slash commands and answers everything else as runs of a session.
 //! The servers run during the whole conversation.
 
-mod answer;
-mod execute;
+mod answer_question;
+mod chat_output;
+mod execute_command;
 mod input;
 pub(crate) mod markdown;
-mod output;
 mod raw_mode;
-mod resume;
-mod servers;
+mod resume_session;
+mod server_changes;
+mod session_usage;
 mod slash_commands;
 pub(crate) mod transcript;
-mod usage;
 
 use std::{
     io::IsTerminal as _,
@@ -29,24 +29,25 @@ use crate::{
     config::environment::Environment,
     models::current_model::CurrentModel,
     run_session::{
-        agent::{AgentArgs, ConversationArgs, Plan},
+        agent::{AgentArgs, AgentPlan, ConversationArgs},
         context::Context,
-        conversations::{self, Conversations},
+        conversations::{self, SavedConversations},
         failure::{Code, Failure},
         follow,
-        interrupts::{Interrupts, next_press},
-        resources::{Resources, StartupFailure},
+        interrupts::{Interrupts, wait_for_key_press},
+        resources::{RunResources, StartupFailure},
     },
     terminal::{
-        self, LineReader, PlainLines, Screen, TerminalElicitor, output::AskOutput, print_note,
+        self, LineReader, Screen, StdinLineReader, TerminalElicitor, output::AnswerFormat,
+        print_note,
     },
 };
+use chat_output::ChatOutput;
 use input::completion::SharedNames;
-use input::editor::{Editor, Line};
-use output::Output;
+use input::editor::{InputLine, LineEditor};
 use raw_mode::RawMode;
-use servers::{KnownServers, WhileRunning};
-use slash_commands::{ParsedLine, parse};
+use server_changes::{KnownServers, RunOnlyElicitor};
+use slash_commands::{ParsedLine, parse_line};
 
 /// Arguments of `chat`.
 #[derive(Debug, Args)]
@@ -65,13 +66,13 @@ pub(crate) struct Chat<'i> {
     args: AgentArgs,
     interrupts: &'i Interrupts,
     /// Line editor of the terminal. `None` if input or output is not a terminal.
-    editor: Option<Editor>,
+    editor: Option<LineEditor>,
     asking: Arc<dyn LineReader>,
-    output: Output,
+    output: ChatOutput,
     screen: Screen,
-    resources: Resources,
+    resources: RunResources,
     servers: KnownServers,
-    conversations: Conversations,
+    conversations: SavedConversations,
     agent: Agent,
     model: ModelId,
     sampled: CurrentModel,
@@ -91,13 +92,13 @@ pub(crate) struct Chat<'i> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    On,
+enum ChatFlow {
+    Continue,
     Leave(Code),
 }
 
 /// Runs the `chat` command until the user leaves.
-pub(crate) async fn run(
+pub(crate) async fn run_chat(
     args: ChatArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -106,22 +107,24 @@ pub(crate) async fn run(
         resume,
         conversation: args,
     } = args;
-    let mut context = Context::load_with_replay(&args.global, &args.recording, environment)?;
+    let mut context =
+        Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     if let Some(id) = &args.session {
-        conversations::check_id(id).map_err(Failure::usage)?;
+        conversations::check_session_id(id).map_err(Failure::usage)?;
     }
-    let mut plan = args.agent.plan(&context).await?;
+    let mut plan = args.agent.plan_agent(&context).await?;
     follow::print_chosen_model(&plan.chosen, &context);
-    let conversations = Conversations::open(&context.config, &context.environment)
-        .await
-        .map_err(Failure::usage)?;
-    let begun = plan.begin_recording(&args.recording, &mut context);
+    let conversations =
+        SavedConversations::open_conversations(&context.config, &context.environment)
+            .await
+            .map_err(Failure::usage)?;
+    let begun = plan.start_recording(&args.recording, &mut context);
     let recording = context.recording.clone();
     let result = async {
         begun?;
         let session = args.session;
         let output = args.output;
-        let chat = begin(
+        let chat = start_chat(
             args.agent,
             output,
             plan,
@@ -130,14 +133,14 @@ pub(crate) async fn run(
             interrupts,
         );
         let mut chat = chat.await?;
-        let result = Box::pin(chat.run_loop(session.as_deref(), resume)).await;
-        interrupts.release_keys();
-        chat.resources.close(interrupts).await;
+        let result = Box::pin(chat.run_input_loop(session.as_deref(), resume)).await;
+        interrupts.release_ctrl_c();
+        chat.resources.close_resources(interrupts).await;
         result
     };
     let result = result.await;
     conversations.sessions.close().await;
-    match recording.finish(result) {
+    match recording.finish_recording(result) {
         Err(Failure {
             code: Code::Interrupted,
             ..
@@ -147,43 +150,47 @@ pub(crate) async fn run(
 }
 
 /// Starts the servers and creates the conversation.
-async fn begin(
+async fn start_chat(
     args: AgentArgs,
-    output: AskOutput,
-    plan: Plan,
-    conversations: Conversations,
+    output: AnswerFormat,
+    plan: AgentPlan,
+    conversations: SavedConversations,
     context: Context,
     interrupts: &Interrupts,
 ) -> Result<Chat<'_>, Failure> {
-    let screen = Screen::new(output == AskOutput::Text);
+    let screen = Screen::new(output == AnswerFormat::Text);
     let names = SharedNames::default();
-    let editor = needs_editor(output, &context.environment)
-        .then(|| Editor::new(&context.environment, Arc::clone(&names), interrupts));
-    let raw_mode = editor.is_some().then(RawMode::begin);
+    let editor = needs_line_editor(output, &context.environment)
+        .then(|| LineEditor::new(&context.environment, Arc::clone(&names), interrupts));
+    let raw_mode = editor.is_some().then(RawMode::enable_raw_mode);
     let asking: Arc<dyn LineReader> = match &editor {
         Some(editor) => Arc::new(editor.clone()),
-        None => Arc::new(PlainLines),
+        None => Arc::new(StdinLineReader),
     };
     let is_running = Arc::new(AtomicBool::new(false));
     // Without a terminal, every input line is a question to the model, so servers cannot ask.
     let can_ask = editor.is_some() || terminal::is_interactive();
     let elicitor = can_ask.then(|| {
-        Arc::new(WhileRunning {
+        Arc::new(RunOnlyElicitor {
             elicitor: TerminalElicitor::new(screen.clone(), Arc::clone(&asking)),
             is_running: Arc::clone(&is_running),
         }) as Arc<dyn Elicitor>
     });
     let sampled = CurrentModel::new(Arc::clone(&plan.sampled));
-    let resources = Resources::start(&context, plan.no_tools, elicitor, sampled.clone())?;
+    let resources =
+        RunResources::start_resources(&context, plan.no_tools, elicitor, sampled.clone())?;
     let mut presses = editor.as_ref().map(|editor| editor.presses.clone());
     let interrupted = async {
         tokio::select! {
-            () = interrupts.first() => {}
-            () = next_press(presses.as_mut()) => {}
+            () = interrupts.wait_for_first_interruption() => {}
+            () = wait_for_key_press(presses.as_mut()) => {}
         }
     };
-    if let Err(early) = resources.ready(&context, &screen, interrupted).await {
-        resources.close(interrupts).await;
+    if let Err(early) = resources
+        .wait_for_servers(&context, &screen, interrupted)
+        .await
+    {
+        resources.close_resources(interrupts).await;
         return Err(match early {
             StartupFailure::Interrupted => Failure {
                 code: Code::Interrupted,
@@ -194,9 +201,9 @@ async fn begin(
     }
     Ok(Chat {
         model: plan.chosen.model.id().clone(),
-        agent: plan.agent(&context, &resources, &screen, &asking),
-        servers: KnownServers::of(&resources.host),
-        output: Output::new(output, editor.is_some(), &context.environment),
+        agent: plan.build_terminal_agent(&context, &resources, &screen, &asking),
+        servers: KnownServers::from_host(&resources.host),
+        output: ChatOutput::new(output, editor.is_some(), &context.environment),
         context,
         args,
         interrupts,
@@ -217,53 +224,57 @@ async fn begin(
 }
 
 /// Returns whether input and output are a terminal that the line editor supports.
-fn needs_editor(output: AskOutput, environment: &Environment) -> bool {
-    output == AskOutput::Text
+fn needs_line_editor(output: AnswerFormat, environment: &Environment) -> bool {
+    output == AnswerFormat::Text
         && std::io::stdout().is_terminal()
         && terminal::is_interactive()
         && environment.get("TERM").is_some_and(|term| term != "dumb")
 }
 
 impl Chat<'_> {
-    async fn run_loop(&mut self, session: Option<&str>, resume: bool) -> Result<Code, Failure> {
-        self.update_completion().await;
-        if self.has_editor() {
-            self.greet();
+    async fn run_input_loop(
+        &mut self,
+        session: Option<&str>,
+        resume: bool,
+    ) -> Result<Code, Failure> {
+        self.update_completion_names().await;
+        if self.has_line_editor() {
+            self.print_greeting();
         }
         self.open_session(session, resume).await?;
         loop {
             self.print_server_changes().await;
             let line = match &self.editor {
-                Some(editor) => editor.read(self.interrupts).await,
-                None => input::lines::read(self.interrupts).await,
+                Some(editor) => editor.read_question(self.interrupts).await,
+                None => input::stdin_lines::read_input_line(self.interrupts).await,
             };
             let line =
                 line.map_err(|error| Failure::run(error).context("failed to read the input"))?;
             if let Some(editor) = &mut self.editor {
-                editor.presses.clear();
+                editor.presses.clear_presses();
             }
             let flow = match line {
-                Line::End => Flow::Leave(self.code),
-                Line::Interrupted if self.has_editor() => {
+                InputLine::End => ChatFlow::Leave(self.code),
+                InputLine::Interrupted if self.has_line_editor() => {
                     print_note("press Ctrl-D or type /quit to quit");
-                    Flow::On
+                    ChatFlow::Continue
                 }
-                Line::Interrupted => Flow::Leave(Code::Interrupted),
-                Line::Text(text) => match parse(&text) {
-                    ParsedLine::Nothing => Flow::On,
-                    ParsedLine::Question(question) => self.ask(question).await?,
+                InputLine::Interrupted => ChatFlow::Leave(Code::Interrupted),
+                InputLine::Text(text) => match parse_line(&text) {
+                    ParsedLine::Nothing => ChatFlow::Continue,
+                    ParsedLine::Question(question) => self.answer_question(question).await?,
                     ParsedLine::Command(command, argument) => {
-                        self.execute(command, argument).await?
+                        self.execute_command(command, argument).await?
                     }
                     ParsedLine::Invalid(text) => {
                         terminal::print_warning(&text);
                         self.code = Code::Usage;
-                        Flow::On
+                        ChatFlow::Continue
                     }
                 },
             };
-            if let Flow::Leave(code) = flow {
-                if let (Some(session), true) = (&self.session, self.has_editor()) {
+            if let ChatFlow::Leave(code) = flow {
+                if let (Some(session), true) = (&self.session, self.has_line_editor()) {
                     let id = &session.id;
                     print_note(&format!("to continue: switchboard chat --session {id}"));
                 }
@@ -272,19 +283,22 @@ impl Chat<'_> {
         }
     }
 
-    fn has_editor(&self) -> bool {
+    fn has_line_editor(&self) -> bool {
         self.editor.is_some()
     }
 
-    async fn catalog(&self) -> ToolCatalog {
-        self.context.recording.catalog(&self.resources.host).await
+    async fn list_available_tools(&self) -> ToolCatalog {
+        self.context
+            .recording
+            .list_tools(&self.resources.host)
+            .await
     }
 
-    fn greet(&self) {
+    fn print_greeting(&self) {
         let source = if self.context.recording.is_replay() {
             "from a recording".to_owned()
         } else {
-            let (tools, servers) = KnownServers::count(&self.resources.host);
+            let (tools, servers) = KnownServers::count_tools_and_servers(&self.resources.host);
             let plural = |number: usize| if number == 1 { "" } else { "s" };
             let (more_tools, more_servers) = (plural(tools), plural(servers));
             format!("· {tools} tool{more_tools} from {servers} server{more_servers}")
@@ -296,8 +310,8 @@ impl Chat<'_> {
     }
 
     /// Rebuilds the agent with changed options. On an error the previous agent stays.
-    async fn replan(&mut self, args: AgentArgs) -> Result<(), Failure> {
-        let mut plan = args.plan(&self.context).await?;
+    async fn apply_options(&mut self, args: AgentArgs) -> Result<(), Failure> {
+        let mut plan = args.plan_agent(&self.context).await?;
         if plan.no_tools && !self.args.no_tools && !self.resources.host.servers().is_empty() {
             print_note(
                 "this recipe uses no tools; the servers stay, and are not offered to the model",
@@ -305,8 +319,9 @@ impl Chat<'_> {
         }
         self.model = plan.chosen.model.id().clone();
         self.sampled.replace_model(Arc::clone(&plan.sampled));
-        plan.record(&self.context.recording);
-        self.agent = plan.agent(&self.context, &self.resources, &self.screen, &self.asking);
+        plan.record_models(&self.context.recording);
+        self.agent =
+            plan.build_terminal_agent(&self.context, &self.resources, &self.screen, &self.asking);
         self.args = args;
         Ok(())
     }

@@ -1,19 +1,19 @@
 //! Terminal mode and size.
 
-use super::markdown::Size;
+use super::markdown::TerminalSize;
 
 /// Returns the size of the terminal of standard output.
-pub(crate) fn size() -> Size {
+pub(crate) fn terminal_size() -> TerminalSize {
     #[cfg(unix)]
     if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
         && size.ws_col > 0
     {
-        return Size {
+        return TerminalSize {
             columns: usize::from(size.ws_col),
             rows: usize::from(size.ws_row.max(1)),
         };
     }
-    Size {
+    TerminalSize {
         columns: 80,
         rows: 24,
     }
@@ -21,7 +21,7 @@ pub(crate) fn size() -> Size {
 
 /// Returns whether the terminal wraps existing rows again when its window becomes narrower. Most
 /// terminals do.
-pub(crate) fn reflows(term: Option<&str>, xterm: bool) -> bool {
+pub(crate) fn rewraps_on_resize(term: Option<&str>, xterm: bool) -> bool {
     let cuts = ["linux", "vt100", "vt220", "screen", "xterm-mono"];
     !xterm && !term.is_some_and(|term| cuts.contains(&term))
 }
@@ -36,7 +36,7 @@ pub(crate) struct RawMode {
 
 impl RawMode {
     #[cfg(unix)]
-    pub(crate) fn begin() -> Self {
+    pub(crate) fn enable_raw_mode() -> Self {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let before = tcgetattr(std::io::stdin()).ok();
         if let Some(before) = &before {
@@ -51,7 +51,7 @@ impl RawMode {
     }
 
     #[cfg(not(unix))]
-    pub(crate) fn begin() -> Self {
+    pub(crate) fn enable_raw_mode() -> Self {
         Self {}
     }
 }

@@ -7,7 +7,7 @@ use switchboard_domain::nearest::{did_you_mean, nearest};
 
 /// A slash command. The doc comment of each variant is its help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Command {
+pub(crate) enum SlashCommand {
     /// switch the model
     Model,
     /// list the tools
@@ -38,9 +38,9 @@ pub(crate) enum Command {
     Quit,
 }
 
-impl Command {
-    /// Returns the description of the argument. Commands without argument return an empty text.
-    fn argument(self) -> &'static str {
+impl SlashCommand {
+    /// Returns the help text of the argument. Commands without an argument return an empty text.
+    fn argument_help(self) -> &'static str {
         match self {
             Self::Model => "[PROVIDER/MODEL]",
             Self::Tools => "[SERVER]",
@@ -54,8 +54,8 @@ impl Command {
 }
 
 /// Returns the commands with name and description, in display order.
-pub(crate) fn commands() -> impl Iterator<Item = (Command, String, String)> {
-    Command::value_variants().iter().filter_map(|command| {
+pub(crate) fn list_commands() -> impl Iterator<Item = (SlashCommand, String, String)> {
+    SlashCommand::value_variants().iter().filter_map(|command| {
         let value = command.to_possible_value()?;
         let help = value.get_help().map(ToString::to_string);
         let name = format!("/{}", value.get_name());
@@ -68,14 +68,14 @@ pub(crate) fn commands() -> impl Iterator<Item = (Command, String, String)> {
 pub(crate) enum ParsedLine {
     Nothing,
     Question(String),
-    /// A command with its argument.
-    Command(Command, Option<String>),
+    /// A slash command with its argument.
+    Command(SlashCommand, Option<String>),
     /// An invalid command, with the error message.
     Invalid(String),
 }
 
 /// Parses an input line. `//` at the start sends a question that begins with `/`.
-pub(crate) fn parse(line: &str) -> ParsedLine {
+pub(crate) fn parse_line(line: &str) -> ParsedLine {
     let text = line.trim();
     if text.is_empty() {
         return ParsedLine::Nothing;
@@ -87,22 +87,22 @@ pub(crate) fn parse(line: &str) -> ParsedLine {
         return ParsedLine::Question(rest.to_owned());
     }
     let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    // A path, such as a pasted file name, is a question.
+    // A line that starts with a path, such as a pasted file name, is a question to the model.
     if name.contains('/') {
         return ParsedLine::Question(text.to_owned());
     }
     let argument = Some(argument.trim().to_owned()).filter(|argument| !argument.is_empty());
-    match Command::from_str(name, false) {
-        Err(_) => ParsedLine::Invalid(unknown_command(name)),
-        Ok(command) if argument.is_some() && command.argument().is_empty() => {
+    match SlashCommand::from_str(name, false) {
+        Err(_) => ParsedLine::Invalid(unknown_command_message(name)),
+        Ok(command) if argument.is_some() && command.argument_help().is_empty() => {
             ParsedLine::Invalid(format!("/{name} takes no arguments"))
         }
         Ok(command) => ParsedLine::Command(command, argument),
     }
 }
 
-fn unknown_command(name: &str) -> String {
-    let names: Vec<String> = commands().map(|(_, name, _)| name).collect();
+fn unknown_command_message(name: &str) -> String {
+    let names: Vec<String> = list_commands().map(|(_, name, _)| name).collect();
     let names = names.iter().map(|known| known.trim_start_matches('/'));
     let begins = |known: &&str| name.len() >= 2 && known.starts_with(name);
     let near = names.clone().find(begins).or_else(|| nearest(name, names));
@@ -113,14 +113,14 @@ fn unknown_command(name: &str) -> String {
     )
 }
 
-/// Returns the help text.
-pub(crate) fn help() -> String {
+/// Returns the text that `/help` prints.
+pub(crate) fn help_text() -> String {
     let mut text = String::new();
-    for (command, name, does) in commands() {
+    for (command, name, does) in list_commands() {
         let _ = writeln!(
             text,
             "  {:<28} {does}",
-            format!("{name} {}", command.argument())
+            format!("{name} {}", command.argument_help())
         );
     }
     text.push_str(
@@ -149,22 +149,22 @@ mod tests {
                 "/etc/hosts says what?",
                 ParsedLine::Question("/etc/hosts says what?".into()),
             ),
-            ("/model", command(Command::Model, None)),
-            ("/model  a/b ", command(Command::Model, Some("a/b"))),
+            ("/model", command(SlashCommand::Model, None)),
+            ("/model  a/b ", command(SlashCommand::Model, Some("a/b"))),
             (
                 "/save my file.md",
-                command(Command::Save, Some("my file.md")),
+                command(SlashCommand::Save, Some("my file.md")),
             ),
-            ("/quit", command(Command::Quit, None)),
-            ("/exit", command(Command::Quit, None)),
+            ("/quit", command(SlashCommand::Quit, None)),
+            ("/exit", command(SlashCommand::Quit, None)),
         ] {
-            assert_eq!(parse(line), expected, "{line:?}");
+            assert_eq!(parse_line(line), expected, "{line:?}");
         }
     }
 
     #[test]
     fn what_is_none_names_the_nearest() {
-        let wrong = |line: &str| match parse(line) {
+        let wrong = |line: &str| match parse_line(line) {
             ParsedLine::Invalid(text) => text,
             other => panic!("{other:?}"),
         };
@@ -176,9 +176,9 @@ mod tests {
 
     #[test]
     fn every_command_that_is_listed_is_understood() {
-        for (command, name, _) in commands() {
-            assert_eq!(parse(&name), ParsedLine::Command(command, None));
-            assert!(help().contains(&name));
+        for (command, name, _) in list_commands() {
+            assert_eq!(parse_line(&name), ParsedLine::Command(command, None));
+            assert!(help_text().contains(&name));
         }
     }
 }

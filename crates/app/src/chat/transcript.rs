@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 use switchboard_domain::{Message, Part, Role, Session};
 
 /// Formats all messages of a session as Markdown.
-pub(crate) fn markdown(session: &Session, messages: &[Arc<Message>]) -> String {
+pub(crate) fn format_as_markdown(session: &Session, messages: &[Arc<Message>]) -> String {
     let title = session.title.trim();
     let title = if title.is_empty() { "Session" } else { title };
     let mut text = format!(
@@ -30,13 +30,13 @@ pub(crate) fn markdown(session: &Session, messages: &[Arc<Message>]) -> String {
             if let Part::ToolUse(tool_use) = part {
                 names.insert(&tool_use.id, &tool_use.name);
             }
-            write_part(&mut text, part, &names);
+            write_message_part(&mut text, part, &names);
         }
     }
     text
 }
 
-fn write_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
+fn write_message_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
     match part {
         Part::Text(part) if !part.text.trim().is_empty() => {
             let _ = write!(text, "\n{}\n", part.text.trim_end());
@@ -45,14 +45,14 @@ fn write_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
             let input = tool_use.input.shown();
             let input = serde_json::to_string_pretty(&input).unwrap_or_default();
             let _ = write!(text, "\n**Tool call** `{}`\n", tool_use.name);
-            fenced(text, "json", &input);
+            write_code_block(text, "json", &input);
         }
         Part::ToolResult(result) => {
             let name = names.get(result.tool_use_id.as_str());
             let what = if result.is_error { "failed" } else { "result" };
             let name = name.copied().unwrap_or(&result.name);
             let _ = write!(text, "\n**Tool {what}** `{name}`\n");
-            fenced(text, "", &result.as_text());
+            write_code_block(text, "", &result.as_text());
         }
         Part::Opaque(opaque) => {
             let _ = write!(text, "\n*{}*\n", opaque.kind);
@@ -60,13 +60,13 @@ fn write_part(text: &mut String, part: &Part, names: &HashMap<&str, &str>) {
         Part::Image(_) | Part::Document(_) | Part::Audio(_) => {
             let _ = write!(text, "\n*{}*\n", part.in_words());
         }
-        // Reasoning is not part of a transcript.
+        // Reasoning of a model is not part of a transcript.
         _ => {}
     }
 }
 
 /// Writes a code block with a fence that does not occur in the content.
-fn fenced(text: &mut String, language: &str, content: &str) {
+fn write_code_block(text: &mut String, language: &str, content: &str) {
     let longest = content
         .split(|c| c != '`')
         .map(str::len)
@@ -81,7 +81,7 @@ fn fenced(text: &mut String, language: &str, content: &str) {
 }
 
 /// Returns the index of the first message of the last `most` questions.
-pub(crate) fn last_questions(messages: &[Arc<Message>], most: usize) -> usize {
+pub(crate) fn find_last_questions(messages: &[Arc<Message>], most: usize) -> usize {
     let questions = messages
         .iter()
         .enumerate()
@@ -126,7 +126,7 @@ mod tests {
             created_at: "2026-11-21T20:00:00Z".into(),
             messages: 6,
         };
-        insta::assert_snapshot!(markdown(&session, &talk()), @r#"
+        insta::assert_snapshot!(format_as_markdown(&session, &talk()), @r#"
         # Who is Ada?
 
         *Session s1, begun 2026-11-21T20:00:00Z*
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn the_last_questions_are_found_with_their_answers() {
         let talk = talk();
-        assert_eq!(last_questions(&talk, 1), 4);
-        assert_eq!(last_questions(&talk, 2), 0);
-        assert_eq!(last_questions(&talk, 9), 0);
-        assert_eq!(last_questions(&[], 2), 0);
+        assert_eq!(find_last_questions(&talk, 1), 4);
+        assert_eq!(find_last_questions(&talk, 2), 0);
+        assert_eq!(find_last_questions(&talk, 9), 0);
+        assert_eq!(find_last_questions(&[], 2), 0);
     }
 }

@@ -10,12 +10,12 @@ use switchboard_domain::Session;
 use crate::{
     config::environment::Environment,
     run_session::{
+        agent::AgentPlan,
         agent::ConversationArgs,
-        agent::Plan,
         context::Context,
-        conversations::{Conversations, check_id},
+        conversations::{SavedConversations, check_session_id},
         failure::{Code, Failure},
-        follow::{RunStart, execute, print_chosen_model},
+        follow::{RunStart, execute_run, print_chosen_model},
         interrupts::Interrupts,
     },
     terminal,
@@ -40,19 +40,20 @@ pub(crate) async fn run(
         question: text,
         conversation: args,
     } = args;
-    let mut context = Context::load_with_replay(&args.global, &args.recording, environment)?;
-    let mut plan = args.agent.plan(&context).await?;
+    let mut context =
+        Context::load_context_with_replay(&args.global, &args.recording, environment)?;
+    let mut plan = args.agent.plan_agent(&context).await?;
     let question = read_question(&text, interrupts).await?;
     print_chosen_model(&plan.chosen, &context);
-    plan.begin_recording(&args.recording, &mut context)?;
+    plan.start_recording(&args.recording, &mut context)?;
     let result = answer_question(args, question, plan, &context, interrupts).await;
-    context.recording.finish(result)
+    context.recording.finish_recording(result)
 }
 
 async fn answer_question(
     args: ConversationArgs,
     question: String,
-    plan: Plan,
+    plan: AgentPlan,
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
@@ -60,11 +61,12 @@ async fn answer_question(
     let keeps = args.session.is_some() || context.config.sessions.keep == Some(true) || plan.later;
     if !keeps {
         let start = RunStart::Question(question);
-        return execute(plan, args.output, context, interrupts, start).await;
+        return execute_run(plan, args.output, context, interrupts, start).await;
     }
-    let conversations = Conversations::open(&context.config, &context.environment)
-        .await
-        .map_err(Failure::usage)?;
+    let conversations =
+        SavedConversations::open_conversations(&context.config, &context.environment)
+            .await
+            .map_err(Failure::usage)?;
     let result =
         match find_or_create_session(&conversations, args.session.as_deref(), &question).await {
             Ok(session) => {
@@ -74,7 +76,7 @@ async fn answer_question(
                     question,
                     Box::new(args.agent),
                 );
-                execute(plan, args.output, context, interrupts, start).await
+                execute_run(plan, args.output, context, interrupts, start).await
             }
             Err(failure) => Err(failure),
         };
@@ -84,26 +86,26 @@ async fn answer_question(
 
 /// Returns the named session and creates it if necessary. Without a name, creates a new one.
 async fn find_or_create_session(
-    conversations: &Conversations,
+    conversations: &SavedConversations,
     named: Option<&str>,
     question: &str,
 ) -> Result<Session, Failure> {
     let found = match named {
         Some(id) => {
-            check_id(id).map_err(Failure::usage)?;
-            conversations.named(id).await?
+            check_session_id(id).map_err(Failure::usage)?;
+            conversations.find_session(id).await?
         }
         None => None,
     };
     match found {
         Some(session) => {
             // A busy session is reported before any MCP server starts.
-            let free = conversations.check_free(&session.id).await;
+            let free = conversations.check_no_unfinished_run(&session.id).await;
             free.map_err(Failure::usage)?;
             Ok(session)
         }
         None => conversations
-            .begin(named, question)
+            .create_session(named, question)
             .await
             .map_err(Failure::run),
     }

@@ -16,7 +16,7 @@ use crate::{
     config::{CONFIG_FILE_NAMES, environment::Environment},
     models::{ChoiceReason, Provider, Readiness},
     run_session::{
-        arguments::{self, Global},
+        arguments::{self, GlobalArgs},
         context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
@@ -26,7 +26,7 @@ use crate::{
     storage::recipes,
     terminal::{
         BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
     },
 };
 
@@ -50,9 +50,9 @@ pub(crate) struct DoctorArgs {
     no_network: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 /// Result of one check of `switchboard doctor`.
@@ -108,7 +108,7 @@ pub(crate) async fn run(
 ) -> Result<Code, Failure> {
     let mut findings = check_variables(&environment);
     let mut code = Code::Success;
-    match Context::load(&args.global, environment) {
+    match Context::load_context(&args.global, environment) {
         Err(failure) => {
             code = failure.code;
             let finding = Finding::bad_finding("configuration", format!("{:#}", failure.error));
@@ -128,7 +128,7 @@ pub(crate) async fn run(
             findings.extend(providers.into_iter().chain(servers));
         }
     }
-    output::print(args.output, &findings, || format_findings(&findings))?;
+    output::print_json_or_text(args.output, &findings, || format_findings(&findings))?;
     let is_bad = findings
         .iter()
         .any(|finding| finding.state == FindingState::Bad);
@@ -260,7 +260,7 @@ async fn check_provider(
     }
     let served = tokio::select! {
         served = context.providers.served_models(provider) => Some(served),
-        () = interrupts.first() => None,
+        () = interrupts.wait_for_first_interruption() => None,
         () = tokio::time::sleep(PROVIDER_TIMEOUT) => None,
     };
     match served {
@@ -288,17 +288,17 @@ async fn check_provider(
 }
 
 async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
-    let host = match context.servers().and_then(context::start) {
+    let host = match context.servers_to_start().and_then(context::start_servers) {
         Ok(host) => host,
         Err(failure) => return vec![Finding::bad_finding("server", failure.error.to_string())],
     };
     tokio::select! {
         () = host.settled() => {}
-        () = interrupts.first() => {}
+        () = interrupts.wait_for_first_interruption() => {}
     }
     let mut findings: Vec<Finding> = host.servers().iter().map(check_server).collect();
-    let unmatched = unmatched::messages(&context.config, &host).await;
-    context::close(&host, interrupts).await;
+    let unmatched = unmatched::find_unmatched_rules(&context.config, &host).await;
+    context::close_servers(&host, interrupts).await;
     if findings.is_empty() {
         let what = "no MCP server is configured";
         findings.push(Finding::new("server", FindingState::Absent, what));

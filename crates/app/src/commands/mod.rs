@@ -28,8 +28,8 @@ use crate::{
     },
     terminal::{
         self,
-        output::{self, ListOutput},
-        table::table,
+        output::{self, ListFormat},
+        table::format_table,
     },
 };
 
@@ -179,7 +179,7 @@ fn start_runtime(cli: Cli) -> Result<Code, Failure> {
 }
 
 async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure> {
-    let interrupts = Interrupts::listen()
+    let interrupts = Interrupts::listen_for_signals()
         .map_err(|error| Failure::run(error).context("failed to listen for signals"))?;
     // `serve` exports its last spans itself, within its shutdown time limit.
     let exports_spans = matches!(cli.command, Command::Serve(_));
@@ -197,7 +197,7 @@ async fn dispatch_command(
 ) -> Result<Code, Failure> {
     match command {
         Command::Ask(args) => ask::run(args, environment, interrupts).await,
-        Command::Chat(args) => Box::pin(chat::run(*args, environment, interrupts)).await,
+        Command::Chat(args) => Box::pin(chat::run_chat(*args, environment, interrupts)).await,
         Command::Sessions(args) => sessions::run(args, environment).await,
         Command::Serve(args) => serve::run(args, environment, interrupts).await,
         Command::Eval(args) => eval::run(*args, environment, interrupts).await,
@@ -218,17 +218,17 @@ async fn dispatch_command(
 
 /// Prints items as JSON or as a table. Without items, prints the note `none` instead of a table.
 fn print_table<T: Serialize, const N: usize>(
-    form: ListOutput,
+    form: ListFormat,
     items: &[T],
     none: &str,
     row: impl Fn(&T) -> [String; N],
 ) -> Result<Code, Failure> {
-    if form == ListOutput::Text && items.is_empty() && !none.is_empty() {
+    if form == ListFormat::Text && items.is_empty() && !none.is_empty() {
         terminal::print_note(none);
         return Ok(Code::Success);
     }
     let rows = || items.iter().map(row).collect::<Vec<_>>();
-    output::print(form, &items, || table(&rows()))?;
+    output::print_json_or_text(form, &items, || format_table(&rows()))?;
     Ok(Code::Success)
 }
 

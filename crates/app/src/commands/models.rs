@@ -10,14 +10,14 @@ use crate::{
     config::environment::Environment,
     models::{Provider, Readiness},
     run_session::{
-        arguments::Global,
+        arguments::GlobalArgs,
         context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
     terminal::{
         Screen, one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
         print_warning,
     },
 };
@@ -36,9 +36,9 @@ pub(crate) struct ModelsArgs {
     provider: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load(&args.global, environment)?;
+    let context = Context::load_context(&args.global, environment)?;
     let providers = &context.providers;
     let wanted: Vec<&Provider> = match &args.provider {
         None => providers.iter().collect(),
@@ -90,7 +90,7 @@ pub(crate) async fn run(
             screen.show_progress(&format!("asking {}", provider.name));
             let served = tokio::select! {
                 served = providers.served_models(provider) => served,
-                () = interrupts.first() => return Ok(Code::Interrupted),
+                () = interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),
             };
             drop(screen);
             match served {
@@ -118,9 +118,9 @@ pub(crate) async fn run(
         }));
     }
     print_table(args.output, &rows, "", format_cells)?;
-    if args.output == ListOutput::Text && rows.iter().any(|row| row.prices.is_some()) {
+    if args.output == ListFormat::Text && rows.iter().any(|row| row.prices.is_some()) {
         let source = catalog::source();
-        output::lines(&format!(
+        output::print_lines(&format!(
             "Prices: US dollars per million tokens, input / output, by {source}."
         ))?;
     }

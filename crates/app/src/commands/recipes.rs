@@ -13,7 +13,7 @@ use crate::{
     storage::recipes::{self, RecipeEntry},
     terminal::{
         one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
         print_warning,
     },
 };
@@ -26,7 +26,7 @@ pub(crate) struct RecipesArgs {
     command: Option<RecipesCommand>,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,10 +60,10 @@ pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code,
     }
 }
 
-fn list_recipes(form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
+fn list_recipes(form: ListFormat, environment: &Environment) -> Result<Code, Failure> {
     let entries = recipes::list_recipes(environment).map_err(Failure::usage)?;
     let mut rows: Vec<RecipeRow> = entries.into_iter().map(recipe_row).collect();
-    if form == ListOutput::Text {
+    if form == ListFormat::Text {
         for error in rows.iter().filter_map(|row| row.error.as_deref()) {
             print_warning(error);
         }
@@ -107,18 +107,18 @@ fn recipe_row(entry: RecipeEntry) -> RecipeRow {
     }
 }
 
-fn show_recipe(name: &str, form: ListOutput, environment: &Environment) -> Result<Code, Failure> {
+fn show_recipe(name: &str, form: ListFormat, environment: &Environment) -> Result<Code, Failure> {
     let found = recipes::find_recipe(name, environment).map_err(Failure::usage)?;
     for key in &found.recipe.ignored {
         print_warning(&format!("`{key}` of the recipe means nothing here"));
     }
     match form {
-        ListOutput::Json => output::pretty(&serde_json::json!({
+        ListFormat::Json => output::write_pretty_json(&serde_json::json!({
             "source": found.source.to_string(),
             "recipe": found.recipe,
             "prompt": found.recipe.instructions(),
         })),
-        ListOutput::Text => output::foreign(&found.text),
+        ListFormat::Text => output::print_server_text(&found.text),
     }?;
     Ok(Code::Success)
 }

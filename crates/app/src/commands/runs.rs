@@ -18,10 +18,10 @@ use super::print_table;
 use crate::{
     config::environment::Environment,
     run_session::{
-        agent::ResumedArgs,
-        arguments::Global,
+        agent::ResumedRunArgs,
+        arguments::GlobalArgs,
         context::Context,
-        conversations::{Conversations, with_remedy},
+        conversations::{SavedConversations, add_remedy},
         failure::{Code, Failure},
         follow,
         interrupts::Interrupts,
@@ -29,7 +29,7 @@ use crate::{
     storage::sessions::Sessions,
     terminal::{
         self, one_line,
-        output::{AskOutput, ListOutput},
+        output::{AnswerFormat, ListFormat},
         print_note, print_warning,
     },
 };
@@ -46,9 +46,9 @@ pub(crate) struct RunsArgs {
     command: Option<RunsCommand>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +66,7 @@ enum StoredCommand {
     List {
         /// Output format
         #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
+        output: ListFormat,
     },
     /// Resume a run; you are asked for the pending approvals
     Resume(Box<ResumeArgs>),
@@ -91,10 +91,10 @@ struct ResumeArgs {
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     deny: Option<String>,
     #[command(flatten)]
-    resumed: ResumedArgs,
+    resumed: ResumedRunArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
-    output: AskOutput,
+    output: AnswerFormat,
 }
 
 #[derive(Debug, Serialize)]
@@ -128,9 +128,11 @@ pub(crate) async fn run(
             output: args.output,
         },
     };
-    let context = Context::load(&args.global, environment)?;
+    let context = Context::load_context(&args.global, environment)?;
     let opened = Sessions::open_existing(&context.config, &context.environment).await;
-    let conversations = opened.map_err(Failure::usage)?.map(Conversations::of);
+    let conversations = opened
+        .map_err(Failure::usage)?
+        .map(SavedConversations::from_sessions);
     let conversations = conversations.as_ref();
     let work = async {
         match &command {
@@ -154,9 +156,9 @@ pub(crate) async fn run(
 
 /// Finds the waiting or interrupted run with an id or an id prefix.
 async fn find_run<'c>(
-    conversations: Option<&'c Conversations>,
+    conversations: Option<&'c SavedConversations>,
     id: &str,
-) -> Result<(&'c Conversations, RunRecord), Failure> {
+) -> Result<(&'c SavedConversations, RunRecord), Failure> {
     let unknown = || Failure::usage(anyhow!("unknown run `{id}`. See `switchboard runs`"));
     let conversations = conversations.ok_or_else(unknown)?;
     let runs = list_open_runs(conversations).await?.into_iter();
@@ -172,7 +174,7 @@ async fn find_run<'c>(
 
 /// Returns the waiting and interrupted runs, oldest first.
 async fn list_open_runs(
-    conversations: &Conversations,
+    conversations: &SavedConversations,
 ) -> Result<Vec<RunRecord>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut runs = store.runs(&conversations.owner, None, MAX_RUNS).await?;
@@ -181,9 +183,12 @@ async fn list_open_runs(
     Ok(runs)
 }
 
-async fn discard_run(conversations: &Conversations, record: &RunRecord) -> Result<Code, Failure> {
+async fn discard_run(
+    conversations: &SavedConversations,
+    record: &RunRecord,
+) -> Result<Code, Failure> {
     let ended = conversations.durable_runs.abandon(&record.id).await;
-    ended.map_err(|error| Failure::run(with_remedy(error)))?;
+    ended.map_err(|error| Failure::run(add_remedy(error)))?;
     print_note(&format!(
         "discarded {}; its completed work stays in session {}",
         record.id, record.session
@@ -193,13 +198,13 @@ async fn discard_run(conversations: &Conversations, record: &RunRecord) -> Resul
 
 async fn resume_run(
     args: &ResumeArgs,
-    conversations: &Conversations,
+    conversations: &SavedConversations,
     record: &RunRecord,
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let taken = conversations.durable_runs.acquire(&record.id).await;
-    let taken = taken.map_err(|error| Failure::usage(with_remedy(error)))?;
+    let taken = taken.map_err(|error| Failure::usage(add_remedy(error)))?;
     let checked = if taken.has_only_conversation() {
         Err(Failure::usage(anyhow!(
             "the run was interrupted before it had begun to do anything: `switchboard chat \
@@ -215,13 +220,13 @@ async fn resume_run(
     }
     let how = (&args.resumed, args.output);
     let answer = args.approval_decision();
-    follow::resume(conversations, taken, answer, how, context, interrupts).await
+    follow::resume_run(conversations, taken, answer, how, context, interrupts).await
 }
 
 impl ResumeArgs {
     /// Checks the command-line arguments against the run before the run resumes.
     fn check_arguments(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
-        self.resumed.check(run)?;
+        self.resumed.check_options(run)?;
         let open = run.pending_approvals().len();
         if self.input.is_some() && open != 1 {
             return Err(Failure::usage(anyhow!(
@@ -233,7 +238,7 @@ impl ResumeArgs {
                 .map_err(|faults| Failure::usage(anyhow!("--input does not fit: {faults}")))?;
         }
         let is_decided =
-            self.allow || self.deny.is_some() || self.resumed.decides_later(environment);
+            self.allow || self.deny.is_some() || self.resumed.stores_approval_requests(environment);
         if open > 0 && !is_decided && !terminal::is_interactive() {
             return Err(Failure::usage(anyhow!(
                 "the run waits for your approval and no terminal is available: pass --allow or \
@@ -264,8 +269,8 @@ fn parse_json_object(text: &str) -> Result<JsonObject, String> {
 }
 
 async fn list_runs(
-    conversations: Option<&Conversations>,
-    form: ListOutput,
+    conversations: Option<&SavedConversations>,
+    form: ListFormat,
 ) -> Result<Code, Failure> {
     let rows = match conversations {
         Some(conversations) => build_rows(conversations).await?,
@@ -288,7 +293,7 @@ async fn list_runs(
 
 /// Returns a table row for each waiting run. A run that cannot be restored has only its stored
 /// fields.
-async fn build_rows(conversations: &Conversations) -> Result<Vec<RunRow>, SessionStoreError> {
+async fn build_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, SessionStoreError> {
     let store = conversations.sessions.store();
     let mut rows = Vec::new();
     for record in list_open_runs(conversations).await? {

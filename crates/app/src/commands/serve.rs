@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::run_session::{
     agent::AgentArgs,
-    arguments::Global,
+    arguments::GlobalArgs,
     context::{self, Context},
     failure::{Code, Failure},
     interrupts::Interrupts,
@@ -35,7 +35,7 @@ use crate::{
         recording::{RecordingArgs, RecordingMode},
         servers::Servers,
     },
-    serve::{AppEngine, Parts},
+    serve::{AppEngine, EngineParts},
     storage::{decisions::SavedDecisions, sessions::Sessions},
     terminal,
 };
@@ -53,7 +53,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     agent: AgentArgs,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(flatten)]
     recording: RecordingArgs,
 }
@@ -63,13 +63,13 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let context = Context::load_with_replay(&args.global, &args.recording, environment)?;
+    let context = Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     let config = &context.config.serve;
     let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
     Server::check(&options, bind).map_err(Failure::usage)?;
     // Configuration errors are reported before a server starts.
-    let plan = args.agent.plan(&context).await?;
+    let plan = args.agent.plan_agent(&context).await?;
     let listener = TcpListener::bind(bind).await.map_err(|error| {
         Failure::run(anyhow!(
             "cannot listen on {bind}: {error}. Choose another address with --bind"
@@ -79,7 +79,7 @@ pub(crate) async fn run(
     // The recording file is replaced only after all checks have passed.
     let recording = args
         .recording
-        .record(&context.config, &context.environment)?;
+        .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or_else(|| context.recording.clone());
     let sessions = Sessions::open(&context.config, &context.environment).await;
     let sessions = sessions?;
@@ -89,17 +89,17 @@ pub(crate) async fn run(
     let mut servers = if plan.no_tools {
         Servers::default()
     } else {
-        context.servers()?
+        context.servers_to_start()?
     };
     servers.options.client_handlers = ClientHandlers {
         elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
         sampler: Some(Arc::new(CurrentModel::new(Arc::clone(&plan.sampled)))),
         ..ClientHandlers::default()
     };
-    let host = Arc::new(context::start(servers)?);
+    let host = Arc::new(context::start_servers(servers)?);
     warn_of_changed_tools(&host);
-    let engine = Arc::new(AppEngine::new(Parts {
-        no_host: Arc::new(context::start(Servers::default())?),
+    let engine = Arc::new(AppEngine::new(EngineParts {
+        no_host: Arc::new(context::start_servers(Servers::default())?),
         host,
         context,
         recording: recording.clone(),
@@ -128,14 +128,14 @@ pub(crate) async fn run(
         first: {
             let (interrupts, asked) = (interrupts.clone(), Arc::clone(&asked_to_stop));
             async move {
-                interrupts.first().await;
+                interrupts.wait_for_first_interruption().await;
                 asked.get_or_init(Instant::now);
             }
             .boxed()
         },
         second: {
             let interrupts = interrupts.clone();
-            async move { interrupts.second().await }.boxed()
+            async move { interrupts.wait_for_second_interruption().await }.boxed()
         },
     };
     let warning = {
@@ -146,7 +146,7 @@ pub(crate) async fn run(
     warning.abort();
     let end = *asked_to_stop.get_or_init(Instant::now) + shutdown_time;
     close_server(&engine, &sessions, interrupts, end).await;
-    recording.finish(match outcome {
+    recording.finish_recording(match outcome {
         Ok(()) => Ok(Code::Success),
         Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
         Err(error) => Err(Failure::run(error)),
@@ -171,7 +171,7 @@ async fn close_server(
     let closing = async {
         let (closed, (), (), ()) = tokio::join!(
             keeping,
-            context::close(&engine.parts.host, interrupts),
+            context::close_servers(&engine.parts.host, interrupts),
             sessions.close(),
             engine.parts.audit.flush(),
         );

@@ -17,14 +17,14 @@ use crate::{
     chat::transcript,
     config::environment::Environment,
     run_session::{
-        arguments::Global,
+        arguments::GlobalArgs,
         context::Context,
         failure::{Code, Failure},
     },
     storage::sessions::{Sessions, configured_retention},
     terminal::{
         one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
         print_note,
     },
 };
@@ -38,7 +38,7 @@ pub(crate) struct SessionsArgs {
     #[command(flatten)]
     list: ListArgs,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ struct ListArgs {
     limit: u32,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
 }
 
 #[derive(Debug, Subcommand)]
@@ -66,7 +66,7 @@ enum SessionsCommand {
         id: String,
         /// Output format
         #[arg(short, long, value_enum, default_value_t)]
-        output: ListOutput,
+        output: ListFormat,
     },
     /// Write one or all conversations to standard output
     Export {
@@ -92,7 +92,7 @@ enum SessionsCommand {
 
 pub(crate) async fn run(args: SessionsArgs, environment: Environment) -> Result<Code, Failure> {
     let command = args.command.unwrap_or(SessionsCommand::List(args.list));
-    let context = Context::load(&args.global, environment)?;
+    let context = Context::load_context(&args.global, environment)?;
     // Commands that read sessions must not delete old ones.
     let sessions = Sessions::open_unpruned(&context.config, &context.environment)
         .await
@@ -132,11 +132,13 @@ async fn run_sessions_command(
             let session = find(&id).await?;
             let messages = store.messages(owner, &session.id, 0).await?;
             match output {
-                ListOutput::Text => output::foreign(&transcript::markdown(&session, &messages))?,
-                ListOutput::Json => {
+                ListFormat::Text => {
+                    output::print_server_text(&transcript::format_as_markdown(&session, &messages))?
+                }
+                ListFormat::Json => {
                     let runs = store.runs(owner, Some(&session.id), u32::MAX).await?;
                     let all = json!({"session": session, "messages": messages, "runs": runs});
-                    output::pretty(&all)?;
+                    output::write_pretty_json(&all)?;
                 }
             }
         }
@@ -201,7 +203,7 @@ async fn import_sessions(
         Failure::usage(error).context(format!("nothing was taken from {}", file.display()))
     })?;
     for id in &imported.sessions {
-        output::lines(&id.0)?;
+        output::print_lines(&id.0)?;
     }
     print_note(&format!("took in {} sessions", imported.sessions.len()));
     if !imported.cancelled.is_empty() {

@@ -30,7 +30,7 @@ use crate::{
         interrupts::Interrupts,
         recording::RecordingMode,
     },
-    serve::apply,
+    serve::apply_client_parameters,
     storage::decisions::SavedDecisions,
 };
 
@@ -74,16 +74,16 @@ impl Evaluator<'_> {
         tokio::select! {
             biased;
             // Aborting the tasks drops the servers, which kills their processes.
-            () = interrupts.second() => closing.abort_all(),
+            () = interrupts.wait_for_second_interruption() => closing.abort_all(),
             () = async { while closing.join_next().await.is_some() {} } => {}
         }
-        context::close(&self.shared.host, interrupts).await;
+        context::close_servers(&self.shared.host, interrupts).await;
         self.audit.flush().await;
     }
 
     /// Returns the part of a recording that belongs to a conversation.
     fn conversation_recording(&self, settings: &Conversation<'_>) -> RecordingMode {
-        self.recording.conversation(&format!(
+        self.recording.for_conversation(&format!(
             "{} · {} · {}",
             settings.scenario.name, settings.model, settings.repetition
         ))
@@ -98,7 +98,7 @@ impl Evaluator<'_> {
             RecordingMode::Replay(player) => player.model(settings.model),
             RecordingMode::Off | RecordingMode::Recording(_) => {
                 let model = self.models.get(settings.model);
-                model.map(|model| recording.model(Arc::clone(model)))
+                model.map(|model| recording.wrap_model(Arc::clone(model)))
             }
         };
         found.ok_or_else(|| format!("unknown model {}", settings.model))
@@ -164,9 +164,11 @@ impl Engine for Evaluator<'_> {
         };
         let parameters = parse_parameters(settings.parameters)?;
         // Fallback models are disabled, because their calls would count for the evaluated model.
-        let plan = self.args.settle(self.context, recipe, chosen, Vec::new());
+        let plan = self
+            .args
+            .build_plan(self.context, recipe, chosen, Vec::new());
         let mut plan = plan.map_err(|failure| failure.error.to_string())?;
-        apply(&parameters, &mut plan.options);
+        apply_client_parameters(&parameters, &mut plan.options);
         // A user who starts a suite approves its tool calls.
         plan.options.approval.approved_in_advance = true;
         if self.args.answers.max_steps.is_none()
@@ -185,7 +187,7 @@ impl Engine for Evaluator<'_> {
         // conversations.
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
-            .agent_with(self.context, &self.nothing, &self.decisions)
+            .build_agent(self.context, &self.nothing, &self.decisions)
             .with_context(self.injected.clone().in_conversation(conversation));
         if without {
             return Ok(agent);

@@ -25,8 +25,8 @@ use crate::{
     observe::list_server_secrets,
     run_session::{
         context::{self, Context},
-        failure::{Failure, available},
-        servers::{Servers, this_program},
+        failure::{Failure, list_available_names},
+        servers::{Servers, program_path},
         values,
     },
     storage::private_file::create_private_folder,
@@ -57,7 +57,7 @@ impl StartedServers {
     /// Returns a value without MCP servers.
     pub(crate) fn without_servers() -> Result<Self, Failure> {
         Ok(Self {
-            host: Arc::new(context::start(Servers::default())?),
+            host: Arc::new(context::start_servers(Servers::default())?),
             files: None,
             closing: None,
         })
@@ -127,7 +127,7 @@ impl ServerPlan {
             if !known.contains(&name.as_str()) {
                 let reason = format!(
                     "unknown server `{name}`{}. Add servers of a suite under its `mcp_servers`",
-                    available(name, &known)
+                    list_available_names(name, &known)
                 );
                 return Err(Failure::usage(self.origin.error_at(&place, reason)));
             }
@@ -154,7 +154,7 @@ impl ServerPlan {
     /// Returns the tool arguments that the host fills in.
     pub(crate) fn context_injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
         let servers = self.read_configs(context, Path::new("."))?.configs;
-        Ok(values::injection(&context.config, &servers))
+        Ok(values::context_injection(&context.config, &servers))
     }
 
     /// Starts the MCP servers in the background, after writing the suite's files.
@@ -166,18 +166,18 @@ impl ServerPlan {
         let place = folder.as_ref().map_or(Path::new("."), |it| &it.path);
         let servers = self.read_configs(context, place)?;
         Ok(StartedServers {
-            host: Arc::new(context::start(servers)?),
+            host: Arc::new(context::start_servers(servers)?),
             files: folder,
             closing: None,
         })
     }
 
     fn read_configs(&self, context: &Context, files: &Path) -> Result<Servers, Failure> {
-        let mut servers = context.servers()?;
+        let mut servers = context.servers_to_start()?;
         let Some(declared) = &self.declared else {
             return Ok(servers);
         };
-        let program = this_program()?.to_string_lossy().into_owned();
+        let program = program_path()?.to_string_lossy().into_owned();
         let files = files.to_string_lossy();
         servers.configs.clear();
         for (name, entry) in declared {

@@ -14,7 +14,7 @@ use switchboard_evals::{
 use super::{engine::parse_parameters, shipped_suites::SHIPPED, suite_origin::SuiteOrigin};
 use crate::{
     config::{environment::Environment, plain_io_error},
-    run_session::failure::available,
+    run_session::failure::list_available_names,
 };
 
 /// File extensions of suites.
@@ -39,7 +39,7 @@ pub(crate) fn find_suite(
             Some((name, text)) => parse_suite(name, text, false),
             None => bail!(
                 "unknown suite `{named}`{}. Your own suite is a file, such as {named}.yaml",
-                available(named, &known)
+                list_available_names(named, &known)
             ),
         };
     }

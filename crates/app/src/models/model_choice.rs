@@ -7,7 +7,7 @@ use switchboard_domain::ChatModel;
 use switchboard_providers_offline::DemoModel;
 
 use super::{Provider, Providers, Readiness};
-use crate::run_session::failure::available;
+use crate::run_session::failure::list_available_names;
 
 /// A model and the reason why it was chosen.
 #[derive(Clone)]
@@ -76,7 +76,7 @@ impl Providers {
             anyhow!(
                 "there is no provider `{name}`{}. Another one is added under `providers:` in \
                  switchboard.yaml, with its `base_url`",
-                available(name, &known)
+                list_available_names(name, &known)
             )
         })
     }

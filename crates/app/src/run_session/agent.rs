@@ -15,11 +15,11 @@ use switchboard_orchestration::{
 };
 
 use super::{
-    arguments::{Approve, Global},
+    arguments::{Approve, GlobalArgs},
     context::Context,
     failure::Failure,
     recording::{RecordingArgs, RecordingMode},
-    resources::Resources,
+    resources::RunResources,
     values,
 };
 use crate::{
@@ -27,7 +27,8 @@ use crate::{
     models::{ChosenModel, list_price},
     storage::{decisions::SavedDecisions, recipes},
     terminal::{
-        self, LineReader, PresetAnswer, PresetApprover, Screen, TerminalApprover, output::AskOutput,
+        self, LineReader, PresetApprover, PresetDecision, Screen, TerminalApprover,
+        output::AnswerFormat,
     },
 };
 
@@ -41,9 +42,9 @@ pub(crate) struct ConversationArgs {
     pub(crate) agent: AgentArgs,
     /// Output format
     #[arg(short, long, value_enum, default_value_t, env = "SWITCHBOARD_OUTPUT")]
-    pub(crate) output: AskOutput,
+    pub(crate) output: AnswerFormat,
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,
 }
@@ -100,7 +101,7 @@ pub(crate) struct AnswerArgs {
 /// Options of a resumed run. Missing options keep the values of the stored run. The variables of
 /// these options apply to new questions only.
 #[derive(Debug, Args)]
-pub(crate) struct ResumedArgs {
+pub(crate) struct ResumedRunArgs {
     /// Model to use instead of the stored one
     #[arg(short, long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
@@ -126,16 +127,16 @@ pub(crate) struct ResumedArgs {
 /// Applies `--approve` to the approval settings. Rules of configuration files stay, because a later
 /// option may reset the policy. The environment variable does not approve calls in advance, because
 /// the user did not type it for this command.
-fn approve_by(approvals: &mut Approvals, approve: Approve, in_person: bool) {
+fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person: bool) {
     approvals.policy = approve.into();
     approvals.policy_overrides_rules = approve == Approve::None;
     approvals.approved_in_advance = in_person && approve == Approve::All;
 }
 
-impl ResumedArgs {
+impl ResumedRunArgs {
     /// Returns whether the run is stored when it needs an approval. Also reads the environment
     /// variable, because a request would be lost if nobody can answer it.
-    pub(crate) fn decides_later(&self, environment: &Environment) -> bool {
+    pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,
             None => environment.get("SWITCHBOARD_APPROVE") == Some("later"),
@@ -143,7 +144,7 @@ impl ResumedArgs {
     }
 
     /// Checks the options that do not depend on the configuration.
-    pub(crate) fn check(&self, run: &Run) -> Result<(), Failure> {
+    pub(crate) fn check_options(&self, run: &Run) -> Result<(), Failure> {
         match self.max_steps {
             Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
                 "the run has asked its model {} times already, and --max-steps counts from its \
@@ -156,31 +157,35 @@ impl ResumedArgs {
     }
 
     /// Chooses the models and applies the options to the run.
-    pub(crate) async fn plan(&self, run: &mut Run, context: &Context) -> Result<Plan, Failure> {
+    pub(crate) async fn plan_resumed_run(
+        &self,
+        run: &mut Run,
+        context: &Context,
+    ) -> Result<AgentPlan, Failure> {
         let model = self
             .model
             .clone()
             .unwrap_or_else(|| run.model().to_string());
-        let (chosen, fallbacks) = models(context, Some(&model), &self.fallback).await?;
+        let (chosen, fallbacks) = choose_models(context, Some(&model), &self.fallback).await?;
         if let Some(steps) = self.max_steps {
             run.limit_steps(steps);
         }
         if let Some(approve) = self.approve {
             let mut approvals = run.options().approval.clone();
-            approve_by(&mut approvals, approve, true);
+            apply_approval_option(&mut approvals, approve, true);
             run.set_approvals(approvals);
         }
         if self.no_stream {
             run.set_delivery(Delivery::Whole);
         }
-        Ok(Plan {
+        Ok(AgentPlan {
             sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
             // The stored run contains the recipe and the options.
             recipe: None,
             options: run.options().clone(),
-            later: self.decides_later(&context.environment),
+            later: self.stores_approval_requests(&context.environment),
             preset: HashMap::new(),
             no_tools: false,
         })
@@ -189,7 +194,7 @@ impl ResumedArgs {
 
 /// Chooses the model and the fallback models. Options of the command line take precedence over the
 /// configuration.
-pub(crate) async fn models(
+pub(crate) async fn choose_models(
     context: &Context,
     named: Option<&str>,
     fallback: &[String],
@@ -204,7 +209,7 @@ pub(crate) async fn models(
     let mut fallbacks = Vec::new();
     for name in wanted {
         // A replay skips fallback models without recorded responses.
-        if !context.recording.lacks(name) {
+        if !context.recording.lacks_model(name) {
             fallbacks.push(context.choose_model(Some(name)).await?.model);
         }
     }
@@ -212,7 +217,7 @@ pub(crate) async fn models(
 }
 
 /// Creates an approver that reads decisions from `lines`.
-pub(crate) fn approver(
+pub(crate) fn create_approver(
     context: &Context,
     host: &Arc<McpHost>,
     screen: &Screen,
@@ -223,13 +228,13 @@ pub(crate) fn approver(
         screen.clone(),
         Arc::clone(lines),
         context.recording.tools(Arc::clone(host) as _),
-        values::configured(&context.config),
+        values::configured_values(&context.config),
         later,
     ))
 }
 
 /// Reads a recipe and warns about ignored keys.
-pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
+pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
     let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage)?;
     if !found.recipe.ignored.is_empty() {
         terminal::print_warning(&format!(
@@ -242,7 +247,7 @@ pub(crate) fn recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failu
 }
 
 /// Settings of an agent, resolved before servers start.
-pub(crate) struct Plan {
+pub(crate) struct AgentPlan {
     pub(crate) chosen: ChosenModel,
     /// Model for sampling requests of MCP servers. Its responses are not recorded: they are part of
     /// tool results, and `--match order` would count them as answers of the run.
@@ -252,35 +257,35 @@ pub(crate) struct Plan {
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
     /// Decisions about pending approval requests, by tool use id.
-    pub(crate) preset: HashMap<String, PresetAnswer>,
+    pub(crate) preset: HashMap<String, PresetDecision>,
     pub(crate) no_tools: bool,
 }
 
 impl AgentArgs {
     /// Chooses the models, reads the recipe and resolves the options. Errors appear before a server
     /// starts.
-    pub(crate) async fn plan(&self, context: &Context) -> Result<Plan, Failure> {
+    pub(crate) async fn plan_agent(&self, context: &Context) -> Result<AgentPlan, Failure> {
         let config = &context.config;
         let named = self.recipe.as_deref().or(config.recipe.as_deref());
-        let recipe = named.map(|name| recipe(name, context)).transpose()?;
+        let recipe = named.map(|name| load_recipe(name, context)).transpose()?;
         let of_recipe = recipe.as_ref().and_then(|recipe| recipe.model.as_deref());
         let named = self.model.as_deref().or(of_recipe);
-        let (chosen, fallbacks) = models(context, named, &self.fallback).await?;
-        self.settle(context, recipe, chosen, fallbacks)
+        let (chosen, fallbacks) = choose_models(context, named, &self.fallback).await?;
+        self.build_plan(context, recipe, chosen, fallbacks)
     }
 
     /// Creates the plan from a recipe and chosen models.
-    pub(crate) fn settle(
+    pub(crate) fn build_plan(
         &self,
         context: &Context,
         recipe: Option<Arc<Recipe>>,
         chosen: ChosenModel,
         fallbacks: Vec<Arc<dyn ChatModel>>,
-    ) -> Result<Plan, Failure> {
-        let variable = Approve::of_variable(&context.environment)?;
+    ) -> Result<AgentPlan, Failure> {
+        let variable = Approve::read_approval_variable(&context.environment)?;
         let approve = self.approve.or(variable);
-        Ok(Plan {
-            options: self.options(context, recipe.as_deref(), approve),
+        Ok(AgentPlan {
+            options: self.resolve_options(context, recipe.as_deref(), approve),
             no_tools: self.no_tools || recipe.as_ref().is_some_and(|it| !it.tools.enabled),
             later: approve == Some(Approve::Later),
             preset: HashMap::new(),
@@ -307,7 +312,7 @@ impl AgentArgs {
 
     /// Resolves the options of a run. A flag takes precedence over the recipe, and the recipe over
     /// the configuration. A recipe can only lower limits and tighten approvals.
-    fn options(
+    fn resolve_options(
         &self,
         context: &Context,
         recipe: Option<&Recipe>,
@@ -340,7 +345,7 @@ impl AgentArgs {
             approvals.apply_to(&mut options.approval);
         }
         if let Some(approve) = approve {
-            approve_by(&mut options.approval, approve, self.approve.is_some());
+            apply_approval_option(&mut options.approval, approve, self.approve.is_some());
         }
         options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
         if let Some(limits) = &config.limits {
@@ -366,44 +371,44 @@ impl AgentArgs {
     }
 }
 
-impl Plan {
+impl AgentPlan {
     /// Starts the recording of `--record`.
-    pub(crate) fn begin_recording(
+    pub(crate) fn start_recording(
         &mut self,
         args: &RecordingArgs,
         context: &mut Context,
     ) -> Result<(), Failure> {
-        if let Some(recording) = args.record(&context.config, &context.environment)? {
-            self.record(&recording);
+        if let Some(recording) = args.open_recording(&context.config, &context.environment)? {
+            self.record_models(&recording);
             context.recording = recording;
         }
         Ok(())
     }
 
     /// Records the responses of the models, except those for sampling.
-    pub(crate) fn record(&mut self, recording: &RecordingMode) {
+    pub(crate) fn record_models(&mut self, recording: &RecordingMode) {
         let models = std::iter::once(&mut self.chosen.model).chain(&mut self.fallbacks);
         for model in models {
-            *model = recording.model(Arc::clone(model));
+            *model = recording.wrap_model(Arc::clone(model));
         }
     }
 
     /// Builds the agent of a terminal command. Approval decisions are read from `lines`.
-    pub(crate) fn agent(
+    pub(crate) fn build_terminal_agent(
         mut self,
         context: &Context,
-        resources: &Resources,
+        resources: &RunResources,
         screen: &Screen,
         lines: &Arc<dyn LineReader>,
     ) -> Agent {
-        let approver = approver(context, &resources.host, screen, lines, self.later);
+        let approver = create_approver(context, &resources.host, screen, lines, self.later);
         let approver = PresetApprover::new(std::mem::take(&mut self.preset), approver);
-        self.agent_with(context, &resources.host, &resources.decisions)
+        self.build_agent(context, &resources.host, &resources.decisions)
             .with_approver(Arc::new(approver))
     }
 
     /// Builds an agent without an approver. It denies calls that need approval.
-    pub(crate) fn agent_with(
+    pub(crate) fn build_agent(
         self,
         context: &Context,
         host: &Arc<McpHost>,
@@ -422,7 +427,7 @@ impl Plan {
             .with_steady_clock(context.steady.clone())
             .with_decisions(decisions.shared.clone())
             .with_prices(list_price)
-            .with_context(values::configured(config));
+            .with_context(values::configured_values(config));
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
         }

@@ -11,7 +11,7 @@ use crate::config::environment::Environment;
 
 /// The sources of the configuration.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// Read this file instead of the project's switchboard.yaml (.toml, .json)
     #[arg(
         long,
@@ -51,7 +51,9 @@ pub(crate) const APPROVE: &str = "SWITCHBOARD_APPROVE";
 
 impl Approve {
     /// Reads the environment variable `SWITCHBOARD_APPROVE`.
-    pub(crate) fn of_variable(environment: &Environment) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read_approval_variable(
+        environment: &Environment,
+    ) -> Result<Option<Self>, Failure> {
         let value = environment.get(APPROVE);
         let read = value.map(|value| {
             let invalid = |_| anyhow!("the variable {APPROVE} must be ask, all, none or later");

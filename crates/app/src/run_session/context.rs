@@ -6,11 +6,11 @@ use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::SteadyClock;
 
 use super::{
-    arguments::Global,
-    failure::{Failure, available},
+    arguments::GlobalArgs,
+    failure::{Failure, list_available_names},
     interrupts::Interrupts,
     recording::{RecordingArgs, RecordingMode},
-    servers::{Servers, this_program},
+    servers::{Servers, program_path},
 };
 use crate::{
     config::{self, Config, ConfigSources, environment::Environment},
@@ -23,7 +23,7 @@ pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) config: Config,
     pub(crate) providers: Providers,
-    /// Records or replays models and tools.
+    /// Whether traffic of models and tools is recorded, replayed or neither.
     pub(crate) recording: RecordingMode,
     /// Clock that measures the age of approval requests in all agents of the process.
     pub(crate) steady: SteadyClock,
@@ -32,25 +32,28 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn load(global: &Global, environment: Environment) -> Result<Self, Failure> {
-        Self::load_for(global, &RecordingArgs::default(), environment)
+    pub(crate) fn load_context(
+        global: &GlobalArgs,
+        environment: Environment,
+    ) -> Result<Self, Failure> {
+        Self::load_context_for_recording(global, &RecordingArgs::default(), environment)
     }
 
     /// Loads the configuration and opens the recording of `--replay`.
-    pub(crate) fn load_with_replay(
-        global: &Global,
+    pub(crate) fn load_context_with_replay(
+        global: &GlobalArgs,
         recording: &RecordingArgs,
         environment: Environment,
     ) -> Result<Self, Failure> {
-        let mut context = Self::load_for(global, recording, environment)?;
-        context.recording = recording.replay(&context.config, &context.environment)?;
+        let mut context = Self::load_context_for_recording(global, recording, environment)?;
+        context.recording = recording.open_replay(&context.config, &context.environment)?;
         Ok(context)
     }
 
     /// Loads the configuration for a command that may replay a recording. A replay does not need
     /// the environment variables of servers and providers.
-    pub(crate) fn load_for(
-        global: &Global,
+    pub(crate) fn load_context_for_recording(
+        global: &GlobalArgs,
         recording: &RecordingArgs,
         environment: Environment,
     ) -> Result<Self, Failure> {
@@ -76,7 +79,10 @@ impl Context {
     /// Returns the model that `flag` names, the configured model or the first available model. A
     /// replay returns a model of its recording.
     pub(crate) async fn choose_model(&self, flag: Option<&str>) -> Result<ChosenModel, Failure> {
-        if let Some(chosen) = self.recording.choose(flag, self.config.model.as_deref()) {
+        if let Some(chosen) = self
+            .recording
+            .choose_recorded_model(flag, self.config.model.as_deref())
+        {
             return chosen;
         }
         self.providers
@@ -86,12 +92,12 @@ impl Context {
     }
 
     /// Returns the servers to start. A replay starts none.
-    pub(crate) fn servers(&self) -> Result<Servers, Failure> {
+    pub(crate) fn servers_to_start(&self) -> Result<Servers, Failure> {
         if self.recording.is_replay() {
             return Ok(Servers::default());
         }
-        let program = this_program()?;
-        let mut servers = Servers::of(&self.config, &program, &self.environment);
+        let program = program_path()?;
+        let mut servers = Servers::from_config(&self.config, &program, &self.environment);
         self.check_context_servers(&servers)?;
         // Redacts server output, because a server may print the context values that it receives.
         for server in &mut servers.configs {
@@ -109,7 +115,7 @@ impl Context {
         match named.find(|name| !known.contains(&name.as_str())) {
             Some(unknown) if !known.is_empty() => Err(Failure::usage(anyhow!(
                 "`context_servers` names `{unknown}`, which is not a configured server{}",
-                available(unknown, &known)
+                list_available_names(unknown, &known)
             ))),
             _ => Ok(()),
         }
@@ -117,7 +123,7 @@ impl Context {
 }
 
 /// Starts servers in the background.
-pub(crate) fn start(servers: Servers) -> Result<McpHost, Failure> {
+pub(crate) fn start_servers(servers: Servers) -> Result<McpHost, Failure> {
     if let Some(error) = &servers.pin_error {
         terminal::print_warning(&error.to_string());
     }
@@ -125,21 +131,21 @@ pub(crate) fn start(servers: Servers) -> Result<McpHost, Failure> {
 }
 
 /// Closes the servers. A second interruption by the user kills them.
-pub(crate) async fn close(host: &McpHost, interrupts: &Interrupts) {
+pub(crate) async fn close_servers(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;
-        () = interrupts.second() => host.kill().await,
+        () = interrupts.wait_for_second_interruption() => host.kill().await,
         () = host.close() => {}
     }
 }
 
 /// Removes all servers except `name`. Returns a usage error if no such server is configured.
-pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
+pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), Failure> {
     let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
     if !known.contains(&name) {
         let hint = match known.as_slice() {
             [] => ": no server is configured".to_owned(),
-            known => available(name, known),
+            known => list_available_names(name, known),
         };
         return Err(Failure::usage(anyhow!("unknown server `{name}`{hint}")));
     }
@@ -149,16 +155,16 @@ pub(crate) fn only(servers: &mut Servers, name: &str) -> Result<(), Failure> {
 
 /// Checks that a server takes calls after its start. The error contains the last output of the
 /// server.
-pub(crate) fn check_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
+pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
     let mut statuses = host.servers().into_iter();
     match statuses.find(|status| status.name == name && !status.state.takes_calls()) {
-        Some(status) => Err(Failure::run(not_ready(&status))),
+        Some(status) => Err(Failure::run(not_ready_error(&status))),
         None => Ok(()),
     }
 }
 
 /// Describes why a server takes no calls, with its last output.
-fn not_ready(status: &ServerStatus) -> anyhow::Error {
+fn not_ready_error(status: &ServerStatus) -> anyhow::Error {
     let (name, state) = (&status.name, status.state.as_str());
     let mut text = format!("server `{name}` is {state} ({})", status.transport);
     if let Some(reason) = &status.reason {

@@ -20,23 +20,25 @@ const MAX_TITLE_LENGTH: usize = 80;
 /// Maximum length of a session id in characters.
 const MAX_ID_LENGTH: usize = 128;
 
-/// The saved conversations of the terminal user. Cheap to clone.
+/// Saved conversations of the terminal user, with their durable runs.
 #[derive(Clone)]
-pub(crate) struct Conversations {
+pub(crate) struct SavedConversations {
     pub(crate) sessions: Sessions,
     pub(crate) durable_runs: DurableRuns,
     pub(crate) owner: Principal,
 }
 
-impl Conversations {
-    pub(crate) async fn open(
+impl SavedConversations {
+    pub(crate) async fn open_conversations(
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        Ok(Self::of(Sessions::open(config, environment).await?))
+        Ok(Self::from_sessions(
+            Sessions::open(config, environment).await?,
+        ))
     }
 
-    pub(crate) fn of(sessions: Sessions) -> Self {
+    pub(crate) fn from_sessions(sessions: Sessions) -> Self {
         let owner = Principal::default();
         let durable_runs = DurableRuns::new(
             sessions.session_store(),
@@ -51,18 +53,18 @@ impl Conversations {
     }
 
     /// Returns the session with exactly this id.
-    pub(crate) async fn named(&self, id: &str) -> Result<Option<Session>, SessionsError> {
+    pub(crate) async fn find_session(&self, id: &str) -> Result<Option<Session>, SessionsError> {
         let id = SessionId(id.to_owned());
         Ok(self.sessions.store().get(&self.owner, &id).await?)
     }
 
     /// Returns the sessions, newest first.
-    pub(crate) async fn list(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
+    pub(crate) async fn list_sessions(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
         Ok(self.sessions.store().list(&self.owner, limit).await?)
     }
 
-    /// Creates a session titled with `message`.
-    pub(crate) async fn begin(
+    /// Creates a session with the start of `message` as its title.
+    pub(crate) async fn create_session(
         &self,
         id: Option<&str>,
         message: &str,
@@ -83,7 +85,7 @@ impl Conversations {
     }
 
     /// Returns the unfinished run of a session.
-    pub(crate) async fn open_run(
+    pub(crate) async fn find_unfinished_run(
         &self,
         session: &SessionId,
     ) -> Result<Option<RunRecord>, SessionsError> {
@@ -94,16 +96,16 @@ impl Conversations {
     }
 
     /// Returns an error if a session has an unfinished run.
-    pub(crate) async fn check_free(&self, session: &SessionId) -> anyhow::Result<()> {
-        match self.open_run(session).await? {
-            Some(run) => Err(busy_error(session, &run.id, Some(run.state))),
+    pub(crate) async fn check_no_unfinished_run(&self, session: &SessionId) -> anyhow::Result<()> {
+        match self.find_unfinished_run(session).await? {
+            Some(run) => Err(session_busy_error(session, &run.id, Some(run.state))),
             None => Ok(()),
         }
     }
 }
 
 /// Checks the form of a session id.
-pub(crate) fn check_id(id: &str) -> anyhow::Result<()> {
+pub(crate) fn check_session_id(id: &str) -> anyhow::Result<()> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
     if id.is_empty() || id.chars().count() > MAX_ID_LENGTH || !id.chars().all(is_fine) {
         return Err(anyhow!(
@@ -115,7 +117,7 @@ pub(crate) fn check_id(id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn busy_error(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow::Error {
+fn session_busy_error(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow::Error {
     let (how, way_out) = match state {
         Some(RunState::Waiting) => (
             "has a run that waits for your approval",
@@ -134,10 +136,10 @@ fn busy_error(session: &SessionId, run: &str, state: Option<RunState>) -> anyhow
 }
 
 /// Converts an error of a durable run, and adds what the user can do about it.
-pub(crate) fn with_remedy(error: DurableRunError) -> anyhow::Error {
+pub(crate) fn add_remedy(error: DurableRunError) -> anyhow::Error {
     match error {
         DurableRunError::Store(SessionStoreError::Busy { session, run }) => {
-            busy_error(&session, &run, None)
+            session_busy_error(&session, &run, None)
         }
         DurableRunError::Store(SessionStoreError::Conflict { id, .. }) => {
             anyhow!("session `{id}` was changed by another process: send the question again")
@@ -153,21 +155,21 @@ mod tests {
     #[test]
     fn ids_are_words_that_a_command_line_takes_as_they_are() {
         for id in ["a", "nightly-2026.11", "team:ada@home", "Ü_1"] {
-            assert!(check_id(id).is_ok(), "{id}");
+            assert!(check_session_id(id).is_ok(), "{id}");
         }
         for id in ["", "a b", "a/b", "../x", "x\u{1b}[2J", &"a".repeat(129)] {
-            assert!(check_id(id).is_err(), "{id:?}");
+            assert!(check_session_id(id).is_err(), "{id:?}");
         }
     }
 
     #[test]
     fn a_busy_session_is_reported_with_a_remedy() {
         let session = SessionId("s1".into());
-        let waits = busy_error(&session, "r1", Some(RunState::Waiting)).to_string();
+        let waits = session_busy_error(&session, "r1", Some(RunState::Waiting)).to_string();
         assert!(
             waits.contains("waits for your approval (r1)") && waits.contains("chat --session s1")
         );
-        let works = busy_error(&session, "r1", None).to_string();
+        let works = session_busy_error(&session, "r1", None).to_string();
         assert!(works.contains("another process executes its run (r1): wait"));
     }
 }

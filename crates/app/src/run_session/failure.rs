@@ -30,7 +30,7 @@ impl From<Code> for ExitCode {
 
 /// Returns the end of an error message about an unknown name: the most similar known name and all
 /// known names.
-pub(crate) fn available(name: &str, known: &[&str]) -> String {
+pub(crate) fn list_available_names(name: &str, known: &[&str]) -> String {
     format!(
         "{}. Available: {}",
         did_you_mean(nearest(name, known.iter().copied())),
@@ -41,9 +41,9 @@ pub(crate) fn available(name: &str, known: &[&str]) -> String {
 /// An error that ends a command, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The exit code.
+    /// Exit code of the command.
     pub(crate) code: Code,
-    /// What happened and what to do.
+    /// Message about what happened and what the user can do.
     pub(crate) error: anyhow::Error,
 }
 
@@ -80,7 +80,7 @@ impl Failure {
         })
     }
 
-    /// Adds a description of the failed operation.
+    /// Prefixes the error message with a description of the failed operation.
     #[must_use]
     pub(crate) fn context(self, context: impl fmt::Display + Send + Sync + 'static) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Follows a run from the start of its servers to its exit code.
 
-pub(crate) mod running;
+pub(crate) mod active_run;
 
 use std::{collections::VecDeque, io, sync::Arc};
 
@@ -15,21 +15,21 @@ use switchboard_orchestration::{
 use uuid::Uuid;
 
 use super::{
-    agent::{AgentArgs, Plan, ResumedArgs},
+    agent::{AgentArgs, AgentPlan, ResumedRunArgs},
     context::Context,
-    conversations::{Conversations, with_remedy},
+    conversations::{SavedConversations, add_remedy},
     failure::{Code, Failure},
-    interrupts::{Interrupts, Presses, next_press},
-    resources::{Resources, StartupFailure},
+    interrupts::{Interrupts, KeyPresses, wait_for_key_press},
+    resources::{RunResources, StartupFailure},
 };
-use running::Running;
+use active_run::ActiveRun;
 
 use crate::{
     models::{ChoiceReason, ChosenModel, current_model::CurrentModel},
     observe::AuditRecorder,
     terminal::{
-        self, LineReader, PlainLines, PresetAnswer, Screen, TerminalElicitor,
-        output::{Answer, AskOutput},
+        self, LineReader, PresetDecision, Screen, StdinLineReader, TerminalElicitor,
+        output::{AnswerFormat, AnswerWriter},
     },
 };
 
@@ -38,21 +38,21 @@ pub(crate) enum RunStart {
     /// A question without a session.
     Question(String),
     /// The next question of a session.
-    InSession(Conversations, SessionId, String, Box<AgentArgs>),
+    InSession(SavedConversations, SessionId, String, Box<AgentArgs>),
     /// A stored run, which is resumed under its lease.
-    Resumed(Conversations, Box<LeasedRun>),
+    Resumed(SavedConversations, Box<LeasedRun>),
 }
 
 /// Resumes a stored run. `answer` decides every pending approval request.
-pub(crate) async fn resume(
-    conversations: &Conversations,
+pub(crate) async fn resume_run(
+    conversations: &SavedConversations,
     mut taken: LeasedRun,
     answer: Option<ApprovalDecision>,
-    (resumed, output): (&ResumedArgs, AskOutput),
+    (resumed, output): (&ResumedRunArgs, AnswerFormat),
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut plan = match resumed.plan(taken.run_mut(), context).await {
+    let mut plan = match resumed.plan_resumed_run(taken.run_mut(), context).await {
         Ok(plan) => plan,
         Err(failure) => {
             taken.release().await;
@@ -64,7 +64,7 @@ pub(crate) async fn resume(
     if let Some(decision) = answer {
         let pending = taken.run().pending_approvals().into_iter();
         let preset = pending.map(|request| {
-            let preset = PresetAnswer {
+            let preset = PresetDecision {
                 fingerprint: request.fingerprint.clone(),
                 decision: decision.clone(),
             };
@@ -73,40 +73,46 @@ pub(crate) async fn resume(
         plan.preset = preset.collect();
     }
     let start = RunStart::Resumed(conversations.clone(), Box::new(taken));
-    execute(plan, output, context, interrupts, start).await
+    execute_run(plan, output, context, interrupts, start).await
 }
 
 /// Starts the servers, follows the run and closes the servers.
-pub(crate) async fn execute(
-    plan: Plan,
-    output: AskOutput,
+pub(crate) async fn execute_run(
+    plan: AgentPlan,
+    output: AnswerFormat,
     context: &Context,
     interrupts: &Interrupts,
     start: RunStart,
 ) -> Result<Code, Failure> {
-    let screen = Screen::new(output == AskOutput::Text);
+    let screen = Screen::new(output == AnswerFormat::Text);
     let elicitor = terminal::is_interactive().then(|| {
-        Arc::new(TerminalElicitor::new(screen.clone(), Arc::new(PlainLines))) as Arc<dyn Elicitor>
+        Arc::new(TerminalElicitor::new(
+            screen.clone(),
+            Arc::new(StdinLineReader),
+        )) as Arc<dyn Elicitor>
     });
     let sampler = CurrentModel::new(Arc::clone(&plan.sampled));
-    let resources = match Resources::start(context, plan.no_tools, elicitor, sampler) {
+    let resources = match RunResources::start_resources(context, plan.no_tools, elicitor, sampler) {
         Ok(resources) => resources,
         Err(failure) => {
-            start.release().await;
+            start.release_lease().await;
             return Err(failure);
         }
     };
-    let session = start.session();
+    let session = start.session_id();
     let mut recorder = resources.audit.run_recorder(session.clone(), None);
-    let mut answer = Answer::new(output);
-    let result = match resources.ready(context, &screen, interrupts.first()).await {
+    let mut answer = AnswerWriter::new(output);
+    let result = match resources
+        .wait_for_servers(context, &screen, interrupts.wait_for_first_interruption())
+        .await
+    {
         Ok(()) => {
             // Changed tool definitions are known only after the servers have started.
-            let lines = Arc::new(PlainLines) as Arc<dyn LineReader>;
-            let agent = plan.agent(context, &resources, &screen, &lines);
-            match begin(&agent, start, context).await {
+            let lines = Arc::new(StdinLineReader) as Arc<dyn LineReader>;
+            let agent = plan.build_terminal_agent(context, &resources, &screen, &lines);
+            match start_run(&agent, start, context).await {
                 Ok(run) => {
-                    follow(
+                    follow_run(
                         run,
                         session,
                         &screen,
@@ -120,17 +126,17 @@ pub(crate) async fn execute(
             }
         }
         Err(early) => {
-            start.release().await;
-            let report = report_of(early, session, plan.chosen.model.id().clone());
-            show_report(report, &mut answer, &screen)
+            start.release_lease().await;
+            let report = report_startup_failure(early, session, plan.chosen.model.id().clone());
+            print_report(report, &mut answer, &screen)
         }
     };
-    resources.close(interrupts).await;
+    resources.close_resources(interrupts).await;
     result
 }
 
 impl RunStart {
-    fn session(&self) -> Option<String> {
+    fn session_id(&self) -> Option<String> {
         match self {
             Self::Question(_) => None,
             Self::InSession(_, session, ..) => Some(session.0.clone()),
@@ -139,17 +145,21 @@ impl RunStart {
     }
 
     /// Releases the lease of a resumed run.
-    async fn release(self) {
+    async fn release_lease(self) {
         if let Self::Resumed(_, taken) = self {
             taken.release().await;
         }
     }
 }
 
-async fn begin(agent: &Agent, start: RunStart, context: &Context) -> Result<Running, Failure> {
+async fn start_run(
+    agent: &Agent,
+    start: RunStart,
+    context: &Context,
+) -> Result<ActiveRun, Failure> {
     let run = match start {
         RunStart::Question(question) => {
-            return Ok(Running::Ephemeral(Box::new(agent.ask(question))));
+            return Ok(ActiveRun::Ephemeral(Box::new(agent.ask(question))));
         }
         RunStart::Resumed(conversations, taken) => conversations.durable_runs.resume(agent, *taken),
         RunStart::InSession(conversations, session, question, args) => {
@@ -159,14 +169,18 @@ async fn begin(agent: &Agent, start: RunStart, context: &Context) -> Result<Runn
             let begun = begun.begin_with(agent, &session, vec![message], parameters);
             begun
                 .await
-                .map_err(|error| Failure::usage(with_remedy(error)))?
+                .map_err(|error| Failure::usage(add_remedy(error)))?
         }
     };
-    Ok(Running::Persisted(Box::new(run)))
+    Ok(ActiveRun::Persisted(Box::new(run)))
 }
 
 /// Returns a report about a run that ended before its first step.
-fn report_of(early: StartupFailure, session_id: Option<String>, model: ModelId) -> RunReport {
+fn report_startup_failure(
+    early: StartupFailure,
+    session_id: Option<String>,
+    model: ModelId,
+) -> RunReport {
     let (outcome, error) = match early {
         StartupFailure::Interrupted => (Outcome::Cancelled, None),
         StartupFailure::Server(error) => (Outcome::Failed, Some(error.to_string())),
@@ -193,8 +207,12 @@ fn report_of(early: StartupFailure, session_id: Option<String>, model: ModelId) 
     }
 }
 
-fn show_report(report: RunReport, answer: &mut Answer, screen: &Screen) -> Result<Code, Failure> {
-    let code = code_of(report.outcome);
+fn print_report(
+    report: RunReport,
+    answer: &mut AnswerWriter,
+    screen: &Screen,
+) -> Result<Code, Failure> {
+    let code = exit_code_for(report.outcome);
     let event = RunEvent {
         run_id: report.run_id.as_str().into(),
         seq: 1,
@@ -203,14 +221,14 @@ fn show_report(report: RunReport, answer: &mut Answer, screen: &Screen) -> Resul
             report: Box::new(report),
         },
     };
-    answer.show(&event, screen)?;
+    answer.show_event(&event, screen)?;
     Ok(code)
 }
 
 /// Prints the name of an automatically chosen model.
 pub(crate) fn print_chosen_model(chosen: &ChosenModel, context: &Context) {
     match chosen.reason {
-        ChoiceReason::NothingElse => terminal::print_note(&nothing_else(context)),
+        ChoiceReason::NothingElse => terminal::print_note(&describe_demo_model_choice(context)),
         ChoiceReason::Answers => terminal::print_note(&format!(
             "no key is set, so the local {} is asked",
             chosen.model.id()
@@ -220,11 +238,11 @@ pub(crate) fn print_chosen_model(chosen: &ChosenModel, context: &Context) {
 }
 
 /// Prints the events of a run until it ends, and returns the exit code.
-async fn follow(
-    mut run: Running,
+async fn follow_run(
+    mut run: ActiveRun,
     session: Option<String>,
     screen: &Screen,
-    answer: &mut Answer,
+    answer: &mut AnswerWriter,
     recorder: &mut AuditRecorder,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
@@ -232,10 +250,10 @@ async fn follow(
     // If standard output is closed, the error drops the run and cancels its requests and calls.
     let show = |event: &RunEvent| {
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
-        answer.show(event, screen)
+        answer.show_event(event, screen)
     };
-    let code = match events(&mut run, recorder, screen, interrupts, None, show).await? {
-        (_, Stop::Interrupted) => Code::Interrupted,
+    let code = match process_events(&mut run, recorder, screen, interrupts, None, show).await? {
+        (_, StopReason::Interrupted) => Code::Interrupted,
         (code, _) => code,
     };
     if let Some(PersistedRunEnd::Failed(error)) = run.end() {
@@ -255,7 +273,7 @@ async fn follow(
 
 /// Why a run stopped before its normal end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     No,
     /// A signal interrupted the program.
     Interrupted,
@@ -270,20 +288,20 @@ pub(crate) enum Stop {
 ///
 /// The first interruption cancels the run, and the second one returns at once. Captured presses of
 /// Ctrl-C do the same without ending the program.
-pub(crate) async fn events(
-    run: &mut Running,
+pub(crate) async fn process_events(
+    run: &mut ActiveRun,
     recorder: &mut AuditRecorder,
     screen: &Screen,
     interrupts: &Interrupts,
-    mut presses: Option<Presses>,
+    mut presses: Option<KeyPresses>,
     mut show: impl FnMut(&RunEvent) -> io::Result<()>,
-) -> Result<(Code, Stop), Failure> {
+) -> Result<(Code, StopReason), Failure> {
     let cancel = run.cancel_handle();
-    let (mut code, mut stop) = (Code::Failed, Stop::No);
+    let (mut code, mut stop) = (Code::Failed, StopReason::No);
     let mut held: VecDeque<Arc<RunEvent>> = VecDeque::new();
     let mut is_over = false;
     loop {
-        let event = if screen.is_asking() {
+        let event = if screen.is_question_open() {
             None
         } else {
             held.pop_front()
@@ -293,31 +311,33 @@ pub(crate) async fn events(
             show(&event)?;
             match &event.kind {
                 RunEventKind::RunFinished { report } => {
-                    code = code_of(report.outcome);
+                    code = exit_code_for(report.outcome);
                     print_unapproved_calls(report);
                 }
                 RunEventKind::RunParked { .. } => code = Code::Waiting,
                 _ => {}
             }
-        } else if is_over && held.is_empty() && !screen.is_asking() {
+        } else if is_over && held.is_empty() && !screen.is_question_open() {
             return Ok((code, stop));
         }
         tokio::select! {
             biased;
-            () = interrupts.second() => return Ok((code, Stop::Interrupted)),
-            () = interrupts.first(), if stop != Stop::Interrupted => {
-                stop = Stop::Interrupted;
+            () = interrupts.wait_for_second_interruption() => {
+                return Ok((code, StopReason::Interrupted));
+            }
+            () = interrupts.wait_for_first_interruption(), if stop != StopReason::Interrupted => {
+                stop = StopReason::Interrupted;
                 cancel.cancel();
             }
-            () = next_press(presses.as_mut()), if stop != Stop::Interrupted => {
-                if stop == Stop::Cancelled {
-                    return Ok((code, Stop::Paused));
+            () = wait_for_key_press(presses.as_mut()), if stop != StopReason::Interrupted => {
+                if stop == StopReason::Cancelled {
+                    return Ok((code, StopReason::Paused));
                 }
-                stop = Stop::Cancelled;
+                stop = StopReason::Cancelled;
                 cancel.cancel();
             }
-            () = screen.no_question(), if !held.is_empty() || is_over => {}
-            event = run.next(), if !is_over => match event {
+            () = screen.wait_for_no_question(), if !held.is_empty() || is_over => {}
+            event = run.next_event(), if !is_over => match event {
                 Some(event) => held.push_back(event),
                 None => is_over = true,
             },
@@ -348,7 +368,7 @@ fn print_unapproved_calls(report: &RunReport) {
     ));
 }
 
-pub(crate) fn code_of(outcome: Outcome) -> Code {
+pub(crate) fn exit_code_for(outcome: Outcome) -> Code {
     match outcome {
         Outcome::Completed => Code::Success,
         Outcome::Limited => Code::Limited,
@@ -357,7 +377,7 @@ pub(crate) fn code_of(outcome: Outcome) -> Code {
     }
 }
 
-fn nothing_else(context: &Context) -> String {
+fn describe_demo_model_choice(context: &Context) -> String {
     let mut variables: Vec<&str> = context
         .providers
         .iter()

@@ -24,10 +24,10 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Counter of interruptions since the start of the program. Clones share the count.
 #[derive(Debug, Clone)]
-pub(crate) struct Interrupts(Arc<State>);
+pub(crate) struct Interrupts(Arc<InterruptState>);
 
 #[derive(Debug)]
-struct State {
+struct InterruptState {
     count: watch::Sender<u32>,
     /// Number of Ctrl-C presses while Ctrl-C cancels a run and does not end the program.
     presses: watch::Sender<u32>,
@@ -36,13 +36,13 @@ struct State {
 
 /// Receiver of Ctrl-C presses that do not end the program.
 #[derive(Debug, Clone)]
-pub(crate) struct Presses {
-    state: Arc<State>,
+pub(crate) struct KeyPresses {
+    state: Arc<InterruptState>,
     seen: watch::Receiver<u32>,
 }
 
 /// Waits for the next Ctrl-C press. Never returns if `presses` is `None`.
-pub(crate) async fn next_press(presses: Option<&mut Presses>) {
+pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
     match presses {
         // The channel stays open, because its sender is a field of `presses`.
         Some(presses) => {
@@ -52,22 +52,22 @@ pub(crate) async fn next_press(presses: Option<&mut Presses>) {
     }
 }
 
-impl Presses {
+impl KeyPresses {
     /// Discards earlier Ctrl-C presses.
-    pub(crate) fn clear(&mut self) {
+    pub(crate) fn clear_presses(&mut self) {
         self.seen.borrow_and_update();
     }
 
     /// Counts a Ctrl-C that the line editor received as a key.
-    pub(crate) fn press(&self) {
+    pub(crate) fn count_press(&self) {
         self.state.presses.send_modify(|count| *count += 1);
     }
 }
 
 impl Interrupts {
     /// Starts to listen for signals. Needs a runtime with more than one worker.
-    pub(crate) fn listen() -> io::Result<Self> {
-        let state = Arc::new(State {
+    pub(crate) fn listen_for_signals() -> io::Result<Self> {
+        let state = Arc::new(InterruptState {
             count: watch::Sender::new(0),
             presses: watch::Sender::new(0),
             captures_keys: AtomicBool::new(false),
@@ -77,16 +77,16 @@ impl Interrupts {
     }
 
     /// Captures Ctrl-C. The returned value receives the presses, and they do not end the program.
-    pub(crate) fn capture_keys(&self) -> Presses {
+    pub(crate) fn capture_ctrl_c(&self) -> KeyPresses {
         self.0.captures_keys.store(true, Ordering::Relaxed);
-        Presses {
+        KeyPresses {
             state: Arc::clone(&self.0),
             seen: self.0.presses.subscribe(),
         }
     }
 
     /// Lets Ctrl-C end the program again.
-    pub(crate) fn release_keys(&self) {
+    pub(crate) fn release_ctrl_c(&self) {
         self.0.captures_keys.store(false, Ordering::Relaxed);
     }
 
@@ -99,7 +99,7 @@ impl Interrupts {
             while rustix::termios::tcgetattr(io::stdin()).is_ok() {
                 tokio::time::sleep(TERMINAL_CHECK).await;
             }
-            state.hang_up();
+            state.count_hang_up();
         });
     }
 
@@ -111,33 +111,33 @@ impl Interrupts {
     }
 
     /// Waits for the first interruption. Returns immediately if it has happened.
-    pub(crate) async fn first(&self) {
-        self.wait_for(1).await;
+    pub(crate) async fn wait_for_first_interruption(&self) {
+        self.wait_for_interruptions(1).await;
     }
 
     /// Waits for the second interruption.
-    pub(crate) async fn second(&self) {
-        self.wait_for(2).await;
+    pub(crate) async fn wait_for_second_interruption(&self) {
+        self.wait_for_interruptions(2).await;
     }
 
-    async fn wait_for(&self, times: u32) {
+    async fn wait_for_interruptions(&self, times: u32) {
         let mut count = self.0.count.subscribe();
         // The channel stays open, because its sender is a field of `self`.
         let _ = count.wait_for(|count| *count >= times).await;
     }
 }
 
-impl State {
+impl InterruptState {
     /// Counts a Ctrl-C as a key press if keys are captured, and as an interruption otherwise.
-    fn press_key(&self) {
+    fn count_ctrl_c(&self) {
         if self.captures_keys.load(Ordering::Relaxed) {
             self.presses.send_modify(|count| *count += 1);
         } else {
-            self.interrupt();
+            self.count_interruption();
         }
     }
 
-    fn interrupt(&self) {
+    fn count_interruption(&self) {
         self.count.send_modify(|count| *count += 1);
         if *self.count.borrow() == 2 {
             thread::spawn(exit_after_timeout);
@@ -146,7 +146,7 @@ impl State {
 
     /// Counts a closed terminal once, because the shell and the system may both send a signal.
     #[cfg(unix)]
-    fn hang_up(&self) {
+    fn count_hang_up(&self) {
         self.count.send_modify(|count| *count = (*count).max(1));
     }
 }
@@ -162,12 +162,15 @@ fn exit_after_timeout() {
 
 /// Starts a task for each kind of signal.
 #[cfg(unix)]
-fn receive_signals(state: &Arc<State>) -> io::Result<()> {
+fn receive_signals(state: &Arc<InterruptState>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let reactions = [
-        (SignalKind::interrupt(), State::press_key as fn(&State)),
-        (SignalKind::hangup(), State::hang_up),
-        (SignalKind::terminate(), State::interrupt),
+        (
+            SignalKind::interrupt(),
+            InterruptState::count_ctrl_c as fn(&InterruptState),
+        ),
+        (SignalKind::hangup(), InterruptState::count_hang_up),
+        (SignalKind::terminate(), InterruptState::count_interruption),
     ];
     for (kind, react) in reactions {
         let (mut signals, state) = (signal(kind)?, Arc::clone(state));
@@ -182,11 +185,11 @@ fn receive_signals(state: &Arc<State>) -> io::Result<()> {
 
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "fails on Unix")]
-fn receive_signals(state: &Arc<State>) -> io::Result<()> {
+fn receive_signals(state: &Arc<InterruptState>) -> io::Result<()> {
     let state = Arc::clone(state);
     tokio::spawn(async move {
         while tokio::signal::ctrl_c().await.is_ok() {
-            state.press_key();
+            state.count_ctrl_c();
         }
     });
     Ok(())

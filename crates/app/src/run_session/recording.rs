@@ -1,6 +1,6 @@
 //! Recording and replay of model and tool traffic: `--record` and `--replay`.
 
-mod file;
+mod recording_file;
 
 use std::{
     fs::File,
@@ -26,7 +26,7 @@ use crate::{
     observe::build_redactor,
     terminal,
 };
-use file::RecordingFile;
+use recording_file::RecordingFile;
 
 /// Options of recording and replay.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,12 +41,12 @@ pub(crate) struct RecordingArgs {
     /// How requests are matched: by the exact request, or in recorded order if requests contain
     /// changing data such as dates
     #[arg(long = "match", value_enum, default_value_t, requires = "replay")]
-    matching: MatchArg,
+    matching: RequestMatching,
 }
 
 /// How requests are matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum MatchArg {
+enum RequestMatching {
     /// The same request
     #[default]
     Exact,
@@ -65,7 +65,7 @@ pub(crate) enum RecordingMode {
 
 impl RecordingArgs {
     /// Opens the recording that `--replay` names.
-    pub(crate) fn replay(
+    pub(crate) fn open_replay(
         &self,
         config: &Config,
         environment: &Environment,
@@ -74,10 +74,11 @@ impl RecordingArgs {
             return Ok(RecordingMode::Off);
         };
         let open = || -> anyhow::Result<Player> {
-            let opened = File::open(environment.working_dir.join(file)).map_err(plainly)?;
+            let opened =
+                File::open(environment.working_dir.join(file)).map_err(simplify_io_error)?;
             // Some systems can open a folder as a file and fail only when it is read.
             if opened.metadata().is_ok_and(|it| it.is_dir()) {
-                return Err(plainly(io::ErrorKind::IsADirectory.into()));
+                return Err(simplify_io_error(io::ErrorKind::IsADirectory.into()));
             }
             let redactor = build_redactor(config, environment);
             Ok(Player::with_redactor(BufReader::new(opened), redactor)?)
@@ -86,12 +87,12 @@ impl RecordingArgs {
             Failure::usage(error).context(format!("{} cannot be replayed", file.display()))
         })?;
         let matching = match self.matching {
-            MatchArg::Exact => Matching::Exact,
-            MatchArg::Order => Matching::Order,
+            RequestMatching::Exact => Matching::Exact,
+            RequestMatching::Order => Matching::Order,
         };
         let player = player.with_matching(matching);
         Ok(RecordingMode::Replay(
-            player.hiding(values::configured(config)),
+            player.hiding(values::configured_values(config)),
         ))
     }
 
@@ -102,7 +103,7 @@ impl RecordingArgs {
 
     /// Opens the recording that `--record` names. Callers do this last before servers start,
     /// because the first response replaces an existing recording.
-    pub(crate) fn record(
+    pub(crate) fn open_recording(
         &self,
         config: &Config,
         environment: &Environment,
@@ -112,10 +113,11 @@ impl RecordingArgs {
         };
         let open = || -> anyhow::Result<Recorder> {
             let path = environment.working_dir.join(file);
-            let output = RecordingFile::open(&path, file.display().to_string()).map_err(plainly)?;
+            let output = RecordingFile::open_recording_file(&path, file.display().to_string())
+                .map_err(simplify_io_error)?;
             Ok(Recorder::new(
                 output,
-                &program(),
+                &program_name_and_version(),
                 build_redactor(config, environment),
             )?)
         };
@@ -123,13 +125,13 @@ impl RecordingArgs {
             Failure::usage(error).context(format!("cannot record to {}", file.display()))
         })?;
         Ok(Some(RecordingMode::Recording(
-            recorder.hiding(values::configured(config)),
+            recorder.hiding(values::configured_values(config)),
         )))
     }
 }
 
 /// Converts an I/O error to a message without the error number of the system.
-fn plainly(error: io::Error) -> anyhow::Error {
+fn simplify_io_error(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("file or folder not found"),
         io::ErrorKind::IsADirectory => anyhow!("it is a folder: name a file in it"),
@@ -138,7 +140,7 @@ fn plainly(error: io::Error) -> anyhow::Error {
 }
 
 /// Returns the program's name and version for recordings and reports.
-pub(crate) fn program() -> String {
+pub(crate) fn program_name_and_version() -> String {
     format!("switchboard {}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -148,7 +150,7 @@ impl RecordingMode {
     }
 
     /// Returns the part of the recording that belongs to one of several conversations.
-    pub(crate) fn conversation(&self, name: &str) -> Self {
+    pub(crate) fn for_conversation(&self, name: &str) -> Self {
         match self {
             Self::Off => Self::Off,
             Self::Recording(recorder) => Self::Recording(recorder.conversation(name)),
@@ -168,20 +170,20 @@ impl RecordingMode {
 
     /// Returns the part of the recording for one run of the HTTP server. A replay finds the part by
     /// its requests, because runs may start in another order.
-    pub(crate) fn run(&self, number: u64) -> Self {
+    pub(crate) fn for_run(&self, number: u64) -> Self {
         match self {
             Self::Replay(player) => Self::Replay(player.any_conversation()),
-            Self::Off | Self::Recording(_) => self.conversation(&format!("run {number}")),
+            Self::Off | Self::Recording(_) => self.for_conversation(&format!("run {number}")),
         }
     }
 
     /// Wraps the models and tools of an agent, so that they are recorded or replayed.
-    pub(crate) fn of(&self, agent: Agent, has_tools: bool) -> Agent {
+    pub(crate) fn wrap_agent(&self, agent: Agent, has_tools: bool) -> Agent {
         if matches!(self, Self::Off) {
             return agent;
         }
         let tools = agent.tools().filter(|_| has_tools).cloned();
-        let agent = agent.with_each_model(|model| self.model(model));
+        let agent = agent.with_each_model(|model| self.wrap_model(model));
         // Context values that the client sent for this run are not recorded.
         let hiding = self.hiding(agent.context());
         match tools {
@@ -191,7 +193,7 @@ impl RecordingMode {
     }
 
     /// Returns the models of a replayed recording, with their capabilities.
-    pub(crate) fn models(&self) -> Option<Vec<(ModelId, ModelCapabilities)>> {
+    pub(crate) fn recorded_models(&self) -> Option<Vec<(ModelId, ModelCapabilities)>> {
         let Self::Replay(player) = self else {
             return None;
         };
@@ -204,7 +206,7 @@ impl RecordingMode {
     }
 
     /// Wraps a model, so that its responses are recorded or replayed.
-    pub(crate) fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+    pub(crate) fn wrap_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         match self {
             Self::Off => model,
             Self::Recording(recorder) => recorder.model(model),
@@ -222,7 +224,7 @@ impl RecordingMode {
     }
 
     /// Returns the current tools of a host, or the recorded ones in a replay.
-    pub(crate) async fn catalog(&self, host: &Arc<McpHost>) -> ToolCatalog {
+    pub(crate) async fn list_tools(&self, host: &Arc<McpHost>) -> ToolCatalog {
         match self {
             Self::Replay(_) => self.tools(Arc::clone(host) as _).tools().await,
             Self::Off | Self::Recording(_) => host.tools().await,
@@ -230,16 +232,16 @@ impl RecordingMode {
     }
 
     /// Returns whether a replayed recording has no response of this model.
-    pub(crate) fn lacks(&self, name: &str) -> bool {
+    pub(crate) fn lacks_model(&self, name: &str) -> bool {
         match self {
-            Self::Replay(player) => find_model(player, name).is_none(),
+            Self::Replay(player) => find_recorded_model(player, name).is_none(),
             Self::Off | Self::Recording(_) => false,
         }
     }
 
     /// Returns the model of a replay: the model that `flag` names, the configured model, or the
     /// first model of the recording. Returns `None` without a replay.
-    pub(crate) fn choose(
+    pub(crate) fn choose_recorded_model(
         &self,
         flag: Option<&str>,
         configured: Option<&str>,
@@ -248,9 +250,9 @@ impl RecordingMode {
             return None;
         };
         let found = match flag {
-            Some(name) => find_model(player, name),
+            Some(name) => find_recorded_model(player, name),
             None => configured
-                .and_then(|name| find_model(player, name))
+                .and_then(|name| find_recorded_model(player, name))
                 .or_else(|| player.models().into_iter().next()),
         };
         let model = found.and_then(|id| player.model(&id));
@@ -262,7 +264,7 @@ impl RecordingMode {
     }
 
     /// Flushes the recording and returns the result of the command.
-    pub(crate) fn finish(&self, result: Result<Code, Failure>) -> Result<Code, Failure> {
+    pub(crate) fn finish_recording(&self, result: Result<Code, Failure>) -> Result<Code, Failure> {
         let Self::Recording(recorder) = self else {
             return result;
         };
@@ -280,7 +282,7 @@ impl RecordingMode {
 }
 
 /// Finds a recorded model by `PROVIDER/MODEL`, by its name or by its provider.
-fn find_model(player: &Player, name: &str) -> Option<ModelId> {
+fn find_recorded_model(player: &Player, name: &str) -> Option<ModelId> {
     let name = name.trim_end_matches('/');
     let mut models = player.models().into_iter();
     models.find(|id| id.to_string() == name || &*id.name == name || &*id.provider == name)
@@ -294,8 +296,8 @@ fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
             anyhow!("the recording has no response of any model: record it again with --record")
         }
         (name, models) => anyhow!(
-            "the recording has no answer of {}; it has answers of: {}. Name one of these models with \
-             --model, or record again",
+            "the recording has no answer of {}; it has answers of: {}. Name one of these models \
+             with --model, or record again",
             name.unwrap_or("this model"),
             models.join(", ")
         ),

@@ -30,21 +30,21 @@ pub(crate) enum StartupFailure {
 /// Default time to wait for optional servers before a question is sent.
 const STARTUP_WAIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn startup_wait(context: &Context) -> Duration {
+pub(crate) fn startup_wait_time(context: &Context) -> Duration {
     context.config.startup_wait.unwrap_or(STARTUP_WAIT)
 }
 
 /// The started servers of a command, its audit and its remembered decisions.
-pub(crate) struct Resources {
+pub(crate) struct RunResources {
     pub(crate) host: Arc<McpHost>,
     pub(crate) audit: AuditLog,
     pub(crate) decisions: SavedDecisions,
 }
 
-impl Resources {
+impl RunResources {
     /// Opens the audit and decision files, and starts the servers in the background. Servers send
     /// elicitation requests to `elicitor` and sampling requests to `sampler`.
-    pub(crate) fn start(
+    pub(crate) fn start_resources(
         context: &Context,
         no_tools: bool,
         elicitor: Option<Arc<dyn Elicitor>>,
@@ -53,7 +53,7 @@ impl Resources {
         let mut servers = if no_tools {
             Servers::default()
         } else {
-            context.servers()?
+            context.servers_to_start()?
         };
         servers.options.client_handlers = ClientHandlers {
             elicitor,
@@ -65,13 +65,13 @@ impl Resources {
         Ok(Self {
             audit: audit.map_err(Failure::usage)?,
             decisions: decisions.map_err(Failure::usage)?,
-            host: Arc::new(context::start(servers)?),
+            host: Arc::new(context::start_servers(servers)?),
         })
     }
 
     /// Waits for required servers without a limit, and for optional servers at most `startup_wait`.
     /// A server that starts later is used from the next step on.
-    pub(crate) async fn ready(
+    pub(crate) async fn wait_for_servers(
         &self,
         context: &Context,
         screen: &Screen,
@@ -80,14 +80,14 @@ impl Resources {
         screen.show_progress("starting MCP servers");
         let result = tokio::select! {
             () = interrupted => Err(StartupFailure::Interrupted),
-            ready = started(&self.host, startup_wait(context)) => {
+            ready = wait_for_startup(&self.host, startup_wait_time(context)) => {
                 ready.map_err(StartupFailure::Server)
             }
         };
-        screen.pause();
+        screen.remove_progress_bars();
         if result.is_ok() {
             warn_of_changed_tools(&self.host);
-            unmatched::warn(&context.config, &self.host).await;
+            unmatched::warn_of_unmatched_rules(&context.config, &self.host).await;
         }
         result
     }
@@ -101,13 +101,16 @@ impl Resources {
     }
 
     /// Saves the decisions and closes the servers and the audit.
-    pub(crate) async fn close(&self, interrupts: &Interrupts) {
+    pub(crate) async fn close_resources(&self, interrupts: &Interrupts) {
         self.save_decisions();
-        tokio::join!(context::close(&self.host, interrupts), self.audit.flush());
+        tokio::join!(
+            context::close_servers(&self.host, interrupts),
+            self.audit.flush()
+        );
     }
 }
 
-async fn started(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
+async fn wait_for_startup(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
     let mut changes = host.changes();
     let mut settled = pin!(host.ready());
     if let Ok(ready) = tokio::time::timeout(startup_wait, settled.as_mut()).await {

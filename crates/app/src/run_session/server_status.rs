@@ -36,7 +36,7 @@ pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<
 }
 
 /// Formats the state of every server.
-pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
+pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
     let mut text = String::new();
     for status in statuses {
         let style = match status.state {
@@ -91,7 +91,7 @@ pub(crate) fn describe(statuses: &[ServerStatus]) -> String {
 }
 
 /// Formats the parameter names of a tool. Optional parameters have a question mark.
-pub(crate) fn parameters(schema: &Value) -> String {
+pub(crate) fn format_parameters(schema: &Value) -> String {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));
     let properties = schema["properties"].as_object().into_iter().flatten();

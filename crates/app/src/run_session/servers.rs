@@ -32,14 +32,15 @@ pub(crate) struct Servers {
 impl Servers {
     /// Returns the configured servers. If no file configures servers, returns the bundled server as
     /// a process of `program`.
-    pub(crate) fn of(config: &Config, program: &Path, environment: &Environment) -> Self {
+    pub(crate) fn from_config(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
         let mut pin_error = None;
         // Without a data folder, logins last for one run.
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
-            let pins = ToolPinFile::new(folder.join("tools/known.json"), server_files(config));
+            let pins =
+                ToolPinFile::new(folder.join("tools/known.json"), server_config_files(config));
             match pins.load() {
                 Ok(known) => {
                     options.tool_pins = known;
@@ -70,7 +71,7 @@ impl Servers {
 
 /// Returns the configuration file of each server. The bundled server has no entry, because its
 /// tools change with this program.
-fn server_files(config: &Config) -> BTreeMap<String, String> {
+fn server_config_files(config: &Config) -> BTreeMap<String, String> {
     let servers = config.servers.iter().flatten();
     let files = servers.filter_map(|server| {
         let file = config.server_files.get(&server.name)?;
@@ -82,7 +83,7 @@ fn server_files(config: &Config) -> BTreeMap<String, String> {
 }
 
 /// Returns the path of this program.
-pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+pub(crate) fn program_path() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
     // After an update the path contains another program. The kernel still provides the running one.

@@ -15,7 +15,7 @@ use switchboard_orchestration::{
 use crate::{config::Config, terminal};
 
 /// A configured server.
-struct Server {
+struct KnownServer {
     name: String,
     /// Whether the tools of the server are known.
     is_ready: bool,
@@ -23,13 +23,13 @@ struct Server {
 
 /// Names that the configured rules can match.
 struct KnownNames {
-    servers: Vec<Server>,
+    servers: Vec<KnownServer>,
     tools: Vec<Arc<ToolDefinition>>,
 }
 
 /// Prints a warning for every rule that matches nothing, and logs it.
-pub(crate) async fn warn(config: &Config, host: &McpHost) {
-    for message in messages(config, host).await {
+pub(crate) async fn warn_of_unmatched_rules(config: &Config, host: &McpHost) {
+    for message in find_unmatched_rules(config, host).await {
         tracing::warn!("{message}");
         terminal::print_warning(&message);
     }
@@ -39,18 +39,18 @@ pub(crate) async fn warn(config: &Config, host: &McpHost) {
 ///
 /// The tools of a server that did not start are unknown, so names that may belong to it are not
 /// reported.
-pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
+pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec<String> {
     let guards = config.guards.as_deref().unwrap_or_default();
     if config.approvals.is_none() && guards.is_empty() {
         return Vec::new();
     }
     // Reads the server states before the tools, so that a server that becomes ready in between
     // counts as not ready.
-    let servers = host.servers().into_iter().map(|status| Server {
+    let servers = host.servers().into_iter().map(|status| KnownServer {
         name: status.name,
         is_ready: status.state.takes_calls(),
     });
-    let servers: Vec<Server> = servers.collect();
+    let servers: Vec<KnownServer> = servers.collect();
     if servers.is_empty() {
         // No tools are offered, for example with `--no-tools`.
         return Vec::new();
@@ -59,10 +59,10 @@ pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
     let known = KnownNames { servers, tools };
     let mut messages = Vec::new();
     if let Some(approvals) = &config.approvals {
-        messages.extend(approvals.rules().flat_map(|rule| known.of_rule(rule)));
+        messages.extend(approvals.rules().flat_map(|rule| known.check_rule(rule)));
     }
     messages.extend(guards.iter().filter_map(|guard| {
-        let problem = known.unknown_tool(&guard.tool, None, false)?;
+        let problem = known.describe_unknown_tool(&guard.tool, None, false)?;
         Some(format!(
             "`guards`: a guard names tool {problem}; the guard has no effect"
         ))
@@ -71,7 +71,7 @@ pub(crate) async fn messages(config: &Config, host: &McpHost) -> Vec<String> {
 }
 
 impl KnownNames {
-    fn of_rule(&self, rule: &Rule) -> Vec<String> {
+    fn check_rule(&self, rule: &Rule) -> Vec<String> {
         let verdict = match rule.verdict {
             RuleVerdict::Allow => "allow",
             RuleVerdict::Ask => "ask",
@@ -85,18 +85,18 @@ impl KnownNames {
             )
         };
         if let Some(server) = &rule.server
-            && let Some(problem) = self.unknown_server(server)
+            && let Some(problem) = self.describe_unknown_server(server)
         {
             return vec![message("server", problem)];
         }
         let tools = rule.tool.iter();
         tools
-            .filter_map(|tool| self.unknown_tool(tool, rule.server.as_ref(), true))
+            .filter_map(|tool| self.describe_unknown_tool(tool, rule.server.as_ref(), true))
             .map(|problem| message("tool", problem))
             .collect()
     }
 
-    fn unknown_server(&self, pattern: &Pattern) -> Option<String> {
+    fn describe_unknown_server(&self, pattern: &Pattern) -> Option<String> {
         let names = || self.servers.iter().map(|server| server.name.as_str());
         if names().any(|name| pattern.matches(name)) {
             return None;
@@ -109,10 +109,17 @@ impl KnownNames {
 
     /// Describes the problem if no tool matches `name`. With `own`, the name on the server counts
     /// as well as the name that the model sees.
-    fn unknown_tool(&self, name: &Pattern, of: Option<&Pattern>, own: bool) -> Option<String> {
+    fn describe_unknown_tool(
+        &self,
+        name: &Pattern,
+        of: Option<&Pattern>,
+        own: bool,
+    ) -> Option<String> {
         let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));
         let mut servers = self.servers.iter();
-        if servers.any(|it| !it.is_ready && is_meant(&it.name) && self.may_be_of(name, it)) {
+        if servers
+            .any(|it| !it.is_ready && is_meant(&it.name) && self.may_belong_to_server(name, it))
+        {
             return None;
         }
         let mut names = BTreeSet::new();
@@ -138,7 +145,7 @@ impl KnownNames {
 
     /// Returns whether `name` may be a tool of `server`. A name with the prefix of another server
     /// cannot.
-    fn may_be_of(&self, name: &Pattern, server: &Server) -> bool {
+    fn may_belong_to_server(&self, name: &Pattern, server: &KnownServer) -> bool {
         let Some((prefix, _)) = name.as_str().split_once("__") else {
             return true;
         };

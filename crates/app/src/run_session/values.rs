@@ -5,7 +5,7 @@ use std::path::Path;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
-use super::servers::this_program;
+use super::servers::program_path;
 use crate::config::Config;
 
 /// Name of the tool argument that contains the conversation id. The model never sees it.
@@ -17,7 +17,7 @@ const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];
 
 /// Returns the context values of tools: the configured ones, and the conversation id for bundled
 /// servers.
-pub(crate) fn injection<'s>(
+pub(crate) fn context_injection<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s ServerConfig>,
 ) -> ContextInjection {
@@ -28,7 +28,10 @@ pub(crate) fn injection<'s>(
     if let Some(servers) = &config.context_servers {
         injected = injected.only_for(servers.iter().cloned());
     }
-    for server in servers.into_iter().filter(|it| has_conversations(it)) {
+    for server in servers
+        .into_iter()
+        .filter(|it| keeps_conversation_state(it))
+    {
         let conversation = ContextTemplate::session_id_under(CONVERSATION);
         injected = injected.with_default(&server.name, DATABASE_CONTEXT, conversation);
     }
@@ -36,12 +39,12 @@ pub(crate) fn injection<'s>(
 }
 
 /// Returns the context values of the configured servers.
-pub(crate) fn configured(config: &Config) -> ContextInjection {
-    injection(config, config.servers.iter().flatten())
+pub(crate) fn configured_values(config: &Config) -> ContextInjection {
+    context_injection(config, config.servers.iter().flatten())
 }
 
 /// Returns whether a server is bundled and keeps state for each conversation.
-fn has_conversations(server: &ServerConfig) -> bool {
+fn keeps_conversation_state(server: &ServerConfig) -> bool {
     let ServerTransport::Stdio { command, args, .. } = &server.transport else {
         return false;
     };
@@ -51,7 +54,7 @@ fn has_conversations(server: &ServerConfig) -> bool {
         && (command
             .file_stem()
             .is_some_and(|name| name == "switchboard")
-            || this_program().is_ok_and(|program| program == command))
+            || program_path().is_ok_and(|program| program == command))
 }
 
 #[cfg(test)]
@@ -79,9 +82,13 @@ mod tests {
             ("switchboard", &["graph"], false),
         ] {
             let server = server(command, args);
-            assert_eq!(has_conversations(&server), expected, "{command} {args:?}");
+            assert_eq!(
+                keeps_conversation_state(&server),
+                expected,
+                "{command} {args:?}"
+            );
         }
         let http = ServerConfig::http("s", "http://localhost:1/mcp");
-        assert!(!has_conversations(&http));
+        assert!(!keeps_conversation_state(&http));
     }
 }

@@ -1,8 +1,8 @@
 //! The engine of the HTTP server: agents, models, recipes and servers.
 
-mod agents;
+mod agent_cache;
+mod run_observer;
 mod run_parameters;
-mod watch;
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -23,18 +23,18 @@ use crate::{
     models::Readiness,
     observe::AuditLog,
     run_session::{
-        agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait,
+        agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait_time,
         unmatched,
     },
     storage::{decisions::SavedDecisions, recipes},
 };
-use agents::AgentCache;
-pub(crate) use run_parameters::apply;
-use watch::RunObserver;
+use agent_cache::AgentCache;
+use run_observer::RunObserver;
+pub(crate) use run_parameters::apply_client_parameters;
 
 /// The engine of the HTTP server.
 pub(crate) struct AppEngine {
-    pub(crate) parts: Parts,
+    pub(crate) parts: EngineParts,
     /// Number of started runs, which identifies them in a recording.
     started_runs: AtomicU64,
     agents: AgentCache,
@@ -43,7 +43,7 @@ pub(crate) struct AppEngine {
 }
 
 /// Values that the engine is created from.
-pub(crate) struct Parts {
+pub(crate) struct EngineParts {
     /// Configuration. The recording in it is off, because `recording` has one part for each run.
     pub(crate) context: Context,
     /// The recording of all runs.
@@ -59,8 +59,8 @@ pub(crate) struct Parts {
 }
 
 impl AppEngine {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let startup_wait = startup_wait(&parts.context);
+    pub(crate) fn new(parts: EngineParts) -> Self {
+        let startup_wait = startup_wait_time(&parts.context);
         let host = Arc::clone(&parts.host);
         let settled = async move {
             // A server that starts later is used from the next step of a run on.
@@ -77,7 +77,7 @@ impl AppEngine {
     /// Warns about rules that match nothing, after the servers had time to start.
     pub(crate) async fn warn_of_unmatched_rules(&self) {
         self.settled.clone().await;
-        unmatched::warn(&self.parts.context.config, &self.parts.host).await;
+        unmatched::warn_of_unmatched_rules(&self.parts.context.config, &self.parts.host).await;
     }
 
     /// Returns the model for requests that name no model.
@@ -90,12 +90,12 @@ impl AppEngine {
         Some(chosen.ok()?.model.id().clone())
     }
 
-    async fn catalog(&self) -> ToolCatalog {
-        self.parts.recording.catalog(&self.parts.host).await
+    async fn list_available_tools(&self) -> ToolCatalog {
+        self.parts.recording.list_tools(&self.parts.host).await
     }
 
     /// Returns an error message for a required server that takes no calls.
-    fn missing(&self) -> Option<String> {
+    fn missing_server_error(&self) -> Option<String> {
         let servers = self.parts.host.servers().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
         missing.next().map(|status| {
@@ -119,18 +119,18 @@ impl Engine for AppEngine {
         _: Option<&SessionId>,
     ) -> Result<Agent, RunSettingsError> {
         self.settled.clone().await;
-        if let Some(message) = self.missing() {
+        if let Some(message) = self.missing_server_error() {
             return Err(RunSettingsError::Unavailable {
                 message,
                 retry_after: Some(Duration::from_secs(5)),
             });
         }
-        self.agent_for(settings).await
+        self.find_or_create_agent(settings).await
     }
 
     async fn models(&self) -> Vec<ModelInfo> {
         let default = self.default_model().await;
-        if let Some(recorded) = self.parts.recording.models() {
+        if let Some(recorded) = self.parts.recording.recorded_models() {
             let recorded = recorded.into_iter();
             let models = recorded.map(|(id, capabilities)| ModelInfo {
                 default: default.as_ref() == Some(&id),
@@ -205,7 +205,7 @@ impl Engine for AppEngine {
 
     async fn tools(&self) -> ToolCatalog {
         self.settled.clone().await;
-        self.catalog().await
+        self.list_available_tools().await
     }
 
     async fn tool_pages(&self) -> Vec<ToolPage> {
@@ -234,11 +234,11 @@ impl Engine for AppEngine {
     }
 
     async fn readiness(&self) -> Result<(), String> {
-        self.missing().map_or(Ok(()), Err)
+        self.missing_server_error().map_or(Ok(()), Err)
     }
 
     fn knows_model(&self, model: &ModelId) -> bool {
-        if let Some(recorded) = self.parts.recording.models() {
+        if let Some(recorded) = self.parts.recording.recorded_models() {
             return recorded.iter().any(|(id, _)| id == model);
         }
         let id = model.to_string();

@@ -13,30 +13,30 @@ use switchboard_server::{Approve, Parameters, RunSettings, RunSettingsError};
 
 use super::{
     AppEngine,
-    agents::{AgentKey, CachedAgent},
+    agent_cache::{AgentKey, CachedAgent},
 };
 use crate::{run_session::agent::AgentArgs, storage::recipes};
 
 impl AppEngine {
-    pub(super) async fn agent_for(
+    pub(super) async fn find_or_create_agent(
         &self,
         settings: &RunSettings,
     ) -> Result<Agent, RunSettingsError> {
         let parameters = &settings.parameters;
-        let model = Self::model_name(settings)?;
+        let model = Self::read_model_name(settings)?;
         if let Some(name) = &settings.recipe {
-            self.check_recipe(name).await?;
+            self.check_recipe_name(name).await?;
         }
         let key = AgentKey {
             model,
             recipe: settings.recipe.clone(),
             without_tools: parameters.tools == Some(false),
         };
-        let cached = if let Some(cached) = self.agents.get(&key) {
+        let cached = if let Some(cached) = self.agents.find_agent(&key) {
             cached
         } else {
             let cached = self.create_agent(&key).await?;
-            self.agents.insert(key, cached.clone());
+            self.agents.store_agent(key, cached.clone());
             cached
         };
         let CachedAgent {
@@ -44,9 +44,9 @@ impl AppEngine {
             mut options,
             has_tools,
         } = cached;
-        apply(parameters, &mut options);
+        apply_client_parameters(parameters, &mut options);
         if let ToolChoice::Only(names) = &options.tool_choice {
-            self.check_tools(names).await?;
+            self.check_tool_names(names).await?;
         }
         let agent = agent
             .with_options(options)
@@ -64,7 +64,11 @@ impl AppEngine {
             agent
         };
         let number = self.started_runs.fetch_add(1, Ordering::Relaxed) + 1;
-        Ok(self.parts.recording.run(number).of(agent, has_tools))
+        Ok(self
+            .parts
+            .recording
+            .for_run(number)
+            .wrap_agent(agent, has_tools))
     }
 
     async fn create_agent(&self, key: &AgentKey) -> Result<CachedAgent, RunSettingsError> {
@@ -76,7 +80,7 @@ impl AppEngine {
                 .or_else(|| self.parts.args.recipe.clone()),
             ..self.parts.args.clone()
         };
-        let plan = args.plan(&self.parts.context).await;
+        let plan = args.plan_agent(&self.parts.context).await;
         let mut plan = plan.map_err(|failure| {
             let message = format!("{:#}", failure.error);
             match &key.model {
@@ -100,7 +104,7 @@ impl AppEngine {
         let options = plan.options.clone();
         // The HTTP server sets an approver for every run.
         let agent = plan
-            .agent_with(&self.parts.context, host, &self.parts.decisions)
+            .build_agent(&self.parts.context, host, &self.parts.decisions)
             .with_questions(self.parts.questions.clone());
         Ok(CachedAgent {
             agent,
@@ -110,7 +114,7 @@ impl AppEngine {
     }
 
     /// Returns the model name of the client, with the provider if it is a separate field.
-    fn model_name(settings: &RunSettings) -> Result<Option<String>, RunSettingsError> {
+    fn read_model_name(settings: &RunSettings) -> Result<Option<String>, RunSettingsError> {
         let read = |field: &str, text: &Option<String>| {
             let Some(name) = text.as_deref().map(str::trim) else {
                 return Ok(None);
@@ -121,7 +125,7 @@ impl AppEngine {
                     message: "is empty: leave it out for the configured one".to_owned(),
                 });
             }
-            check_name(field, name)?;
+            check_name_format(field, name)?;
             Ok(Some(name.to_owned()))
         };
         let provider = read("provider", &settings.provider)?;
@@ -136,7 +140,7 @@ impl AppEngine {
 
     /// Checks the recipe name of a client. File names are rejected, so that a client cannot read
     /// other files.
-    async fn check_recipe(&self, name: &str) -> Result<(), RunSettingsError> {
+    async fn check_recipe_name(&self, name: &str) -> Result<(), RunSettingsError> {
         let environment = self.parts.context.environment.clone();
         let wanted = name.to_owned();
         let is_file = name.contains(['/', '\\', '\0']) || name.contains('.');
@@ -158,8 +162,8 @@ impl AppEngine {
         })
     }
 
-    async fn check_tools(&self, names: &[String]) -> Result<(), RunSettingsError> {
-        let catalog = self.catalog().await;
+    async fn check_tool_names(&self, names: &[String]) -> Result<(), RunSettingsError> {
+        let catalog = self.list_available_tools().await;
         let known: Vec<&str> = catalog
             .tools
             .iter()
@@ -193,7 +197,7 @@ fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, Run
 const MAX_NAME_LENGTH: usize = 256;
 
 /// Checks the form of a name before it appears in events, records and metrics.
-fn check_name(field: &str, name: &str) -> Result<(), RunSettingsError> {
+fn check_name_format(field: &str, name: &str) -> Result<(), RunSettingsError> {
     if name.chars().count() <= MAX_NAME_LENGTH && !name.contains(char::is_control) {
         return Ok(());
     }
@@ -206,7 +210,7 @@ fn check_name(field: &str, name: &str) -> Result<(), RunSettingsError> {
 }
 
 /// Applies the parameters of a client. They can only lower limits and tighten approvals.
-pub(crate) fn apply(parameters: &Parameters, options: &mut RunOptions) {
+pub(crate) fn apply_client_parameters(parameters: &Parameters, options: &mut RunOptions) {
     let sampling = &mut options.sampling;
     sampling.temperature = parameters.temperature.or(sampling.temperature);
     sampling.top_p = parameters.top_p.or(sampling.top_p);
@@ -232,14 +236,14 @@ pub(crate) fn apply(parameters: &Parameters, options: &mut RunOptions) {
         Some(Approve::None) => ApprovalPolicy::None,
     };
     let approval = &mut options.approval;
-    if strictness(wanted) > strictness(approval.policy) {
+    if policy_strictness(wanted) > policy_strictness(approval.policy) {
         approval.policy = wanted;
     }
     // The policy `none` takes precedence over approval rules in configuration files.
     approval.policy_overrides_rules |= wanted == ApprovalPolicy::None;
 }
 
-fn strictness(policy: ApprovalPolicy) -> u8 {
+fn policy_strictness(policy: ApprovalPolicy) -> u8 {
     match policy {
         ApprovalPolicy::All => 0,
         ApprovalPolicy::Ask => 1,

@@ -19,7 +19,7 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
     };
     let after = |settings: &Parameters| {
         let mut options = options.clone();
-        apply(settings, &mut options);
+        apply_client_parameters(settings, &mut options);
         options
     };
     let more = after(&settings(50, 1_000, Approve::All));
@@ -34,7 +34,7 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
     );
     // What nobody limits is as the client says.
     let mut open = RunOptions::default();
-    apply(&settings(2, 10, Approve::Ask), &mut open);
+    apply_client_parameters(&settings(2, 10, Approve::Ask), &mut open);
     assert_eq!(open.max_output_tokens, Some(10));
     assert_eq!(open.approval.policy, ApprovalPolicy::Ask);
     assert!(!open.approval.policy_overrides_rules);
@@ -50,16 +50,16 @@ fn what_a_client_does_not_say_stays() {
     options.sampling.temperature = Some(0.1);
     options.sampling.stop = vec!["x".to_owned()];
     let before = options.clone();
-    apply(&Parameters::default(), &mut options);
+    apply_client_parameters(&Parameters::default(), &mut options);
     assert_eq!(options, before);
 }
 
 #[test]
 fn what_nothing_is_called_is_no_name() {
-    check_name("model", &"ß".repeat(MAX_NAME_LENGTH)).unwrap();
-    check_name("model", "").unwrap();
+    check_name_format("model", &"ß".repeat(MAX_NAME_LENGTH)).unwrap();
+    check_name_format("model", "").unwrap();
     for wrong in ["x".repeat(MAX_NAME_LENGTH + 1), "a\nb".to_owned()] {
-        let error = check_name("model", &wrong).unwrap_err();
+        let error = check_name_format("model", &wrong).unwrap_err();
         assert!(
             matches!(&error, RunSettingsError::Invalid { field, .. } if field == "model"),
             "{error}"

@@ -16,7 +16,7 @@ use switchboard_orchestration::recipe::{Recipe, SHIPPED};
 
 use crate::{
     config::{self, environment::Environment},
-    run_session::failure::available,
+    run_session::failure::list_available_names,
 };
 
 /// Name of the folders that contain recipes.
@@ -131,7 +131,7 @@ fn unknown_recipe_error(name: &str, environment: &Environment) -> anyhow::Error 
     let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     anyhow!(
         "unknown recipe `{name}`{}. A recipe of your own is a file such as recipes/{name}.yaml",
-        available(name, &known)
+        list_available_names(name, &known)
     )
 }
 

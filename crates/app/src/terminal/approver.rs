@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Screen,
-    card::Card,
-    prompt::{LineReader, NoAnswer},
+    prompt::{LineReader, UnansweredReason},
+    tool_card::ToolCard,
 };
 use async_trait::async_trait;
 use switchboard_domain::{
@@ -29,7 +29,7 @@ pub(crate) struct TerminalApprover {
 
 /// Reply of the user to an approval request.
 #[derive(Debug, PartialEq, Eq)]
-enum Reply {
+enum ApprovalReply {
     Yes(ApprovalScope),
     Edit(JsonObject),
     /// Opens the input in the editor.
@@ -69,11 +69,11 @@ impl Approver for TerminalApprover {
         }
         // Waits until earlier events are printed. A stored run prints an event only after it is
         // saved.
-        let shown = self.screen.question_shown(&request.tool_use.id);
+        let shown = self.screen.wait_until_question_shown(&request.tool_use.id);
         let _ = tokio::time::timeout(DISPLAY_TIMEOUT, shown).await;
-        let _turn = self.screen.turn().await;
-        self.screen.pause();
-        super::print_line(self.card(request));
+        let _turn = self.screen.wait_for_question_turn().await;
+        self.screen.remove_progress_bars();
+        super::print_line(self.format_request(request));
         if request.redefined {
             super::print_warning(
                 "the definition of this tool has changed since it was last approved; `switchboard \
@@ -81,23 +81,25 @@ impl Approver for TerminalApprover {
             );
         }
         loop {
-            let input = match self.reply().await {
-                Ok(Reply::Yes(scope)) => {
+            let input = match self.ask_for_reply().await {
+                Ok(ApprovalReply::Yes(scope)) => {
                     return ApprovalDecision::Allow { input: None, scope };
                 }
-                Ok(Reply::No(reason)) => {
+                Ok(ApprovalReply::No(reason)) => {
                     let scope = ApprovalScope::Once;
                     return ApprovalDecision::Deny { reason, scope };
                 }
-                Ok(Reply::Edit(input)) => Some(input),
-                Ok(Reply::OpenEditor) if self.lines.can_edit() => self.edited(request).await,
-                Ok(Reply::Unclear | Reply::OpenEditor) => None,
+                Ok(ApprovalReply::Edit(input)) => Some(input),
+                Ok(ApprovalReply::OpenEditor) if self.lines.can_edit_text() => {
+                    self.edit_input(request).await
+                }
+                Ok(ApprovalReply::Unclear | ApprovalReply::OpenEditor) => None,
                 // Ctrl-C also cancels the run, which drops this future.
-                Err(NoAnswer::Interrupted) => std::future::pending().await,
-                Err(NoAnswer::Ended) => return ApprovalDecision::NobodyThere,
+                Err(UnansweredReason::Interrupted) => std::future::pending().await,
+                Err(UnansweredReason::Ended) => return ApprovalDecision::NobodyThere,
             };
             if let Some(input) = input
-                && self.is_valid(request, &input).await
+                && self.is_valid_input(request, &input).await
             {
                 return ApprovalDecision::Allow {
                     input: Some(input),
@@ -109,36 +111,36 @@ impl Approver for TerminalApprover {
 }
 
 impl TerminalApprover {
-    fn card(&self, request: &ApprovalRequest) -> String {
-        let known = self.screen.question(&request.tool_use.id);
+    fn format_request(&self, request: &ApprovalRequest) -> String {
+        let known = self.screen.format_question_about(&request.tool_use.id);
         known.unwrap_or_else(|| {
             let (server, tool) = match &request.origin {
                 Some(origin) => (Some(origin.server.as_str()), &origin.tool),
                 None => (None, &request.tool_use.name),
             };
-            Card::new(server, tool, &request.input_shown()).asked()
+            ToolCard::new(server, tool, &request.input_shown()).format_approval_question()
         })
     }
 
     /// Asks one question and returns the reply.
-    async fn reply(&self) -> Result<Reply, NoAnswer> {
-        let question = if self.lines.can_edit() {
+    async fn ask_for_reply(&self) -> Result<ApprovalReply, UnansweredReason> {
+        let question = if self.lines.can_edit_text() {
             "  Run it? [y]es, [s]ession, [a]lways, [e]dit, [n]o (or no: REASON)"
         } else {
             "  Run it? [y]es, [s]ession, [a]lways, [n]o (or no: REASON), or the input to use as {…}"
         };
-        let line = self.lines.ask(question.to_owned()).await?;
-        Ok(understand(&line))
+        let line = self.lines.ask_line(question.to_owned()).await?;
+        Ok(parse_reply(&line))
     }
 
     /// Lets the user edit the tool input until it is valid. Returns `None` if the user cancels.
-    async fn edited(&self, request: &ApprovalRequest) -> Option<JsonObject> {
+    async fn edit_input(&self, request: &ApprovalRequest) -> Option<JsonObject> {
         let input = request.input_shown();
         let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();
         loop {
-            text = self.lines.edit("  input".to_owned(), text).await?;
+            text = self.lines.edit_text("  input".to_owned(), text).await?;
             match serde_json::from_str(&text) {
-                Ok(input) if self.is_valid(request, &input).await => return Some(input),
+                Ok(input) if self.is_valid_input(request, &input).await => return Some(input),
                 Ok(_) => {}
                 Err(error) => super::print_warning(&format!("not a JSON object: {error}")),
             }
@@ -146,7 +148,7 @@ impl TerminalApprover {
     }
 
     /// Validates an input against the schema of the tool and prints the error.
-    async fn is_valid(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
+    async fn is_valid_input(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
         let catalog = self.tools.tools().await;
         let mut tools = catalog.tools.iter();
         let Some(tool) = tools.find(|tool| tool.name == request.tool_use.name) else {
@@ -161,14 +163,14 @@ impl TerminalApprover {
     }
 }
 
-fn understand(line: &str) -> Reply {
+fn parse_reply(line: &str) -> ApprovalReply {
     let line = line.trim();
     if line.starts_with('{') {
         return match serde_json::from_str(line) {
-            Ok(input) => Reply::Edit(input),
+            Ok(input) => ApprovalReply::Edit(input),
             Err(error) => {
                 super::print_warning(&format!("not a JSON object: {error}"));
-                Reply::Unclear
+                ApprovalReply::Unclear
             }
         };
     }
@@ -177,12 +179,12 @@ fn understand(line: &str) -> Reply {
         None => (line, ""),
     };
     match word.to_ascii_lowercase().as_str() {
-        "y" | "yes" if rest.is_empty() => Reply::Yes(ApprovalScope::Once),
-        "s" | "session" if rest.is_empty() => Reply::Yes(ApprovalScope::Session),
-        "a" | "always" if rest.is_empty() => Reply::Yes(ApprovalScope::Always),
-        "e" | "edit" if rest.is_empty() => Reply::OpenEditor,
-        "n" | "no" => Reply::No((!rest.is_empty()).then(|| rest.to_owned())),
-        _ => Reply::Unclear,
+        "y" | "yes" if rest.is_empty() => ApprovalReply::Yes(ApprovalScope::Once),
+        "s" | "session" if rest.is_empty() => ApprovalReply::Yes(ApprovalScope::Session),
+        "a" | "always" if rest.is_empty() => ApprovalReply::Yes(ApprovalScope::Always),
+        "e" | "edit" if rest.is_empty() => ApprovalReply::OpenEditor,
+        "n" | "no" => ApprovalReply::No((!rest.is_empty()).then(|| rest.to_owned())),
+        _ => ApprovalReply::Unclear,
     }
 }
 
@@ -193,28 +195,28 @@ mod tests {
     #[test]
     fn replies_are_understood_and_silence_is_no_yes() {
         for (line, reply) in [
-            ("y\n", Reply::Yes(ApprovalScope::Once)),
-            (" YES ", Reply::Yes(ApprovalScope::Once)),
-            ("s", Reply::Yes(ApprovalScope::Session)),
-            ("a", Reply::Yes(ApprovalScope::Always)),
+            ("y\n", ApprovalReply::Yes(ApprovalScope::Once)),
+            (" YES ", ApprovalReply::Yes(ApprovalScope::Once)),
+            ("s", ApprovalReply::Yes(ApprovalScope::Session)),
+            ("a", ApprovalReply::Yes(ApprovalScope::Always)),
             (
                 r#"{"n": 1}"#,
-                Reply::Edit(serde_json::from_str(r#"{"n": 1}"#).unwrap()),
+                ApprovalReply::Edit(serde_json::from_str(r#"{"n": 1}"#).unwrap()),
             ),
-            (r#"{"n": 1"#, Reply::Unclear),
-            ("e", Reply::OpenEditor),
-            ("edit this", Reply::Unclear),
-            ("n", Reply::No(None)),
+            (r#"{"n": 1"#, ApprovalReply::Unclear),
+            ("e", ApprovalReply::OpenEditor),
+            ("edit this", ApprovalReply::Unclear),
+            ("n", ApprovalReply::No(None)),
             (
                 "no: wrong customer\n",
-                Reply::No(Some("wrong customer".into())),
+                ApprovalReply::No(Some("wrong customer".into())),
             ),
-            ("n not now", Reply::No(Some("not now".into()))),
-            ("", Reply::Unclear),
-            ("yes but", Reply::Unclear),
-            ("maybe", Reply::Unclear),
+            ("n not now", ApprovalReply::No(Some("not now".into()))),
+            ("", ApprovalReply::Unclear),
+            ("yes but", ApprovalReply::Unclear),
+            ("maybe", ApprovalReply::Unclear),
         ] {
-            assert_eq!(understand(line), reply, "{line:?}");
+            assert_eq!(parse_reply(line), reply, "{line:?}");
         }
     }
 }

@@ -9,7 +9,8 @@ use switchboard_domain::{
 };
 
 use super::{
-    DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line, prompt::LineReader, without_controls,
+    DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line, prompt::LineReader,
+    strip_control_characters,
 };
 
 /// Elicitor that asks on standard error and reads from standard input. Both must be terminals.
@@ -31,12 +32,12 @@ impl Elicitor for TerminalElicitor {
         if !self.lines.is_interactive() {
             return ElicitationAnswer::Cancel;
         }
-        let _turn = self.screen.turn().await;
-        self.screen.pause();
-        print_line(heading(elicitation));
+        let _turn = self.screen.wait_for_question_turn().await;
+        self.screen.remove_progress_bars();
+        print_line(format_heading(elicitation));
         let content = match &elicitation.form {
-            ElicitationForm::Fields { schema } => fields(schema, &*self.lines).await,
-            ElicitationForm::Url { url, .. } => address(url, &*self.lines).await,
+            ElicitationForm::Fields { schema } => ask_for_fields(schema, &*self.lines).await,
+            ElicitationForm::Url { url, .. } => ask_to_open_url(url, &*self.lines).await,
             // Unknown kinds of requests cannot be shown.
             _ => return ElicitationAnswer::Cancel,
         };
@@ -45,24 +46,24 @@ impl Elicitor for TerminalElicitor {
 }
 
 /// Formats the name of the server and its message.
-fn heading(elicitation: &Elicitation) -> String {
+fn format_heading(elicitation: &Elicitation) -> String {
     format!(
         "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
         one_line(&elicitation.server, 64),
-        without_controls(&elicitation.message)
+        strip_control_characters(&elicitation.message)
     )
 }
 
 const WAYS_OUT: &str = "  (:decline to refuse, :cancel to skip)";
 
 /// Repeats a question until `read` accepts the line. Returns early if the user declines or cancels.
-async fn ask<T>(
+async fn ask_until_valid<T>(
     lines: &dyn LineReader,
     question: &str,
     read: impl Fn(&str) -> Result<T, String>,
 ) -> Result<T, ElicitationAnswer> {
     loop {
-        let Ok(line) = lines.ask(question.to_owned()).await else {
+        let Ok(line) = lines.ask_line(question.to_owned()).await else {
             return Err(ElicitationAnswer::Cancel);
         };
         match line.trim() {
@@ -76,37 +77,41 @@ async fn ask<T>(
     }
 }
 
-async fn address(
+async fn ask_to_open_url(
     url: &str,
     lines: &dyn LineReader,
 ) -> Result<Map<String, Value>, ElicitationAnswer> {
     print_line(format_args!(
         "  it wants you to visit {STRONG}{}{STRONG:#}\n  {FAINT}{WAYS_OUT}{FAINT:#}",
-        without_controls(url)
+        strip_control_characters(url)
     ));
     let question = "  do you agree, and will you open it? [y]es, [n]o";
-    if ask(lines, question, read_yes_or_no).await? {
+    if ask_until_valid(lines, question, parse_yes_or_no).await? {
         Ok(Map::new())
     } else {
         Err(ElicitationAnswer::Decline)
     }
 }
 
-async fn fields(
+async fn ask_for_fields(
     schema: &Value,
     lines: &dyn LineReader,
 ) -> Result<Map<String, Value>, ElicitationAnswer> {
     print_line(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
     let mut content = Map::new();
-    for field in Field::all(schema) {
-        if let Some(value) = ask(lines, &field.question(), |text| field.read(text)).await? {
+    for field in FormField::from_schema(schema) {
+        if let Some(value) = ask_until_valid(lines, &field.format_question(), |text| {
+            field.parse_answer(text)
+        })
+        .await?
+        {
             content.insert(field.name.to_owned(), value);
         }
     }
     Ok(content)
 }
 
-fn read_yes_or_no(text: &str) -> Result<bool, String> {
+fn parse_yes_or_no(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "y" | "yes" | "true" => Ok(true),
         "n" | "no" | "false" => Ok(false),
@@ -115,7 +120,7 @@ fn read_yes_or_no(text: &str) -> Result<bool, String> {
 }
 
 /// A field of an elicitation form.
-struct Field<'s> {
+struct FormField<'s> {
     name: &'s str,
     schema: &'s Value,
     required: bool,
@@ -124,8 +129,8 @@ struct Field<'s> {
 /// Value and title of a choice in a form.
 type Choice<'s> = (&'s str, &'s str);
 
-impl<'s> Field<'s> {
-    fn all(schema: &'s Value) -> Vec<Self> {
+impl<'s> FormField<'s> {
+    fn from_schema(schema: &'s Value) -> Vec<Self> {
         let required = |name: &str| {
             let names = schema["required"].as_array();
             names.is_some_and(|names| names.iter().any(|it| it == name))
@@ -140,13 +145,13 @@ impl<'s> Field<'s> {
             .collect()
     }
 
-    fn kind(&self) -> &str {
+    fn json_type(&self) -> &str {
         self.schema["type"].as_str().unwrap_or("string")
     }
 
     /// Returns the choices of a field. They are in `enum` with `enumNames`, or in `oneOf` or
     /// `anyOf` as constants with titles. A list has them in its items.
-    fn choices(&self) -> Vec<Choice<'s>> {
+    fn list_choices(&self) -> Vec<Choice<'s>> {
         let options = self.schema.get("items").unwrap_or(self.schema);
         let titled = options["oneOf"].as_array().or(options["anyOf"].as_array());
         if let Some(titled) = titled {
@@ -164,18 +169,18 @@ impl<'s> Field<'s> {
         choices.collect()
     }
 
-    fn question(&self) -> String {
+    fn format_question(&self) -> String {
         let title = self.schema["title"].as_str().unwrap_or(self.name);
         let mut text = format!("  {STRONG}{}{STRONG:#}", one_line(title, 80));
         if let Some(description) = self.schema["description"].as_str() {
             let _ = write!(text, " – {}", one_line(description, 300));
         }
-        let choices = self.choices();
+        let choices = self.list_choices();
         for (number, (_, shown)) in (1..).zip(&choices) {
             let _ = write!(text, "\n    {number}) {}", one_line(shown, 120));
         }
         let format = self.schema["format"].as_str();
-        let hint = match (choices.is_empty(), self.kind()) {
+        let hint = match (choices.is_empty(), self.json_type()) {
             (false, "array") => "numbers or names, with commas",
             (false, _) => "a number or a name",
             (true, "boolean") => "yes or no",
@@ -192,7 +197,7 @@ impl<'s> Field<'s> {
     }
 
     /// Parses the answer to a field. Returns `None` to skip an optional field.
-    fn read(&self, text: &str) -> Result<Option<Value>, String> {
+    fn parse_answer(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.schema.get("default") {
                 Some(default) => Ok(Some(default.clone())),
@@ -200,20 +205,20 @@ impl<'s> Field<'s> {
                 None => Ok(None),
             };
         }
-        let choices = self.choices();
+        let choices = self.list_choices();
         if !choices.is_empty() {
-            if self.kind() == "array" {
-                let chosen = text.split(',').map(|one| choose(&choices, one.trim()));
+            if self.json_type() == "array" {
+                let chosen = text.split(',').map(|one| find_choice(&choices, one.trim()));
                 return Ok(Some(chosen.collect::<Result<_, _>>()?));
             }
-            return choose(&choices, text).map(Some);
+            return find_choice(&choices, text).map(Some);
         }
-        self.plain(text).map(Some)
+        self.parse_value(text).map(Some)
     }
 
-    fn plain(&self, text: &str) -> Result<Value, String> {
-        let value: Value = match self.kind() {
-            "boolean" => read_yes_or_no(text)?.into(),
+    fn parse_value(&self, text: &str) -> Result<Value, String> {
+        let value: Value = match self.json_type() {
+            "boolean" => parse_yes_or_no(text)?.into(),
             "integer" => {
                 let number = text.parse::<i64>();
                 number.map_err(|_| "a whole number is needed")?.into()
@@ -237,7 +242,7 @@ impl<'s> Field<'s> {
 }
 
 /// Returns the choice with this number, value or title.
-fn choose(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
+fn find_choice(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
     let by_word = choices.iter().find(|(value, shown)| {
         value.eq_ignore_ascii_case(text) || shown.eq_ignore_ascii_case(text)
     });

@@ -21,10 +21,10 @@ fn form() -> Value {
 #[test]
 fn a_line_becomes_a_value_of_the_field_or_says_what_is_wrong() {
     let form = form();
-    let fields = Field::all(&form);
+    let fields = FormField::from_schema(&form);
     let read = |name: &str, text: &str| {
         let field = fields.iter().find(|field| field.name == name).unwrap();
-        field.read(text)
+        field.parse_answer(text)
     };
     let given = |value: Value| Ok(Some(value));
     assert_eq!(read("name", "boat"), given(json!("boat")));
@@ -60,10 +60,10 @@ fn a_line_becomes_a_value_of_the_field_or_says_what_is_wrong() {
 #[test]
 fn a_question_shows_what_may_be_answered_and_nothing_harmful() {
     let form = form();
-    let fields = Field::all(&form);
+    let fields = FormField::from_schema(&form);
     let shown: Vec<String> = fields
         .iter()
-        .map(|field| strip_str(&field.question()).to_string())
+        .map(|field| strip_str(&field.format_question()).to_string())
         .collect();
     assert_eq!(
         shown,
@@ -77,7 +77,7 @@ fn a_question_shows_what_may_be_answered_and_nothing_harmful() {
         ]
     );
     let nasty = json!({"properties": {"a\u{1b}[2J": {"description": "b\u{9b}31m\u{202e}"}}});
-    let question = Field::all(&nasty)[0].question();
+    let question = FormField::from_schema(&nasty)[0].format_question();
     assert_eq!(
         strip_str(&question).to_string(),
         "  a[2J – b31m (string; may be empty):"
@@ -90,7 +90,7 @@ fn a_question_shows_what_may_be_answered_and_nothing_harmful() {
         form: ElicitationForm::Fields { schema: json!({}) },
     };
     assert_eq!(
-        strip_str(&heading(&elicitation)).to_string(),
+        strip_str(&format_heading(&elicitation)).to_string(),
         "? files asks: May I?[2J"
     );
 }

@@ -4,22 +4,22 @@
 //! is cleaned first, because it may contain escape sequences.
 
 mod approver;
-mod card;
+mod control_characters;
 mod elicitor;
 pub(crate) mod output;
-mod plain;
-mod preset;
+mod preset_approver;
 mod prompt;
 mod screen;
 pub(crate) mod table;
+mod tool_card;
 
 use std::io::Write as _;
 
 pub(crate) use approver::TerminalApprover;
+pub(crate) use control_characters::{is_control, one_line, strip_control_characters};
 pub(crate) use elicitor::TerminalElicitor;
-pub(crate) use plain::{is_control, one_line, without_controls};
-pub(crate) use preset::{PresetAnswer, PresetApprover};
-pub(crate) use prompt::{LineReader, NoAnswer, PlainLines, is_interactive};
+pub(crate) use preset_approver::{PresetApprover, PresetDecision};
+pub(crate) use prompt::{LineReader, StdinLineReader, UnansweredReason, is_interactive};
 pub(crate) use screen::Screen;
 
 use anstream::{ColorChoice, adapter::strip_str};
@@ -46,14 +46,14 @@ pub(crate) fn print_line(line: impl std::fmt::Display) {
 
 /// Prints an error and its causes on standard error.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    let mut text = without_controls(&error.to_string()).into_owned();
+    let mut text = strip_control_characters(&error.to_string()).into_owned();
     let mut last = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         // Many error messages already contain their cause.
         if !last.contains(&cause) {
             text.push_str(": ");
-            text.push_str(&without_controls(&cause));
+            text.push_str(&strip_control_characters(&cause));
         }
         last = cause;
     }
@@ -64,7 +64,7 @@ pub(crate) fn print_error(error: &anyhow::Error) {
 pub(crate) fn print_warning(text: &str) {
     print_line(format_args!(
         "{DOUBTFUL}warning:{DOUBTFUL:#} {}",
-        without_controls(text)
+        strip_control_characters(text)
     ));
 }
 
@@ -72,6 +72,6 @@ pub(crate) fn print_warning(text: &str) {
 pub(crate) fn print_note(text: &str) {
     print_line(format_args!(
         "{FAINT}note: {}{FAINT:#}",
-        without_controls(text)
+        strip_control_characters(text)
     ));
 }

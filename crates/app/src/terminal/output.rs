@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde_json::json;
 use switchboard_orchestration::{RunEvent, RunEventKind};
 
-use super::{Screen, is_control, without_controls};
+use super::{Screen, is_control, strip_control_characters};
 
 /// Output format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum AskOutput {
+pub(crate) enum AnswerFormat {
     /// The answer as text, streamed
     #[default]
     Text,
@@ -26,7 +26,7 @@ pub(crate) enum AskOutput {
 
 /// Output format of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum ListOutput {
+pub(crate) enum ListFormat {
     /// Text for people
     #[default]
     Text,
@@ -36,15 +36,15 @@ pub(crate) enum ListOutput {
 
 /// Writes the events of a run to standard output.
 #[derive(Debug)]
-pub(crate) struct Answer {
-    form: AskOutput,
+pub(crate) struct AnswerWriter {
+    form: AnswerFormat,
     terminal: bool,
     /// `true` if the last written line has no line break yet.
     open_line: bool,
 }
 
-impl Answer {
-    pub(crate) fn new(form: AskOutput) -> Self {
+impl AnswerWriter {
+    pub(crate) fn new(form: AnswerFormat) -> Self {
         Self {
             form,
             terminal: io::stdout().is_terminal(),
@@ -53,59 +53,61 @@ impl Answer {
     }
 
     /// Writes an event to standard output and shows it on `screen`. Fails if the output is closed.
-    pub(crate) fn show(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
+    pub(crate) fn show_event(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
         // Progress bars are removed before text is written. Other messages appear after the
         // answer's line has ended.
         let is_text = matches!(event.kind, RunEventKind::TextDelta { .. });
         if is_text {
-            screen.show(&event.kind);
+            screen.show_event(&event.kind);
         }
-        self.write(event)?;
+        self.write_event(event)?;
         if !is_text {
-            screen.show(&event.kind);
+            screen.show_event(&event.kind);
         }
         Ok(())
     }
 
-    fn write(&mut self, event: &RunEvent) -> io::Result<()> {
+    fn write_event(&mut self, event: &RunEvent) -> io::Result<()> {
         match (self.form, &event.kind) {
-            (AskOutput::Jsonl, _) => write_json(serde_json::to_string(event)),
-            (AskOutput::Json, RunEventKind::RunFinished { report }) => pretty(report),
-            (AskOutput::Json, RunEventKind::RunParked { waiting }) => pretty(&json!({
-                "run_id": event.run_id,
-                "outcome": "waiting",
-                "waiting": waiting,
-            })),
-            (AskOutput::Text, RunEventKind::TextDelta { text }) => self.text(text),
-            // The line about the provider's tool on standard error must not continue the answer's
-            // line.
-            (AskOutput::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {
-                self.end_line()
+            (AnswerFormat::Jsonl, _) => write_json(serde_json::to_string(event)),
+            (AnswerFormat::Json, RunEventKind::RunFinished { report }) => write_pretty_json(report),
+            (AnswerFormat::Json, RunEventKind::RunParked { waiting }) => {
+                write_pretty_json(&json!({
+                    "run_id": event.run_id,
+                    "outcome": "waiting",
+                    "waiting": waiting,
+                }))
             }
-            // Text after this event starts a new line.
+            (AnswerFormat::Text, RunEventKind::TextDelta { text }) => self.write_answer_text(text),
+            // Ends the answer's line, because a line about the provider's tool follows on standard
+            // error.
+            (AnswerFormat::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {
+                self.end_open_line()
+            }
+            // Text after one of these events starts on a new line.
             (
-                AskOutput::Text,
+                AnswerFormat::Text,
                 RunEventKind::ModelCallFinished { .. }
                 | RunEventKind::ModelCallFailed { .. }
                 | RunEventKind::RunFinished { .. },
-            ) => self.end_line(),
+            ) => self.end_open_line(),
             _ => Ok(()),
         }
     }
 
-    fn text(&mut self, text: &str) -> io::Result<()> {
+    fn write_answer_text(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
         self.open_line = !text.ends_with('\n');
         if self.terminal {
-            write_text(&without_controls(text))
+            write_text(&strip_control_characters(text))
         } else {
             write_text(text)
         }
     }
 
-    fn end_line(&mut self) -> io::Result<()> {
+    fn end_open_line(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.open_line) {
             return write_text("\n");
         }
@@ -121,7 +123,7 @@ fn write_text(text: &str) -> io::Result<()> {
 
 /// Escapes characters that control a terminal as `\uXXXX`. The JSON value stays the same, because
 /// these characters occur only in strings.
-fn escaped(json: &str) -> String {
+fn escape_controls(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
         if is_control(c) {
@@ -136,30 +138,30 @@ fn escaped(json: &str) -> String {
 }
 
 fn write_json(json: serde_json::Result<String>) -> io::Result<()> {
-    write_text(&(escaped(&json?) + "\n"))
+    write_text(&(escape_controls(&json?) + "\n"))
 }
 
 /// Writes a value as indented JSON to standard output.
-pub(crate) fn pretty(value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_pretty_json(value: &impl Serialize) -> io::Result<()> {
     write_json(serde_json::to_string_pretty(value))
 }
 
 /// Writes a value as JSON, or as text for people.
-pub(crate) fn print(
-    form: ListOutput,
+pub(crate) fn print_json_or_text(
+    form: ListFormat,
     value: &impl Serialize,
     text: impl FnOnce() -> String,
 ) -> io::Result<()> {
     match form {
-        ListOutput::Json => pretty(value),
-        ListOutput::Text => lines(&text()),
+        ListFormat::Json => write_pretty_json(value),
+        ListFormat::Text => print_lines(&text()),
     }
 }
 
 /// Writes text of a server: unchanged for a program, without control characters for a terminal.
-pub(crate) fn foreign(text: &str) -> io::Result<()> {
+pub(crate) fn print_server_text(text: &str) -> io::Result<()> {
     if io::stdout().is_terminal() {
-        return lines(&without_controls(text));
+        return print_lines(&strip_control_characters(text));
     }
     let end = if text.is_empty() || text.ends_with('\n') {
         ""
@@ -169,7 +171,7 @@ pub(crate) fn foreign(text: &str) -> io::Result<()> {
     write_text(&format!("{text}{end}"))
 }
 
-pub(crate) fn lines(text: &str) -> io::Result<()> {
+pub(crate) fn print_lines(text: &str) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
@@ -189,7 +191,7 @@ mod tests {
         let compact = serde_json::to_string(&value).unwrap();
         let pretty = serde_json::to_string_pretty(&value).unwrap();
         for json in [compact, pretty] {
-            let text = escaped(&json);
+            let text = escape_controls(&json);
             assert!(!text.chars().any(is_control), "{text}");
             let back: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(back, value);

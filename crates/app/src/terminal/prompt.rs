@@ -6,10 +6,10 @@ use async_trait::async_trait;
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoAnswer {
+pub(crate) enum UnansweredReason {
     /// The user pressed Ctrl-C, which cancels the run.
     Interrupted,
-    /// The input ended.
+    /// Standard input has ended.
     Ended,
 }
 
@@ -20,43 +20,45 @@ pub(crate) trait LineReader: Send + Sync {
     fn is_interactive(&self) -> bool;
 
     /// Prints `question` and reads the answer. Dropping the future withdraws the question.
-    async fn ask(&self, question: String) -> Result<String, NoAnswer>;
+    async fn ask_line(&self, question: String) -> Result<String, UnansweredReason>;
 
-    /// Returns whether [`Self::edit`] is supported.
-    fn can_edit(&self) -> bool {
+    /// Returns whether [`Self::edit_text`] is supported.
+    fn can_edit_text(&self) -> bool {
         false
     }
 
     /// Lets the user edit a text of several lines. Returns `None` if the user cancels.
-    async fn edit(&self, _question: String, _text: String) -> Option<String> {
+    async fn edit_text(&self, _question: String, _text: String) -> Option<String> {
         None
     }
 }
 
 /// Reads answers from standard input without a line editor.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct PlainLines;
+pub(crate) struct StdinLineReader;
 
 #[async_trait]
-impl LineReader for PlainLines {
+impl LineReader for StdinLineReader {
     fn is_interactive(&self) -> bool {
         is_interactive()
     }
 
-    async fn ask(&self, question: String) -> Result<String, NoAnswer> {
-        ask(question).await.ok_or(NoAnswer::Ended)
+    async fn ask_line(&self, question: String) -> Result<String, UnansweredReason> {
+        read_answer_line(question)
+            .await
+            .ok_or(UnansweredReason::Ended)
     }
 }
 
-/// Returns whether a person is present: standard input and standard error are terminals.
+/// Returns whether a person can answer: standard input and standard error are terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Prints `question` and reads one line. `None` at the end of standard input.
-async fn ask(question: String) -> Option<String> {
+async fn read_answer_line(question: String) -> Option<String> {
     let read = tokio::task::spawn_blocking(move || {
-        forget_what_was_typed();
+        discard_typed_input();
         let mut error = anstream::stderr();
         let _ = write!(error, "{question} ");
         let _ = error.flush();
@@ -71,11 +73,11 @@ async fn ask(question: String) -> Option<String> {
 
 /// Discards input that was typed before the question.
 #[cfg(unix)]
-fn forget_what_was_typed() {
+fn discard_typed_input() {
     use rustix::termios::{QueueSelector, tcflush};
     // `tcflush` fails only without a terminal.
     let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
 }
 
 #[cfg(not(unix))]
-fn forget_what_was_typed() {}
+fn discard_typed_input() {}

@@ -13,8 +13,8 @@ use switchboard_orchestration::{Outcome, RunEventKind, RunReport};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::{
-    card::{Card, End, provider_block},
     print_line, print_warning,
+    tool_card::{CallEnd, ToolCard, format_provider_block},
 };
 
 /// Interval of progress updates.
@@ -24,24 +24,24 @@ const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 /// progress bars.
 #[derive(Clone)]
 pub(crate) struct Screen {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ScreenState>>,
     /// Lock held during a question, so that only one question is shown at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// Ids of calls whose approval request was shown.
     questions: Arc<watch::Sender<HashSet<String>>>,
 }
 
-struct State {
+struct ScreenState {
     /// Progress bars. `None` without a terminal.
     bars: Option<MultiProgress>,
     /// Whether tool calls are shown in addition to warnings and errors.
     shows_cards: bool,
     waiting: Option<ProgressBar>,
-    calls: HashMap<String, Call>,
+    calls: HashMap<String, ShownCall>,
 }
 
-struct Call {
-    card: Card,
+struct ShownCall {
+    card: ToolCard,
     bar: Option<ProgressBar>,
 }
 
@@ -51,7 +51,7 @@ impl Screen {
         let bars = std::io::stderr()
             .is_terminal()
             .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
-        let state = State {
+        let state = ScreenState {
             bars,
             shows_cards,
             waiting: None,
@@ -64,19 +64,19 @@ impl Screen {
         }
     }
 
-    /// Shows a progress message until the next event.
+    /// Shows a spinner with a message until the next event.
     pub(crate) fn show_progress(&self, what: &str) {
-        self.state().wait_for(what);
+        self.lock_state().show_spinner(what);
     }
 
     /// Removes the progress bars.
-    pub(crate) fn pause(&self) {
-        self.state().pause();
+    pub(crate) fn remove_progress_bars(&self) {
+        self.lock_state().remove_progress_bars();
     }
 
     /// Shows an event of a run.
-    pub(crate) fn show(&self, event: &RunEventKind) {
-        self.state().show(event);
+    pub(crate) fn show_event(&self, event: &RunEventKind) {
+        self.lock_state().show_event(event);
         match event {
             RunEventKind::ToolAwaitingApproval { id } => self.questions.send_modify(|all| {
                 all.insert(id.clone());
@@ -87,55 +87,60 @@ impl Screen {
     }
 
     /// Waits until the approval request of this call was shown.
-    pub(super) async fn question_shown(&self, id: &str) {
+    pub(super) async fn wait_until_question_shown(&self, id: &str) {
         let mut questions = self.questions.subscribe();
         // The channel stays open, because its sender is a field of `self`.
         let _ = questions.wait_for(|all| all.contains(id)).await;
     }
 
     /// Waits for other questions to end. The returned guard marks a question in progress.
-    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+    pub(super) async fn wait_for_question_turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await
     }
 
     /// Returns whether a question is in progress.
-    pub(crate) fn is_asking(&self) -> bool {
+    pub(crate) fn is_question_open(&self) -> bool {
         self.turn.try_lock().is_err()
     }
 
     /// Waits until no question is in progress.
-    pub(crate) async fn no_question(&self) {
+    pub(crate) async fn wait_for_no_question(&self) {
         drop(self.turn.lock().await);
     }
 
     /// Returns the formatted call that an approval request is about.
-    pub(super) fn question(&self, id: &str) -> Option<String> {
-        let state = self.state();
-        state.calls.get(id).map(|call| call.card.asked())
+    pub(super) fn format_question_about(&self, id: &str) -> Option<String> {
+        let state = self.lock_state();
+        state
+            .calls
+            .get(id)
+            .map(|call| call.card.format_approval_question())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, ScreenState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn show(&mut self, event: &RunEventKind) {
+impl ScreenState {
+    fn show_event(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ToolsUnavailable { problem } => {
-                self.line(|| print_warning(&format!("{}: {}", problem.server, problem.message)));
+                self.print_above_bars(|| {
+                    print_warning(&format!("{}: {}", problem.server, problem.message))
+                });
             }
             RunEventKind::ModelCallStarted { model, .. } => {
-                self.wait_for(&format!("asking {model}"));
+                self.show_spinner(&format!("asking {model}"));
             }
-            RunEventKind::ReasoningDelta { .. } => self.wait_for("thinking"),
-            RunEventKind::TextDelta { .. } => self.pause(),
+            RunEventKind::ReasoningDelta { .. } => self.show_spinner("thinking"),
+            RunEventKind::TextDelta { .. } => self.remove_progress_bars(),
             RunEventKind::ToolInputStarted { name, .. } => {
-                self.wait_for(&format!("preparing {name}"));
+                self.show_spinner(&format!("preparing {name}"));
             }
             RunEventKind::ProviderBlock { kind, text } if self.shows_cards => {
-                self.stop_waiting();
-                self.line(|| print_line(provider_block(kind, text.as_deref())));
+                self.remove_spinner();
+                self.print_above_bars(|| print_line(format_provider_block(kind, text.as_deref())));
             }
             RunEventKind::ModelCallRetried {
                 attempt,
@@ -143,26 +148,28 @@ impl State {
                 reason,
                 ..
             } => {
-                self.line(|| print_warning(&asked_again(reason, *delay_ms, *attempt)));
-                self.wait_for("asking again");
+                self.print_above_bars(|| print_warning(&format_retry(reason, *delay_ms, *attempt)));
+                self.show_spinner("asking again");
             }
             RunEventKind::ModelCallFinished { .. } | RunEventKind::ModelCallFailed { .. } => {
-                self.stop_waiting();
+                self.remove_spinner();
             }
-            RunEventKind::Warning { warning } => self.line(|| print_warning(&warning.message)),
+            RunEventKind::Warning { warning } => {
+                self.print_above_bars(|| print_warning(&warning.message))
+            }
             RunEventKind::ToolPlanned {
                 id,
                 server,
                 tool,
                 input,
             } => {
-                let call = Call {
-                    card: Card::new(server.as_deref(), tool, input),
+                let call = ShownCall {
+                    card: ToolCard::new(server.as_deref(), tool, input),
                     bar: None,
                 };
                 self.calls.insert(id.clone(), call);
             }
-            RunEventKind::ToolStarted { id } => self.call_started(id),
+            RunEventKind::ToolStarted { id } => self.show_started_call(id),
             RunEventKind::ToolProgressed { id, progress } => {
                 let part = match progress.total {
                     Some(total) if total > 0.0 => {
@@ -174,7 +181,10 @@ impl State {
                 if let Some(call) = self.calls.get(id)
                     && let Some(bar) = &call.bar
                 {
-                    bar.set_message(call.card.running(Some(format!("{part} {message}").trim())));
+                    bar.set_message(
+                        call.card
+                            .format_running_call(Some(format!("{part} {message}").trim())),
+                    );
                 }
             }
             RunEventKind::ToolFinished {
@@ -193,34 +203,34 @@ impl State {
                 }
                 let duration = Duration::from_millis(*duration_ms);
                 let end = match (*is_error, *attempts) {
-                    (true, 0) => End::NotRun,
-                    (true, _) => End::Failed(duration),
-                    (false, _) => End::Done(duration),
+                    (true, 0) => CallEnd::NotRun,
+                    (true, _) => CallEnd::Failed(duration),
+                    (false, _) => CallEnd::Done(duration),
                 };
                 if self.shows_cards {
-                    self.line(|| print_line(call.card.ended(end, content)));
+                    self.print_above_bars(|| print_line(call.card.format_ended_call(end, content)));
                 }
             }
             RunEventKind::RunFinished { report } => {
-                self.pause();
-                print_end(report);
+                self.remove_progress_bars();
+                print_run_end(report);
             }
             _ => {}
         }
     }
 
-    fn call_started(&mut self, id: &str) {
-        self.stop_waiting();
+    fn show_started_call(&mut self, id: &str) {
+        self.remove_spinner();
         if let Some(bars) = &self.bars
             && let Some(call) = self.calls.get_mut(id)
         {
             let bar = add_spinner(bars);
-            bar.set_message(call.card.running(None));
+            bar.set_message(call.card.format_running_call(None));
             call.bar = Some(bar);
         }
     }
 
-    fn wait_for(&mut self, what: &str) {
+    fn show_spinner(&mut self, what: &str) {
         let Some(bars) = &self.bars else {
             return;
         };
@@ -228,14 +238,14 @@ impl State {
         bar.set_message(super::one_line(what, 60));
     }
 
-    fn stop_waiting(&mut self) {
+    fn remove_spinner(&mut self) {
         if let Some(bar) = self.waiting.take() {
             bar.finish_and_clear();
         }
     }
 
-    fn pause(&mut self) {
-        self.stop_waiting();
+    fn remove_progress_bars(&mut self) {
+        self.remove_spinner();
         for call in self.calls.values_mut() {
             if let Some(bar) = call.bar.take() {
                 bar.finish_and_clear();
@@ -244,7 +254,7 @@ impl State {
     }
 
     /// Calls `write` while the progress bars are hidden, so that its output appears above them.
-    fn line(&self, write: impl FnOnce()) {
+    fn print_above_bars(&self, write: impl FnOnce()) {
         match &self.bars {
             Some(bars) => bars.suspend(write),
             None => write(),
@@ -252,14 +262,14 @@ impl State {
     }
 }
 
-impl Drop for State {
+impl Drop for ScreenState {
     fn drop(&mut self) {
-        self.pause();
+        self.remove_progress_bars();
     }
 }
 
 /// Returns the line about a model call that is repeated after a pause.
-fn asked_again(reason: &str, delay_ms: u64, attempt: u32) -> String {
+fn format_retry(reason: &str, delay_ms: u64, attempt: u32) -> String {
     let pause = match delay_ms {
         0..1000 => String::new(),
         _ => format!(" in {} s", delay_ms.div_ceil(1000)),
@@ -267,8 +277,8 @@ fn asked_again(reason: &str, delay_ms: u64, attempt: u32) -> String {
     format!("{reason}. The model is asked again{pause} (attempt {attempt}).")
 }
 
-/// Prints how a run ended without an answer.
-fn print_end(report: &RunReport) {
+/// Prints why a run ended without a complete answer.
+fn print_run_end(report: &RunReport) {
     let message = report
         .error
         .as_ref()
@@ -282,7 +292,7 @@ fn print_end(report: &RunReport) {
 }
 
 fn add_spinner(bars: &MultiProgress) -> ProgressBar {
-    // Without colours, because the bar would not respect `NO_COLOR`.
+    // The spinner has no colours, because the progress library ignores `NO_COLOR`.
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     let bar = bars.add(ProgressBar::new_spinner().with_style(style));
@@ -296,7 +306,7 @@ mod tests {
 
     #[test]
     fn long_pauses_are_shown_in_seconds() {
-        let again = |delay_ms| asked_again("acme: busy", delay_ms, 2);
+        let again = |delay_ms| format_retry("acme: busy", delay_ms, 2);
         assert_eq!(
             again(999),
             "acme: busy. The model is asked again (attempt 2)."

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// Formats rows with aligned columns. The last column is not padded. Cells must not contain styles.
-pub(crate) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn format_table<const N: usize>(rows: &[[String; N]]) -> String {
     let mut widths = [0; N];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -32,6 +32,6 @@ mod tests {
             ["ä".to_owned(), "b".to_owned()],
             ["abc".to_owned(), String::new()],
         ];
-        assert_eq!(table(&rows), "ä    b\nabc\n");
+        assert_eq!(format_table(&rows), "ä    b\nabc\n");
     }
 }

@@ -8,14 +8,14 @@ use std::{
 
 use reedline::{Completer, CompletionResult, Span, Suggestion};
 
-use crate::chat::slash_commands::commands;
+use crate::chat::slash_commands::list_commands;
 
 /// Maximum number of suggested files.
 const MAX_FILES: usize = 200;
 
 /// The names that can be completed.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Names {
+pub(crate) struct CompletionNames {
     pub(crate) models: Vec<String>,
     pub(crate) servers: Vec<String>,
     pub(crate) tools: Vec<String>,
@@ -27,20 +27,24 @@ pub(crate) struct Names {
 }
 
 /// Completion names that the conversation updates and the line editor reads.
-pub(crate) type SharedNames = Arc<RwLock<Names>>;
+pub(crate) type SharedNames = Arc<RwLock<CompletionNames>>;
 
-/// Completes the word before the cursor.
+/// Completes the word before the cursor with a known name.
 pub(crate) struct NameCompleter(pub(crate) SharedNames);
 
 impl Completer for NameCompleter {
     fn complete(&mut self, line: &str, pos: usize) -> CompletionResult {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        CompletionResult::fresh(suggestions(line, pos, &known))
+        CompletionResult::fresh(suggest_completions(line, pos, &known))
     }
 }
 
 /// Returns the suggestions for the word before the cursor.
-pub(crate) fn suggestions(line: &str, pos: usize, known: &Names) -> Vec<Suggestion> {
+pub(crate) fn suggest_completions(
+    line: &str,
+    pos: usize,
+    known: &CompletionNames,
+) -> Vec<Suggestion> {
     let Some(before) = line.get(..pos) else {
         return Vec::new();
     };
@@ -62,16 +66,16 @@ pub(crate) fn suggestions(line: &str, pos: usize, known: &Names) -> Vec<Suggesti
     };
     match command.map(|command| command.split_once(char::is_whitespace)) {
         Some(None) if !word.trim_start_matches('/').contains('/') => {
-            for (_, name, does) in commands().filter(|(_, name, _)| name.starts_with(word)) {
+            for (_, name, does) in list_commands().filter(|(_, name, _)| name.starts_with(word)) {
                 add(&name, Some(&does), false);
             }
         }
         Some(Some((command, _))) => {
             let names: Vec<(&str, Option<&str>)> = match command {
-                "model" => plain(&known.models),
-                "tools" => plain(&known.servers),
+                "model" => without_descriptions(&known.models),
+                "tools" => without_descriptions(&known.servers),
                 "recipe" => {
-                    let mut recipes = plain(&known.recipes);
+                    let mut recipes = without_descriptions(&known.recipes);
                     recipes.push(("off", None));
                     recipes
                 }
@@ -88,13 +92,13 @@ pub(crate) fn suggestions(line: &str, pos: usize, known: &Names) -> Vec<Suggesti
                 add(name, about, false);
             }
             if matches!(command, "save") || (command == "recipe" && word.contains(['/', '.'])) {
-                for (file, is_folder) in files(&known.folder, word) {
+                for (file, is_folder) in matching_files(&known.folder, word) {
                     add(&file, None, is_folder);
                 }
             }
         }
         _ if word.contains('/') => {
-            for (file, is_folder) in files(&known.folder, word) {
+            for (file, is_folder) in matching_files(&known.folder, word) {
                 add(&file, None, is_folder);
             }
         }
@@ -109,12 +113,12 @@ pub(crate) fn suggestions(line: &str, pos: usize, known: &Names) -> Vec<Suggesti
     found
 }
 
-fn plain(names: &[String]) -> Vec<(&str, Option<&str>)> {
+fn without_descriptions(names: &[String]) -> Vec<(&str, Option<&str>)> {
     names.iter().map(|name| (name.as_str(), None)).collect()
 }
 
 /// Returns the paths that start with `word`, and whether each of them is a folder.
-fn files(from: &Path, word: &str) -> Vec<(String, bool)> {
+fn matching_files(from: &Path, word: &str) -> Vec<(String, bool)> {
     let (folder, begin) = match word.rsplit_once('/') {
         Some((folder, begin)) => (format!("{folder}/"), begin),
         None => (String::new(), word),
@@ -142,9 +146,9 @@ fn files(from: &Path, word: &str) -> Vec<(String, bool)> {
 mod tests {
     use super::*;
 
-    fn known() -> Names {
+    fn known() -> CompletionNames {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Names {
+        CompletionNames {
             models: names(&["offline/planner", "openai/gpt-6"]),
             servers: names(&["crm", "workspace"]),
             tools: names(&["get_customer"]),
@@ -154,8 +158,8 @@ mod tests {
         }
     }
 
-    fn values(line: &str, known: &Names) -> Vec<String> {
-        let found = suggestions(line, line.len(), known);
+    fn values(line: &str, known: &CompletionNames) -> Vec<String> {
+        let found = suggest_completions(line, line.len(), known);
         for suggestion in &found {
             assert_eq!(suggestion.span.end, line.len());
         }
@@ -182,10 +186,10 @@ mod tests {
 
     #[test]
     fn only_the_word_before_the_cursor_is_replaced() {
-        let found = suggestions("/model op and more", 9, &known());
+        let found = suggest_completions("/model op and more", 9, &known());
         assert_eq!((found[0].span.start, found[0].span.end), (7, 9));
         // A cursor within a character is nowhere.
-        assert!(suggestions("ä", 1, &known()).is_empty());
+        assert!(suggest_completions("ä", 1, &known()).is_empty());
     }
 
     #[test]

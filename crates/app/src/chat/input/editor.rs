@@ -24,12 +24,12 @@ use tokio::time::timeout;
 use super::completion::{NameCompleter, SharedNames};
 use crate::{
     config::environment::Environment,
-    run_session::interrupts::{Interrupts, Presses},
+    run_session::interrupts::{Interrupts, KeyPresses},
     storage::private_file,
-    terminal::{LineReader, NoAnswer, print_line, print_warning, without_controls},
+    terminal::{LineReader, UnansweredReason, print_line, print_warning, strip_control_characters},
 };
 
-/// Maximum number of lines in the history.
+/// Maximum number of entries in the history of questions.
 const HISTORY: usize = 1_000;
 /// Time limit for the editor to stop. It checks its stop flag every 100 ms.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const MENU: &str = "words";
 
 /// Result of reading one line from the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum InputLine {
     Text(String),
     Interrupted,
     /// The user pressed Ctrl-D, or the terminal was closed.
@@ -46,17 +46,17 @@ pub(crate) enum Line {
 
 /// Line editor of a terminal. Clones share one terminal, and only one of them reads at a time.
 #[derive(Clone)]
-pub(crate) struct Editor {
+pub(crate) struct LineEditor {
     /// Editor for questions to the model, with history. Its lock guards the terminal.
     main: Arc<Mutex<Reedline>>,
     /// Flag that stops the editor for questions.
     stop: Arc<AtomicBool>,
     colours: bool,
     /// Presses of Ctrl-C, which cancel a run and do not end the program.
-    pub(crate) presses: Presses,
+    pub(crate) presses: KeyPresses,
 }
 
-impl Editor {
+impl LineEditor {
     /// Creates an editor with its history in a private file, and captures Ctrl-C.
     pub(crate) fn new(
         environment: &Environment,
@@ -64,7 +64,7 @@ impl Editor {
         interrupts: &Interrupts,
     ) -> Self {
         let colours = environment.get("NO_COLOR").is_none();
-        let presses = interrupts.capture_keys();
+        let presses = interrupts.capture_ctrl_c();
         interrupts.watch_terminal();
         let stop = Arc::new(AtomicBool::new(false));
         let mut keys = default_emacs_keybindings();
@@ -82,18 +82,18 @@ impl Editor {
             Color::Default.normal()
         };
         let menu = ColumnarMenu::default().with_name(MENU);
-        let mut main = plain_editor(colours, &stop)
+        let mut main = create_plain_editor(colours, &stop)
             .with_edit_mode(Box::new(Emacs::new(keys)))
             .with_completer(Box::new(NameCompleter(known)))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_partial_completions(true)
             .with_quick_completions(true)
             .with_hinter(Box::new(DefaultHinter::default().with_style(hint)))
-            .with_validator(Box::new(ContinuedLine))
-            // A line with a leading space is not saved, as in shells.
+            .with_validator(Box::new(ContinuedLineValidator))
+            // Lines that start with a space are not saved in the history, as in shells.
             .with_history_exclusion_prefix(Some(" ".to_owned()));
         let history = environment.data_dir.as_ref();
-        let history = history.map(|folder| open_history(folder.join("chat-history")));
+        let history = history.map(|folder| open_history_file(folder.join("chat-history")));
         match history.transpose() {
             Ok(Some(history)) => main = main.with_history(history),
             Ok(None) => {}
@@ -110,54 +110,54 @@ impl Editor {
     }
 
     /// Reads a question to the model. An interruption returns `InputLine::End`.
-    pub(crate) async fn read(&self, interrupts: &Interrupts) -> io::Result<Line> {
+    pub(crate) async fn read_question(&self, interrupts: &Interrupts) -> io::Result<InputLine> {
         if interrupts.is_interrupted() {
-            return Ok(Line::End);
+            return Ok(InputLine::End);
         }
         let main = Arc::clone(&self.main);
         let mut reading = tokio::task::spawn_blocking(move || {
             let mut editor = main.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = line_of(editor.read_line(&EditorPrompt::QUESTION));
+            let line = line_from_signal(editor.read_line(&EditorPrompt::QUESTION));
             // A history that cannot be saved does not stop the conversation.
             let _ = editor.sync_history();
             line
         });
         let line = tokio::select! {
             line = &mut reading => line,
-            () = interrupts.first() => {
+            () = interrupts.wait_for_first_interruption() => {
                 // Waits for the editor, because it restores the terminal mode when it stops.
                 self.stop.store(true, Ordering::Relaxed);
                 match timeout(STOP_TIMEOUT, &mut reading).await {
                     Ok(line) => line,
                     // The terminal was closed, and the editor would try to read it forever.
-                    Err(_) => return Ok(Line::End),
+                    Err(_) => return Ok(InputLine::End),
                 }
             }
         };
         line.map_err(io::Error::other)?.map(|line| match line {
-            Line::Text(text) => Line::Text(joined_lines(&text)),
+            InputLine::Text(text) => InputLine::Text(join_continued_lines(&text)),
             other => other,
         })
     }
 
     /// Reads the answer to a question, or lets the user edit `text`.
-    async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> Line {
+    async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
         // This flag stops one question only.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = StopOnDrop(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {
             let _terminal = main.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut editor = plain_editor(colours, &stop);
+            let mut editor = create_plain_editor(colours, &stop);
             if let Some(text) = text {
-                editor = editor.with_validator(Box::new(CompleteJson));
+                editor = editor.with_validator(Box::new(CompleteJsonValidator));
                 editor.run_edit_commands(&[EditCommand::InsertString(text)]);
             }
-            line_of(editor.read_line(&prompt))
+            line_from_signal(editor.read_line(&prompt))
         });
         match reading.await {
             Ok(Ok(line)) => line,
-            _ => Line::End,
+            _ => InputLine::End,
         }
     }
 }
@@ -172,72 +172,72 @@ impl Drop for StopOnDrop {
 }
 
 #[async_trait]
-impl LineReader for Editor {
+impl LineReader for LineEditor {
     fn is_interactive(&self) -> bool {
         true
     }
 
-    async fn ask(&self, question: String) -> Result<String, NoAnswer> {
+    async fn ask_line(&self, question: String) -> Result<String, UnansweredReason> {
         print_line(question);
         match self.read_answer(EditorPrompt::ANSWER, None).await {
-            Line::Text(text) => Ok(text),
-            Line::Interrupted => {
-                self.presses.press();
-                Err(NoAnswer::Interrupted)
+            InputLine::Text(text) => Ok(text),
+            InputLine::Interrupted => {
+                self.presses.count_press();
+                Err(UnansweredReason::Interrupted)
             }
-            Line::End => Err(NoAnswer::Ended),
+            InputLine::End => Err(UnansweredReason::Ended),
         }
     }
 
-    fn can_edit(&self) -> bool {
+    fn can_edit_text(&self) -> bool {
         true
     }
 
-    async fn edit(&self, question: String, text: String) -> Option<String> {
+    async fn edit_text(&self, question: String, text: String) -> Option<String> {
         print_line(format_args!(
             "{question} (Enter: accept · Alt+Enter: new line · Ctrl-C: cancel)"
         ));
         // Control characters are removed before editing, so that the user sees exactly what is
         // sent.
-        let text = without_controls(&text).into_owned();
+        let text = strip_control_characters(&text).into_owned();
         match self.read_answer(EditorPrompt::EDIT, Some(text)).await {
-            Line::Text(text) => Some(text),
-            Line::Interrupted | Line::End => None,
+            InputLine::Text(text) => Some(text),
+            InputLine::Interrupted | InputLine::End => None,
         }
     }
 }
 
 /// Creates an editor without history.
-fn plain_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
+fn create_plain_editor(colours: bool, stop: &Arc<AtomicBool>) -> Reedline {
     Reedline::create()
         .with_ansi_colors(colours)
         .with_break_signal(Arc::clone(stop))
         .use_bracketed_paste(true)
 }
 
-fn open_history(path: PathBuf) -> io::Result<Box<FileBackedHistory>> {
+fn open_history_file(path: PathBuf) -> io::Result<Box<FileBackedHistory>> {
     private_file::open_or_create(&path)?;
     let history = FileBackedHistory::with_file(HISTORY, path).map_err(io::Error::other)?;
     Ok(Box::new(history))
 }
 
-fn line_of(signal: io::Result<Signal>) -> io::Result<Line> {
+fn line_from_signal(signal: io::Result<Signal>) -> io::Result<InputLine> {
     Ok(match signal? {
-        Signal::Success(text) => Line::Text(text),
-        Signal::CtrlC => Line::Interrupted,
-        _ => Line::End,
+        Signal::Success(text) => InputLine::Text(text),
+        Signal::CtrlC => InputLine::Interrupted,
+        _ => InputLine::End,
     })
 }
 
 /// Removes the backslashes that continue a line.
-pub(crate) fn joined_lines(text: &str) -> String {
+pub(crate) fn join_continued_lines(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 
 /// Validator that continues the input after a line that ends with a backslash.
-struct ContinuedLine;
+struct ContinuedLineValidator;
 
-impl Validator for ContinuedLine {
+impl Validator for ContinuedLineValidator {
     fn validate(&self, line: &str) -> ValidationResult {
         if line.ends_with('\\') {
             ValidationResult::Incomplete
@@ -249,9 +249,9 @@ impl Validator for ContinuedLine {
 
 /// Validator that continues the input until a JSON value is closed. Other JSON errors are reported
 /// when the input is parsed.
-struct CompleteJson;
+struct CompleteJsonValidator;
 
-impl Validator for CompleteJson {
+impl Validator for CompleteJsonValidator {
     fn validate(&self, line: &str) -> ValidationResult {
         match serde_json::from_str::<IgnoredAny>(line) {
             Err(error) if error.is_eof() && !line.trim().is_empty() => ValidationResult::Incomplete,
@@ -302,16 +302,27 @@ mod tests {
 
     #[test]
     fn a_backslash_at_the_end_begins_a_line() {
-        let goes_on =
-            |text: &str| matches!(ContinuedLine.validate(text), ValidationResult::Incomplete);
+        let goes_on = |text: &str| {
+            matches!(
+                ContinuedLineValidator.validate(text),
+                ValidationResult::Incomplete
+            )
+        };
         assert!(goes_on("one\\") && !goes_on("one\\ ") && !goes_on("one"));
-        assert_eq!(joined_lines("one\\\ntwo\n\\three"), "one\ntwo\n\\three");
+        assert_eq!(
+            join_continued_lines("one\\\ntwo\n\\three"),
+            "one\ntwo\n\\three"
+        );
     }
 
     #[test]
     fn a_json_input_continues_until_it_is_closed() {
-        let goes_on =
-            |text: &str| matches!(CompleteJson.validate(text), ValidationResult::Incomplete);
+        let goes_on = |text: &str| {
+            matches!(
+                CompleteJsonValidator.validate(text),
+                ValidationResult::Incomplete
+            )
+        };
         assert!(goes_on("{\"a\": [1,") && goes_on("{"));
         assert!(!goes_on("{\"a\": 1}") && !goes_on("{]") && !goes_on(""));
     }
@@ -322,7 +333,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/history");
-        drop(open_history(path.clone()).unwrap());
+        drop(open_history_file(path.clone()).unwrap());
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

@@ -2,4 +2,4 @@
 
 pub(super) mod completion;
 pub(super) mod editor;
-pub(super) mod lines;
+pub(super) mod stdin_lines;

@@ -1,12 +1,12 @@
 //! Renders Markdown at a terminal while it arrives.
 //!
-//! [`View`] collects the text of the growing block and draws the changed rows. [`rows`] renders a
-//! block as rows.
+//! [`MarkdownView`] collects the text of the growing block and draws the changed rows.
+//! [`block_layout`] renders a block as rows.
 
-mod inline;
-mod rows;
+mod block_layout;
+mod markdown_view;
+mod styled_rows;
 mod table;
-mod view;
 
-pub(crate) use rows::Look;
-pub(crate) use view::{Size, View};
+pub(crate) use block_layout::MarkdownStyles;
+pub(crate) use markdown_view::{MarkdownView, TerminalSize};

@@ -2,24 +2,28 @@
 
 use anstyle::Style;
 
-use super::inline::{Row, glyphs, trim_end, width, wrap};
+use super::styled_rows::{Row, glyphs_width, text_to_glyphs, trim_trailing_spaces, wrap_line};
 
 /// Minimum width of a column in characters. Tables that do not fit are shown one cell per row.
 const MIN_COLUMN_WIDTH: usize = 4;
 
 /// A parsed table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct MarkdownTable {
     pub(super) head: Vec<Row>,
     pub(super) body: Vec<Vec<Row>>,
 }
 
-impl Table {
-    pub(super) fn rows(&self, most: usize, faint: Style) -> Vec<Row> {
+impl MarkdownTable {
+    pub(super) fn render_rows(&self, most: usize, faint: Style) -> Vec<Row> {
         let lines = || std::iter::once(&self.head).chain(&self.body);
         let widest = (0..self.head.len()).map(|column| {
             let cells = lines().filter_map(|cells| cells.get(column));
-            cells.map(|cell| width(cell)).max().unwrap_or(0).max(1)
+            cells
+                .map(|cell| glyphs_width(cell))
+                .max()
+                .unwrap_or(0)
+                .max(1)
         });
         let mut widths: Vec<usize> = widest.collect();
         let room = most.saturating_sub(3 * widths.len().saturating_sub(1));
@@ -27,27 +31,27 @@ impl Table {
         while widths.iter().sum::<usize>() > room {
             match widths.iter_mut().max() {
                 Some(widest) if *widest > MIN_COLUMN_WIDTH => *widest -= 1,
-                _ => return self.cell_by_cell(most, faint),
+                _ => return self.render_cell_per_row(most, faint),
             }
         }
-        let mut rows = line(&self.head, &widths, faint);
+        let mut rows = render_table_line(&self.head, &widths, faint);
         let rule: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
-        rows.push(glyphs(&rule.join("─┼─"), faint));
+        rows.push(text_to_glyphs(&rule.join("─┼─"), faint));
         rows.extend(
             self.body
                 .iter()
-                .flat_map(|cells| line(cells, &widths, faint)),
+                .flat_map(|cells| render_table_line(cells, &widths, faint)),
         );
         rows
     }
 
     /// Renders one cell per row, for narrow terminals.
-    fn cell_by_cell(&self, most: usize, faint: Style) -> Vec<Row> {
+    fn render_cell_per_row(&self, most: usize, faint: Style) -> Vec<Row> {
         if self.body.is_empty() {
             return self
                 .head
                 .iter()
-                .flat_map(|name| wrap(name, most, false))
+                .flat_map(|name| wrap_line(name, most, false))
                 .collect();
         }
         let mut rows = Vec::new();
@@ -56,8 +60,8 @@ impl Table {
                 rows.push(Vec::new());
             }
             for (name, cell) in self.head.iter().zip(cells) {
-                let whole = [&name[..], &glyphs(": ", faint), cell].concat();
-                rows.extend(wrap(&whole, most, false));
+                let whole = [&name[..], &text_to_glyphs(": ", faint), cell].concat();
+                rows.extend(wrap_line(&whole, most, false));
             }
         }
         rows
@@ -65,11 +69,11 @@ impl Table {
 }
 
 /// Renders one line of the table, with several rows for long cells.
-fn line(cells: &[Row], widths: &[usize], faint: Style) -> Vec<Row> {
+fn render_table_line(cells: &[Row], widths: &[usize], faint: Style) -> Vec<Row> {
     let columns = cells
         .iter()
         .zip(widths)
-        .map(|(cell, &width)| wrap(cell, width, false));
+        .map(|(cell, &width)| wrap_line(cell, width, false));
     let columns: Vec<Vec<Row>> = columns.collect();
     let height = columns.iter().map(Vec::len).max().unwrap_or(1);
     let mut rows = Vec::new();
@@ -77,13 +81,16 @@ fn line(cells: &[Row], widths: &[usize], faint: Style) -> Vec<Row> {
         let mut row = Vec::new();
         for (number, (parts, room)) in columns.iter().zip(widths).enumerate() {
             if number > 0 {
-                row.extend(glyphs(" │ ", faint));
+                row.extend(text_to_glyphs(" │ ", faint));
             }
             let part = parts.get(index).map_or(&[][..], Vec::as_slice);
             row.extend_from_slice(part);
-            row.extend(glyphs(&" ".repeat(room - width(part)), Style::new()));
+            row.extend(text_to_glyphs(
+                &" ".repeat(room - glyphs_width(part)),
+                Style::new(),
+            ));
         }
-        trim_end(&mut row);
+        trim_trailing_spaces(&mut row);
         rows.push(row);
     }
     rows

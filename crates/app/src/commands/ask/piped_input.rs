@@ -50,7 +50,7 @@ pub(crate) async fn append_piped_text(
         bytes = read => bytes.map_err(|error| {
             Failure::run(error).context("standard input cannot be read")
         })?,
-        () = interrupts.first() => {
+        () = interrupts.wait_for_first_interruption() => {
             return Err(Failure {
                 code: Code::Interrupted,
                 error: anyhow!("interrupted"),

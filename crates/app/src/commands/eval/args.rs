@@ -12,13 +12,13 @@ use crate::{
     eval::{suite_origin::SuiteOrigin, suites},
     run_session::{
         agent::{AgentArgs, AnswerArgs},
-        arguments::{Approve, Global},
+        arguments::{Approve, GlobalArgs},
         context::Context,
         failure::Failure,
         follow::print_chosen_model,
         recording::{RecordingArgs, RecordingMode},
     },
-    terminal::output::ListOutput,
+    terminal::output::ListFormat,
 };
 
 /// Command-line arguments of `switchboard eval`.
@@ -51,7 +51,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, requires = "compare")]
     pub(crate) fail_if_worse: bool,
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
@@ -143,7 +143,7 @@ pub(crate) struct ResultArgs {
     pub(crate) html: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    pub(crate) output: ListOutput,
+    pub(crate) output: ListFormat,
     /// Print no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -285,7 +285,7 @@ impl EvalArgs {
         }
         let (mut ids, mut models) = (Vec::new(), HashMap::new());
         for name in names {
-            let chosen = match recording.choose(name, None) {
+            let chosen = match recording.choose_recorded_model(name, None) {
                 Some(chosen) => chosen?,
                 None => context.choose_model(name).await?,
             };

@@ -30,7 +30,7 @@ use crate::{
     },
     observe::{AuditLog, build_redactor},
     run_session::{
-        recording::{RecordingMode, program},
+        recording::{RecordingMode, program_name_and_version},
         servers::Servers,
         values,
     },
@@ -57,7 +57,8 @@ pub(crate) async fn run(
         args.thresholds.apply_thresholds(&mut report.thresholds);
         return args.print_report(&report, earlier.as_ref(), &environment);
     }
-    let mut context = Context::load_for(&args.global, &args.recording, environment)?;
+    let mut context =
+        Context::load_context_for_recording(&args.global, &args.recording, environment)?;
     let (suite, origin) = args.read_suite(&context)?;
     let blueprint = ServerPlan::from_suite(&suite, Arc::new(origin));
     // The secrets of the suite's servers are collected before the audit and the recording start, so
@@ -66,7 +67,7 @@ pub(crate) async fn run(
     context.config.filled.extend(given);
     let replay = args
         .recording
-        .replay(&context.config, &context.environment)?;
+        .open_replay(&context.config, &context.environment)?;
     let (models, asked) = args.choose_models(&suite, &context, &replay).await?;
     let recipes = read_recipes(
         &suite,
@@ -75,7 +76,7 @@ pub(crate) async fn run(
         &context,
     )?;
     let injected = if replay.is_replay() {
-        values::configured(&context.config)
+        values::configured_values(&context.config)
     } else {
         blueprint.check_servers(&suite, &context)?;
         blueprint.context_injection(&context)?
@@ -84,7 +85,7 @@ pub(crate) async fn run(
     let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
     let recording = args
         .recording
-        .record(&context.config, &context.environment)?;
+        .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or(replay);
     // Empty reports replace the output files first. If the evaluation fails, no earlier results
     // remain in them.
@@ -104,7 +105,7 @@ pub(crate) async fn run(
         models: asked,
         recipes,
         recording: recording.clone(),
-        nothing: Arc::new(context::start(Servers::default())?),
+        nothing: Arc::new(context::start_servers(Servers::default())?),
         redactor: build_redactor(&context.config, &context.environment),
         context: &context,
         shared: Arc::new(shared),
@@ -116,7 +117,7 @@ pub(crate) async fn run(
     };
     let result = evaluate_suite(&args, &suite, &models, &evaluator, interrupts).await;
     evaluator.close_servers(interrupts).await;
-    recording.finish(result.and_then(|report| {
+    recording.finish_recording(result.and_then(|report| {
         let code = args.print_report(&report, earlier.as_ref(), &context.environment)?;
         if report.is_unfinished() {
             return Ok(Code::Interrupted);
@@ -139,10 +140,10 @@ async fn evaluate_suite(
     }
     let host = &evaluator.shared.host;
     let ready = tokio::select! {
-        () = interrupts.first() => None,
+        () = interrupts.wait_for_first_interruption() => None,
         ready = host.ready() => Some(ready),
     };
-    screen.pause();
+    screen.remove_progress_bars();
     let planned = suite.planned(models.len());
     let Some(ready) = ready else {
         return Ok(build_report(
@@ -163,7 +164,13 @@ async fn evaluate_suite(
         .run
         .at_once
         .map_or_else(default_concurrency, NonZeroUsize::get);
-    let ran = suite.run(evaluator, models, at_once, interrupts.first(), done);
+    let ran = suite.run(
+        evaluator,
+        models,
+        at_once,
+        interrupts.wait_for_first_interruption(),
+        done,
+    );
     let ran = ran.await;
     progress.remove_bar();
     Ok(build_report(suite, &evaluator.recording, ran))
@@ -172,9 +179,9 @@ async fn evaluate_suite(
 fn build_report(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Report {
     let created_at = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let program = if recording.is_replay() {
-        format!("{}, from a recording", program())
+        format!("{}, from a recording", program_name_and_version())
     } else {
-        program()
+        program_name_and_version()
     };
     Report::new(suite, program, created_at, runs)
 }
@@ -235,7 +242,7 @@ fn read_recipes(
     });
     for (name, place) in of_suite.chain(of_scenarios) {
         if !recipes.contains_key(name) {
-            let recipe = agent::recipe(name, context).map_err(|failure| match place {
+            let recipe = agent::load_recipe(name, context).map_err(|failure| match place {
                 Some(place) => Failure {
                     error: origin.error_at(&place, format!("{:#}", failure.error)),
                     ..failure

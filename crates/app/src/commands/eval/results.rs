@@ -21,7 +21,7 @@ use crate::{
     run_session::failure::{Code, Failure},
     terminal::{
         self, one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
     },
 };
 
@@ -62,7 +62,7 @@ impl EvalArgs {
             comparison: comparison.as_ref(),
         };
         let files = self.write_outputs(&written, earlier, environment);
-        let shown = output::print(self.results.output, &written, || {
+        let shown = output::print_json_or_text(self.results.output, &written, || {
             let mut text = tables::format_report(report);
             if let Some(comparison) = &comparison {
                 text.push_str(&comparison_table::format_comparison(comparison));
@@ -201,7 +201,7 @@ struct SuiteRow {
     scenarios: usize,
 }
 
-pub(crate) fn list_suites(form: ListOutput) -> Result<Code, Failure> {
+pub(crate) fn list_suites(form: ListFormat) -> Result<Code, Failure> {
     let mut listed = Vec::new();
     for (name, text) in SHIPPED {
         let (suite, _) = suites::parse_suite(name, text, false).map_err(Failure::run)?;

@@ -6,7 +6,7 @@ use switchboard_mcp_client::{FeatureError, Listing, McpHost};
 use crate::{
     commands::print_table,
     run_session::failure::{Code, Failure},
-    terminal::{one_line, output::ListOutput, print_warning},
+    terminal::{one_line, output::ListFormat, print_warning},
 };
 
 /// A resource, resource template or prompt and the name of its MCP server.
@@ -24,7 +24,7 @@ struct ServerItem<T> {
 pub(super) async fn print_server_items<T: Serialize, const N: usize>(
     host: &McpHost,
     is_named: bool,
-    form: ListOutput,
+    form: ListFormat,
     none: &str,
     read: impl AsyncFn(&str) -> Result<Listing<T>, FeatureError>,
     row: impl Fn(String, &T) -> [String; N],

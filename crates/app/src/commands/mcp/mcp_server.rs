@@ -161,7 +161,7 @@ pub(crate) async fn run(
         options = options.with_allowed_host(host);
     }
     let Some(address) = args.http else {
-        let served = serve_stdio(name, options, interrupts.first()).await;
+        let served = serve_stdio(name, options, interrupts.wait_for_first_interruption()).await;
         return served.map(|()| Code::Success).map_err(server_failure);
     };
     if let Some(token) = environment.get(TOKEN) {
@@ -178,7 +178,7 @@ pub(crate) async fn run(
         .map_err(server_failure)?;
     terminal::print_line(format_args!("{name} listens at {}", server.url()));
     let interrupts = interrupts.clone();
-    let stop = async move { interrupts.first().await };
+    let stop = async move { interrupts.wait_for_first_interruption().await };
     server.serve(stop).await.map_err(server_failure)?;
     Ok(Code::Success)
 }

@@ -32,24 +32,24 @@ async fn with_servers(
     work: impl AsyncFnOnce(&McpHost) -> Result<Code, Failure>,
 ) -> Result<Code, Failure> {
     if let Some(name) = named {
-        context::only(&mut servers, name)?;
+        context::keep_only_server(&mut servers, name)?;
     }
-    let host = context::start(servers)?;
+    let host = context::start_servers(servers)?;
     let work = async {
         let screen = Screen::new(true);
         screen.show_progress(&format!("starting {}", named.unwrap_or("MCP servers")));
         host.settled().await;
         drop(screen);
         if let Some(name) = named {
-            context::check_ready(&host, name)?;
+            context::check_server_ready(&host, name)?;
         }
         work(&host).await
     };
     let result = tokio::select! {
         result = Box::pin(work) => result,
-        () = interrupts.first() => Ok(Code::Interrupted),
+        () = interrupts.wait_for_first_interruption() => Ok(Code::Interrupted),
     };
-    context::close(&host, interrupts).await;
+    context::close_servers(&host, interrupts).await;
     result
 }
 

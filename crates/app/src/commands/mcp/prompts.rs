@@ -13,14 +13,14 @@ use super::{item_lists::print_server_items, unknown_name_failure, with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
-        arguments::Global,
+        arguments::GlobalArgs,
         context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
     terminal::{
         one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
         print_warning,
     },
 };
@@ -35,9 +35,9 @@ pub(crate) struct PromptsArgs {
     command: PromptsCommand,
     /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let servers = Context::load(&args.global, environment)?.servers()?;
+    let servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
     let form = args.output;
     match args.command {
         PromptsCommand::List { server } => {
@@ -102,7 +102,7 @@ fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Fai
     Ok(given)
 }
 
-async fn list_prompts(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.prompts(server).await;
     let none = "no prompts are listed";
     print_server_items(host, is_named, form, none, read, |server, prompt| {
@@ -129,13 +129,13 @@ fn format_parameters(prompt: &Prompt) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn print_prompt(rendered: &RenderedPrompt, form: ListOutput) -> Result<Code, Failure> {
+fn print_prompt(rendered: &RenderedPrompt, form: ListFormat) -> Result<Code, Failure> {
     for problem in &rendered.problems {
         print_warning(problem);
     }
     match form {
-        ListOutput::Json => output::pretty(rendered),
-        ListOutput::Text => output::foreign(&format_messages(rendered)),
+        ListFormat::Json => output::write_pretty_json(rendered),
+        ListFormat::Text => output::print_server_text(&format_messages(rendered)),
     }?;
     Ok(Code::Success)
 }

@@ -14,14 +14,14 @@ use super::{item_lists::print_server_items, with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
-        arguments::Global,
+        arguments::GlobalArgs,
         context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
     },
     terminal::{
         one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
         print_note, print_warning,
     },
 };
@@ -33,9 +33,9 @@ pub(crate) struct ResourcesArgs {
     command: ResourcesCommand,
     /// Output format; json has complete resources, with binary data in base64
     #[arg(short, long, global = true, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let servers = Context::load(&args.global, environment)?.servers()?;
+    let servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
     let named = match &args.command {
         ResourcesCommand::List { server } | ResourcesCommand::Templates { server } => {
             server.as_deref()
@@ -80,7 +80,7 @@ pub(crate) async fn run(
     with_servers(servers, named, interrupts, work).await
 }
 
-async fn list_resources(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.resources(server).await;
     let none = "no resources are listed; `switchboard resources templates` has patterns";
     print_server_items(host, is_named, form, none, read, |server, it| {
@@ -96,7 +96,7 @@ async fn list_resources(host: &McpHost, is_named: bool, form: ListOutput) -> Res
     .await
 }
 
-async fn list_templates(host: &McpHost, is_named: bool, form: ListOutput) -> Result<Code, Failure> {
+async fn list_templates(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
     let read = async |server: &str| host.resource_templates(server).await;
     let none = "no patterns are listed; `switchboard resources list` has resources";
     print_server_items(host, is_named, form, none, read, |server, it| {
@@ -135,7 +135,7 @@ async fn read_resource(
     host: &McpHost,
     server: &str,
     uri: &str,
-    form: ListOutput,
+    form: ListFormat,
 ) -> Result<Code, Failure> {
     let contents = match host.read_resource(server, uri).await {
         Ok(contents) => contents,
@@ -148,15 +148,15 @@ async fn read_resource(
         print_warning(problem);
     }
     match form {
-        ListOutput::Json => output::pretty(&contents.items),
-        ListOutput::Text => contents.items.iter().try_for_each(write_content),
+        ListFormat::Json => output::write_pretty_json(&contents.items),
+        ListFormat::Text => contents.items.iter().try_for_each(write_content),
     }?;
     Ok(Code::Success)
 }
 
 fn write_content(content: &ResourceContent) -> std::io::Result<()> {
     if let ResourceBody::Text(text) = &content.body {
-        return output::foreign(text);
+        return output::print_server_text(text);
     }
     let kind = content.media_type.as_deref();
     let kind = one_line(kind.unwrap_or("unknown media type"), 60);

@@ -13,17 +13,17 @@ use super::with_servers;
 use crate::{
     config::environment::Environment,
     run_session::{
-        arguments::Global,
-        context::{Context, only},
+        arguments::GlobalArgs,
+        context::{Context, keep_only_server},
         failure::{Code, Failure},
         interrupts::Interrupts,
-        server_status::describe,
+        server_status::format_server_statuses,
         servers::Servers,
     },
     terminal::{
         STRONG, one_line,
-        output::{self, ListOutput},
-        print_line, print_note, without_controls,
+        output::{self, ListFormat},
+        print_line, print_note, strip_control_characters,
     },
 };
 
@@ -35,9 +35,9 @@ pub(crate) struct ServersArgs {
     command: Option<ServersCommand>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut servers = Context::load(&args.global, environment)?.servers()?;
+    let mut servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
     let Some(command) = args.command else {
         if servers.bundled {
             print_note("no server is configured, so the bundled one runs");
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     };
     let (ServersCommand::Login { server: name } | ServersCommand::Logout { server: name }) =
         &command;
-    only(&mut servers, name)?;
+    keep_only_server(&mut servers, name)?;
     let work = async {
         match &command {
             ServersCommand::Login { server } => log_in(&servers, server).await,
@@ -81,17 +81,17 @@ pub(crate) async fn run(
             AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage(error),
             error => Failure::run(error),
         })?,
-        () = interrupts.first() => return Ok(Code::Interrupted),
+        () = interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),
     };
-    output::lines(&text)?;
+    output::print_lines(&text)?;
     Ok(Code::Success)
 }
 
-fn list_servers(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
+fn list_servers(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     let statuses = host.servers();
-    output::print(form, &statuses, || match statuses.as_slice() {
+    output::print_json_or_text(form, &statuses, || match statuses.as_slice() {
         [] => "no servers are configured".to_owned(),
-        statuses => describe(statuses),
+        statuses => format_server_statuses(statuses),
     })?;
     let mut statuses = statuses.iter();
     let is_missing = statuses.any(|status| status.required && !status.state.takes_calls());
@@ -107,7 +107,7 @@ async fn log_in(servers: &Servers, name: &str) -> Result<String, AuthError> {
         print_line(format_args!(
             "Open this address in a browser and agree:\n\n  {STRONG}{}{STRONG:#}\n\nWaiting; \
              Ctrl-C gives up.",
-            without_controls(url)
+            strip_control_characters(url)
         ));
     };
     let info = auth::login(&servers.configs[0], &servers.options.auth, on_url).await?;

@@ -13,15 +13,15 @@ use crate::{
     commands::print_table,
     config::environment::Environment,
     run_session::{
-        arguments::Global,
+        arguments::GlobalArgs,
         context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
-        server_status::parameters,
+        server_status::format_parameters,
     },
     terminal::{
         self, Screen, one_line,
-        output::{self, ListOutput},
+        output::{self, ListFormat},
     },
 };
 
@@ -32,9 +32,9 @@ pub(crate) struct ToolsArgs {
     command: ToolsCommand,
     /// Output format; json has complete schemas
     #[arg(short, long, global = true, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,7 +65,7 @@ pub(crate) async fn run(
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let servers = Context::load(&args.global, environment)?.servers()?;
+    let servers = Context::load_context(&args.global, environment)?.servers_to_start()?;
     let form = args.output;
     match args.command {
         ToolsCommand::List => {
@@ -89,7 +89,7 @@ pub(crate) async fn run(
     }
 }
 
-async fn list_tools(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
+async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     let catalog = host.tools().await;
     for problem in &catalog.problems {
         terminal::print_warning(&format!("{}: {}", problem.server, problem.message));
@@ -107,7 +107,7 @@ async fn list_tools(host: &McpHost, form: ListOutput) -> Result<Code, Failure> {
             format!(
                 "{}({}){}",
                 one_line(name, 64),
-                parameters(&tool.input_schema),
+                format_parameters(&tool.input_schema),
                 if is_changed { " changed" } else { "" }
             ),
             one_line(&tool.description, 100),
@@ -123,7 +123,7 @@ async fn call_tool(
     server: &str,
     tool: &str,
     input: JsonObject,
-    form: ListOutput,
+    form: ListFormat,
 ) -> Result<Code, Failure> {
     let screen = Screen::new(true);
     screen.show_progress(&format!("calling {tool}"));
@@ -154,7 +154,7 @@ async fn accept_tools(
     host: &McpHost,
     server: &str,
     tool: Option<&str>,
-    form: ListOutput,
+    form: ListFormat,
 ) -> Result<Code, Failure> {
     if let Some(tool) = tool {
         let catalog = host.tools().await;
@@ -166,7 +166,7 @@ async fn accept_tools(
     }
     let accepted = host.accept_tools(|change| tool.is_none_or(|tool| tool == change.tool))?;
     let none = tool.map_or("no tool has".to_owned(), |tool| format!("{tool} has not"));
-    output::print(form, &accepted, || {
+    output::print_json_or_text(form, &accepted, || {
         let lines = accepted.iter();
         let lines = lines.map(|it| format!("{server}: {} is accepted\n", one_line(&it.tool, 64)));
         let none = || format!("{server}: {none} changed");
@@ -175,9 +175,9 @@ async fn accept_tools(
     Ok(Code::Success)
 }
 
-fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
-    if form == ListOutput::Json {
-        return output::pretty(output);
+fn write_output(output: &ToolOutput, form: ListFormat) -> std::io::Result<()> {
+    if form == ListFormat::Json {
+        return output::write_pretty_json(output);
     }
     let mut text: Vec<String> = output.content.iter().map(ToolContent::as_text).collect();
     if text.is_empty()
@@ -191,7 +191,7 @@ fn write_output(output: &ToolOutput, form: ListOutput) -> std::io::Result<()> {
         terminal::print_error(&anyhow!("{text}"));
         return Ok(());
     }
-    output::foreign(&text)
+    output::print_server_text(&text)
 }
 
 fn read_input(text: &str) -> Result<JsonObject, Failure> {

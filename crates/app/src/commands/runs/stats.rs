@@ -19,12 +19,12 @@ use crate::{
     config::{environment::Environment, plain_io_error},
     observe::AuditLog,
     run_session::{
-        arguments::Global,
+        arguments::GlobalArgs,
         context::Context,
         failure::{Code, Failure},
     },
     terminal::{
-        output::{self, ListOutput},
+        output::{self, ListFormat},
         print_note, print_warning,
     },
 };
@@ -50,7 +50,7 @@ pub(crate) struct StatsArgs {
     since: Option<Timestamp>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: ListOutput,
+    output: ListFormat,
 }
 
 /// Parses the value of `--since`: a date, a time or a duration before now.
@@ -84,12 +84,12 @@ struct AuditStatistics {
 
 pub(crate) fn run(
     args: &StatsArgs,
-    global: &Global,
+    global: &GlobalArgs,
     environment: Environment,
 ) -> Result<Code, Failure> {
     let mut read = AuditStatistics::default();
     if args.files.is_empty() {
-        let context = Context::load(global, environment)?;
+        let context = Context::load_context(global, environment)?;
         let Some(file) = AuditLog::audit_path(&context.config, &context.environment) else {
             return Err(Failure::usage(anyhow!(
                 "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
@@ -104,7 +104,7 @@ pub(crate) fn run(
     for file in &args.files {
         read.read_file(file, args.since)?;
     }
-    output::print(args.output, &read.json_report(), || read.format_text())?;
+    output::print_json_or_text(args.output, &read.json_report(), || read.format_text())?;
     read.print_gaps();
     Ok(Code::Success)
 }

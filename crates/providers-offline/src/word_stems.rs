@@ -13,7 +13,7 @@ const STOP_WORDS: &[&str] = &[
 ];
 
 /// Returns the lower-case words of a text or an identifier: `getUser_id` has three.
-pub(crate) fn words(text: &str) -> Vec<String> {
+pub(crate) fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower_case = false;
     for character in text.chars() {
@@ -33,24 +33,24 @@ pub(crate) fn words(text: &str) -> Vec<String> {
 }
 
 /// Returns the stem of a lower-case English word.
-pub(crate) fn stem(word: &str) -> String {
+pub(crate) fn stem_word(word: &str) -> String {
     Stemmer::create(Algorithm::English).stem(word).into_owned()
 }
 
 /// Returns the stems of a text, without stop words and numbers.
-pub(crate) fn stems(text: &str) -> Vec<String> {
+pub(crate) fn stem_words(text: &str) -> Vec<String> {
     let is_term =
         |word: &String| !STOP_WORDS.contains(&word.as_str()) && !word.chars().all(char::is_numeric);
-    words(text)
+    split_words(text)
         .into_iter()
         .filter(is_term)
-        .map(|word| stem(&word))
+        .map(|word| stem_word(&word))
         .collect()
 }
 
 /// Returns an identifier as words: `account_value` becomes `account value`.
-pub(crate) fn label(identifier: &str) -> String {
-    words(identifier).join(" ")
+pub(crate) fn identifier_to_label(identifier: &str) -> String {
+    split_words(identifier).join(" ")
 }
 
 #[cfg(test)]
@@ -59,18 +59,18 @@ mod tests {
 
     #[test]
     fn identifiers_and_sentences_have_the_same_words() {
-        assert_eq!(words("getUser_id-2"), ["get", "user", "id", "2"]);
+        assert_eq!(split_words("getUser_id-2"), ["get", "user", "id", "2"]);
         assert_eq!(
-            words("Get the user's id."),
+            split_words("Get the user's id."),
             ["get", "the", "user", "s", "id"]
         );
-        assert!(words(" --- ").is_empty());
+        assert!(split_words(" --- ").is_empty());
     }
 
     #[test]
     fn stems_leave_out_stop_words_and_numbers() {
         assert_eq!(
-            stems("What are the values of customers 42 and 7?"),
+            stem_words("What are the values of customers 42 and 7?"),
             ["valu", "custom"]
         );
     }

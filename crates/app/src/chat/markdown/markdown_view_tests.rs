@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::chat::markdown::rows::tests::marked_text;
+use crate::chat::markdown::block_layout::tests::marked_text;
 
 /// A terminal that is as big as it is said to be.
 struct Terminal {
@@ -26,18 +26,18 @@ impl Write for Terminal {
     }
 }
 
-fn view(columns: usize, rows: usize) -> (View<Terminal>, Size) {
+fn view(columns: usize, rows: usize) -> (MarkdownView<Terminal>, TerminalSize) {
     let parser = vt100::Parser::new(
         u16::try_from(rows).unwrap(),
         u16::try_from(columns).unwrap(),
         2_000,
     );
-    let view = View::new(Terminal { parser }, Look::new(true), false);
-    (view, Size { columns, rows })
+    let view = MarkdownView::new(Terminal { parser }, MarkdownStyles::new(true), false);
+    (view, TerminalSize { columns, rows })
 }
 
 /// Everything that was ever shown, from the first row on.
-fn all_rows(view: &mut View<Terminal>) -> Vec<String> {
+fn all_rows(view: &mut MarkdownView<Terminal>) -> Vec<String> {
     let screen = view.out.parser.screen_mut();
     let (height, width) = screen.size();
     screen.set_scrollback(usize::MAX);
@@ -63,9 +63,9 @@ fn shown<'t>(
 ) -> Vec<String> {
     let (mut view, size) = view(columns, rows);
     for piece in pieces {
-        view.push(piece, size).unwrap();
+        view.append_text(piece, size).unwrap();
     }
-    view.finish(size).unwrap();
+    view.finish_text(size).unwrap();
     all_rows(&mut view)
 }
 
@@ -75,13 +75,13 @@ const ANSWER: &str = "Intro with **bold\nwords** in it.\n\n| a | b |\n|---|---|\
 #[test]
 fn text_appears_before_its_block_is_finished() {
     let (mut view, size) = view(40, 12);
-    view.push("Hello **wor", size).unwrap();
+    view.append_text("Hello **wor", size).unwrap();
     assert_eq!(all_rows(&mut view), ["Hello **wor"]);
-    view.push("ld** and", size).unwrap();
+    view.append_text("ld** and", size).unwrap();
     assert_eq!(all_rows(&mut view), ["Hello world and"]);
-    view.push(" more\n\nNext", size).unwrap();
+    view.append_text(" more\n\nNext", size).unwrap();
     assert_eq!(all_rows(&mut view), ["Hello world and more", "", "Next"]);
-    view.finish(size).unwrap();
+    view.finish_text(size).unwrap();
     assert_eq!(all_rows(&mut view), ["Hello world and more", "", "Next"]);
 }
 
@@ -103,19 +103,19 @@ fn other_output_is_printed_above_the_answer() {
         }
     }
 
-    let size = Size {
+    let size = TerminalSize {
         columns: 40,
         rows: 12,
     };
     let parser = vt100::Parser::new(12, 40, 100);
     let terminal = Shared(Rc::new(RefCell::new(Terminal { parser })));
-    let mut view = View::new(terminal.clone(), Look::new(true), false);
-    view.push("First.\n\nThe answer is", size).unwrap();
+    let mut view = MarkdownView::new(terminal.clone(), MarkdownStyles::new(true), false);
+    view.append_text("First.\n\nThe answer is", size).unwrap();
     let mut other = terminal.clone();
-    view.above(size, || other.write_all(b"a warning\n").unwrap())
+    view.print_above(size, || other.write_all(b"a warning\n").unwrap())
         .unwrap();
-    view.push(" 42.", size).unwrap();
-    view.finish(size).unwrap();
+    view.append_text(" 42.", size).unwrap();
+    view.finish_text(size).unwrap();
     let shown = terminal.0.borrow().parser.screen().contents();
     assert_eq!(shown.trim_end(), "First.\na warning\n\nThe answer is 42.");
 }
@@ -136,21 +136,21 @@ fn a_block_taller_than_the_screen_is_shown_completely() {
 #[test]
 fn a_narrower_screen_shows_no_row_twice() {
     let (mut view, _) = view(60, 20);
-    view.push(
+    view.append_text(
         "Above.\n\nsome words that are laid out in one row of it",
-        Size {
+        TerminalSize {
             columns: 60,
             rows: 20,
         },
     )
     .unwrap();
     view.out.parser.screen_mut().set_size(20, 24);
-    let size = Size {
+    let size = TerminalSize {
         columns: 24,
         rows: 20,
     };
-    view.push(" and more", size).unwrap();
-    view.finish(size).unwrap();
+    view.append_text(" and more", size).unwrap();
+    view.finish_text(size).unwrap();
     assert_eq!(
         all_rows(&mut view),
         [
@@ -168,18 +168,18 @@ fn a_narrower_screen_shows_no_row_twice() {
 #[test]
 fn rows_rewrapped_by_the_terminal_are_removed() {
     let mut bytes = Vec::new();
-    let mut view = View::new(&mut bytes, Look::new(true), true);
-    view.push(
+    let mut view = MarkdownView::new(&mut bytes, MarkdownStyles::new(true), true);
+    view.append_text(
         "0123456789 0123456789 0123456789",
-        Size {
+        TerminalSize {
             columns: 60,
             rows: 20,
         },
     )
     .unwrap();
-    view.push(
+    view.append_text(
         " x",
-        Size {
+        TerminalSize {
             columns: 11,
             rows: 20,
         },
@@ -203,14 +203,14 @@ fn a_screen_without_size_is_not_an_error() {
     for (columns, rows) in [(1, 1), (2, 1), (3, 2)] {
         let (mut view, _) = view(columns, rows);
         for size in [
-            Size { columns, rows },
-            Size {
+            TerminalSize { columns, rows },
+            TerminalSize {
                 columns: 0,
                 rows: 0,
             },
         ] {
-            view.push(ANSWER, size).unwrap();
-            view.finish(size).unwrap();
+            view.append_text(ANSWER, size).unwrap();
+            view.finish_text(size).unwrap();
         }
     }
 }

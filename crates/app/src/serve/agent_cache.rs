@@ -34,13 +34,13 @@ pub(super) struct CachedAgent {
 pub(super) struct AgentCache(Mutex<HashMap<AgentKey, (Instant, CachedAgent)>>);
 
 impl AgentCache {
-    pub(super) fn get(&self, key: &AgentKey) -> Option<CachedAgent> {
+    pub(super) fn find_agent(&self, key: &AgentKey) -> Option<CachedAgent> {
         let agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (created_at, cached) = agents.get(key)?;
         (created_at.elapsed() < LIFETIME).then(|| cached.clone())
     }
 
-    pub(super) fn insert(&self, key: AgentKey, cached: CachedAgent) {
+    pub(super) fn store_agent(&self, key: AgentKey, cached: CachedAgent) {
         let mut agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         agents.retain(|_, (created_at, _)| created_at.elapsed() < LIFETIME);
         if agents.len() >= MAX_AGENTS {

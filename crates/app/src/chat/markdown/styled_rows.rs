@@ -9,7 +9,7 @@ use crate::terminal::is_control;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Glyph {
     pub(super) c: char,
-    /// Width in columns.
+    /// Width of the character in terminal columns.
     pub(super) width: usize,
     pub(super) style: Style,
 }
@@ -18,7 +18,7 @@ pub(super) struct Glyph {
 pub(super) type Row = Vec<Glyph>;
 
 /// Converts text to glyphs without control characters except line breaks. Tabs become spaces.
-pub(super) fn glyphs(text: &str, style: Style) -> Row {
+pub(super) fn text_to_glyphs(text: &str, style: Style) -> Row {
     let text = text.replace('\t', "    ");
     let shown = text.chars().filter(|&c| !is_control(c));
     let glyphs = shown.map(|c| Glyph {
@@ -30,14 +30,14 @@ pub(super) fn glyphs(text: &str, style: Style) -> Row {
 }
 
 /// Returns the total width of the glyphs in columns.
-pub(super) fn width(glyphs: &[Glyph]) -> usize {
+pub(super) fn glyphs_width(glyphs: &[Glyph]) -> usize {
     glyphs.iter().map(|glyph| glyph.width).sum()
 }
 
 /// Breaks a line into rows of at most `most` columns. The line breaks at spaces, which are removed
 /// there. With `keep_spaces`, the line breaks at any character and all spaces stay. An empty line
 /// becomes one empty row.
-pub(super) fn wrap(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
+pub(super) fn wrap_line(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
     let fits = |glyph: &&Glyph| glyph.width <= most;
     let line: Row = line.iter().filter(fits).copied().collect();
     let mut rows = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn wrap(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
         rest = after;
         let mut row = row.to_vec();
         if !keep_spaces {
-            trim_end(&mut row);
+            trim_trailing_spaces(&mut row);
             let spaces = rest.iter().take_while(|glyph| glyph.c == ' ');
             rest = &rest[spaces.count()..];
         }
@@ -70,7 +70,7 @@ pub(super) fn wrap(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<Row> {
 }
 
 /// Removes the spaces at the end of a row.
-pub(super) fn trim_end(row: &mut Row) {
+pub(super) fn trim_trailing_spaces(row: &mut Row) {
     while row.last().is_some_and(|last| last.c == ' ') {
         row.pop();
     }
@@ -78,7 +78,7 @@ pub(super) fn trim_end(row: &mut Row) {
 
 /// Converts a row to text with escape sequences for its styles. Drops zero-width characters at the
 /// start, because terminals would join them to another row.
-pub(super) fn paint(glyphs: &[Glyph]) -> String {
+pub(super) fn render_row(glyphs: &[Glyph]) -> String {
     let mut text = String::new();
     let mut style = Style::new();
     for glyph in glyphs.iter().skip_while(|glyph| glyph.width == 0) {

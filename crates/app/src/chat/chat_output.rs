@@ -5,66 +5,72 @@ use std::io::{self, Stdout, stdout};
 use switchboard_orchestration::{RunEvent, RunEventKind};
 
 use super::{
-    markdown::{Look, View},
-    raw_mode::{reflows, size},
+    markdown::{MarkdownStyles, MarkdownView},
+    raw_mode::{rewraps_on_resize, terminal_size},
 };
 use crate::{
     config::environment::Environment,
     terminal::{
         Screen,
-        output::{Answer, AskOutput},
-        without_controls,
+        output::{AnswerFormat, AnswerWriter},
+        strip_control_characters,
     },
 };
 
 /// Destination of the answers in a conversation.
 #[derive(Debug)]
-pub(crate) enum Output {
+pub(crate) enum ChatOutput {
     /// A terminal, with rendered Markdown.
-    Terminal(Box<View<Stdout>>),
+    Terminal(Box<MarkdownView<Stdout>>),
     /// A pipe or file, which receives the text unchanged.
-    Plain(Answer),
+    Plain(AnswerWriter),
 }
 
-impl Output {
-    pub(crate) fn new(form: AskOutput, is_terminal: bool, environment: &Environment) -> Self {
+impl ChatOutput {
+    pub(crate) fn new(form: AnswerFormat, is_terminal: bool, environment: &Environment) -> Self {
         if !is_terminal {
-            return Self::Plain(Answer::new(form));
+            return Self::Plain(AnswerWriter::new(form));
         }
         let colours = environment.get("NO_COLOR").is_none();
-        let reflows = reflows(
+        let reflows = rewraps_on_resize(
             environment.get("TERM"),
             environment.get("XTERM_VERSION").is_some(),
         );
-        Self::Terminal(Box::new(View::new(stdout(), Look::new(colours), reflows)))
+        Self::Terminal(Box::new(MarkdownView::new(
+            stdout(),
+            MarkdownStyles::new(colours),
+            reflows,
+        )))
     }
 
     /// Prints an event of a run.
-    pub(crate) fn show(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
+    pub(crate) fn show_event(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
         let kind = &event.kind;
         match self {
-            Self::Plain(answer) => answer.show(event, screen),
+            Self::Plain(answer) => answer.show_event(event, screen),
             Self::Terminal(view) => match kind {
                 RunEventKind::TextDelta { text } => {
-                    screen.show(kind);
-                    view.push(&without_controls(text), size())
+                    screen.show_event(kind);
+                    view.append_text(&strip_control_characters(text), terminal_size())
                 }
                 // These events change only the temporary progress rows below the answer.
                 RunEventKind::ReasoningDelta { .. }
                 | RunEventKind::ToolInputStarted { .. }
                 | RunEventKind::ToolInputDelta { .. }
                 | RunEventKind::ToolProgressed { .. } => {
-                    screen.show(kind);
+                    screen.show_event(kind);
                     Ok(())
                 }
                 // These messages appear above the answer, which continues below them.
                 RunEventKind::Warning { .. }
                 | RunEventKind::ToolsUnavailable { .. }
                 | RunEventKind::ServerChanged { .. }
-                | RunEventKind::ProviderBlock { .. } => view.above(size(), || screen.show(kind)),
+                | RunEventKind::ProviderBlock { .. } => {
+                    view.print_above(terminal_size(), || screen.show_event(kind))
+                }
                 _ => {
-                    view.finish(size())?;
-                    screen.show(kind);
+                    view.finish_text(terminal_size())?;
+                    screen.show_event(kind);
                     Ok(())
                 }
             },
@@ -72,12 +78,12 @@ impl Output {
     }
 
     /// Prints a complete text, such as an earlier answer.
-    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn print_text(&mut self, text: &str) -> io::Result<()> {
         match self {
-            Self::Plain(_) => crate::terminal::output::lines(&without_controls(text)),
+            Self::Plain(_) => crate::terminal::output::print_lines(&strip_control_characters(text)),
             Self::Terminal(view) => {
-                view.push(&without_controls(text), size())?;
-                view.finish(size())
+                view.append_text(&strip_control_characters(text), terminal_size())?;
+                view.finish_text(terminal_size())
             }
         }
     }

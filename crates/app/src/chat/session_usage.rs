@@ -16,7 +16,7 @@ const MAX_RUNS: u32 = 10_000;
 const PAGE: u32 = 1_000;
 
 /// Describes the answers, calls, tokens and cost of a session.
-pub(super) async fn usage(
+pub(super) async fn describe_usage(
     store: &dyn RunStore,
     owner: &Principal,
     session: &SessionId,
@@ -38,10 +38,10 @@ pub(super) async fn usage(
             }
         }
     }
-    Ok(described(&metrics.snapshot()))
+    Ok(format_usage(&metrics.snapshot()))
 }
 
-fn described(counted: &Snapshot) -> String {
+fn format_usage(counted: &Snapshot) -> String {
     let answers = counted.runs_completed
         + counted.runs_limited
         + counted.runs_failed
@@ -50,9 +50,9 @@ fn described(counted: &Snapshot) -> String {
     let calls = counted.tools.iter().map(|tool| tool.calls.total);
     let mut text = format!(
         "{}, {}, {}",
-        count(answers, "answer"),
-        count(requests.sum(), "model call"),
-        count(calls.sum(), "tool call")
+        format_count(answers, "answer"),
+        format_count(requests.sum(), "model call"),
+        format_count(calls.sum(), "tool call")
     );
     for model in &counted.models {
         let (id, tokens) = (&model.model, &model.tokens);
@@ -66,7 +66,7 @@ fn described(counted: &Snapshot) -> String {
     text
 }
 
-fn count(number: u64, what: &str) -> String {
+fn format_count(number: u64, what: &str) -> String {
     let end = if number == 1 { "" } else { "s" };
     format!("{number} {what}{end}")
 }

@@ -27,21 +27,21 @@ pub(super) struct KnownServers {
 
 /// Message about a state change of a server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct ServerChange {
     pub(super) text: String,
     /// `true` if the change is a problem, which is printed as a warning.
     pub(super) worse: bool,
 }
 
 impl KnownServers {
-    pub(super) fn of(host: &McpHost) -> Self {
+    pub(super) fn from_host(host: &McpHost) -> Self {
         let mut watched = Self::default();
-        watched.changes(&host.servers());
+        watched.collect_changes(&host.servers());
         watched
     }
 
     /// Returns the number of tools and the number of servers that take calls.
-    pub(super) fn count(host: &McpHost) -> (usize, usize) {
+    pub(super) fn count_tools_and_servers(host: &McpHost) -> (usize, usize) {
         let ready = host.servers().into_iter();
         let ready = ready.filter(|status| status.state.takes_calls());
         ready.fold((0, 0), |(tools, servers), status| {
@@ -50,7 +50,7 @@ impl KnownServers {
     }
 
     /// Updates the known states and returns the changes since the previous call.
-    pub(super) fn changes(&mut self, now: &[ServerStatus]) -> Vec<Change> {
+    pub(super) fn collect_changes(&mut self, now: &[ServerStatus]) -> Vec<ServerChange> {
         let mut changes = Vec::new();
         for status in now {
             let count = status.changed_tools.len();
@@ -58,7 +58,7 @@ impl KnownServers {
             if count > before.unwrap_or_default()
                 && let Some(text) = changed_tools_warning(&status.name, &status.changed_tools)
             {
-                changes.push(Change { text, worse: true });
+                changes.push(ServerChange { text, worse: true });
             }
             let state = (status.state, status.tools);
             let before = self.states.insert(status.name.clone(), state);
@@ -76,7 +76,7 @@ impl KnownServers {
                 _ if reason.is_empty() => format!("{name}: {shown}"),
                 _ => format!("{name}: {shown} ({})", one_line(reason, 200)),
             };
-            changes.push(Change {
+            changes.push(ServerChange {
                 text,
                 worse: !works && status.state != ServerState::Starting,
             });
@@ -87,13 +87,13 @@ impl KnownServers {
 
 /// Elicitor that forwards questions of servers only during a run. At other times the input prompt
 /// uses the terminal.
-pub(super) struct WhileRunning {
+pub(super) struct RunOnlyElicitor {
     pub(super) elicitor: TerminalElicitor,
     pub(super) is_running: Arc<AtomicBool>,
 }
 
 #[async_trait]
-impl Elicitor for WhileRunning {
+impl Elicitor for RunOnlyElicitor {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
         if !self.is_running.load(Ordering::Relaxed) {
             return ElicitationAnswer::Cancel;
@@ -131,7 +131,7 @@ mod tests {
     fn a_state_change_of_a_server_is_printed_once() {
         let mut watched = KnownServers::default();
         let mut changes_of = |now: ServerStatus| -> Vec<(String, bool)> {
-            let changes = watched.changes(&[now]).into_iter();
+            let changes = watched.collect_changes(&[now]).into_iter();
             changes.map(|change| (change.text, change.worse)).collect()
         };
         let ready = |tools| status(ServerState::Ready, tools, &[]);

@@ -7,7 +7,7 @@ use super::*;
 /// Splits a text into its blocks.
 fn blocks(mut text: &str) -> Vec<&str> {
     let mut blocks = Vec::new();
-    while let Some(end) = next_block(text) {
+    while let Some(end) = find_second_block(text) {
         blocks.push(&text[..end]);
         text = &text[end..];
     }
@@ -16,9 +16,9 @@ fn blocks(mut text: &str) -> Vec<&str> {
 }
 
 fn laid_out(text: &str, most: usize) -> String {
-    let look = Look::new(true);
+    let look = MarkdownStyles::new(true);
     let blocks = blocks(text).into_iter();
-    let rows = blocks.flat_map(|block| rows(block, most, look));
+    let rows = blocks.flat_map(|block| render_block(block, most, look));
     let rows: Vec<String> = rows.map(|row| strip_str(&row).to_string()).collect();
     rows.join("\n")
 }
@@ -119,11 +119,11 @@ fn code_keeps_spaces_and_breaks_at_the_row_end() {
 #[test]
 fn styles_end_in_every_row() {
     let block = "**bold over the end** `code`";
-    let coloured = rows(block, 9, Look::new(true));
+    let coloured = render_block(block, 9, MarkdownStyles::new(true));
     assert!(coloured.len() > 2);
     assert!(coloured[0].ends_with("\u{1b}[0m"), "{coloured:?}");
     assert!(coloured.concat().contains("\u{1b}[36m"));
-    let plain = rows(block, 9, Look::new(false)).concat();
+    let plain = render_block(block, 9, MarkdownStyles::new(false)).concat();
     assert!(
         !plain.contains("[36m") && plain.contains("\u{1b}[1m"),
         "{plain:?}"
@@ -173,7 +173,7 @@ proptest! {
     #[test]
     fn no_row_is_wider_than_the_screen(text in marked_text(), most in 1_usize..60) {
         for block in blocks(&text) {
-            for row in rows(block, most, Look::new(true)) {
+            for row in render_block(block, most, MarkdownStyles::new(true)) {
                 let plain = strip_str(&row).to_string();
                 let columns: usize = plain.chars().map(|c| c.to_string().width()).sum();
                 prop_assert!(columns <= most, "{columns} > {most}: {plain:?}");

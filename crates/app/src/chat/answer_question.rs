@@ -8,12 +8,12 @@ use switchboard_orchestration::{
     persistence::{PersistedRun, PersistedRunEnd},
 };
 
-use super::{Chat, Flow};
+use super::{Chat, ChatFlow};
 use crate::{
     run_session::{
-        conversations::with_remedy,
+        conversations::add_remedy,
         failure::{Code, Failure},
-        follow::{Stop, events, running::Running},
+        follow::{StopReason, active_run::ActiveRun, process_events},
     },
     storage::sessions::SessionsError,
     terminal::{self, print_error, print_line, print_note},
@@ -21,53 +21,57 @@ use crate::{
 
 impl Chat<'_> {
     /// Answers a question as a run of the session.
-    pub(super) async fn ask(&mut self, question: String) -> Result<Flow, Failure> {
+    pub(super) async fn answer_question(&mut self, question: String) -> Result<ChatFlow, Failure> {
         let id = if let Some(session) = &self.session {
             session.id.clone()
         } else {
             let wished = self.requested_id.take();
-            match self.conversations.begin(wished.as_deref(), &question).await {
+            match self
+                .conversations
+                .create_session(wished.as_deref(), &question)
+                .await
+            {
                 Ok(session) => self.session.insert(session).id.clone(),
-                Err(error) => return Ok(self.failed(&error.into())),
+                Err(error) => return Ok(self.report_error(&error.into())),
             }
         };
         let message = Arc::new(Message::user(question));
         let durable_runs = self.conversations.durable_runs.clone();
-        let agent = self.agent_now();
+        let agent = self.current_agent();
         let parameters = self.args.run_parameters(&self.context, &agent).stored();
         let begun = durable_runs.begin_with(&agent, &id, vec![message], parameters);
         match begun.await {
-            Ok(run) => self.follow(run).await,
+            Ok(run) => self.follow_run(run).await,
             Err(error) => {
-                let flow = self.failed(&with_remedy(error));
-                self.offer_open_run().await?;
+                let flow = self.report_error(&add_remedy(error));
+                self.ask_about_unfinished_run().await?;
                 Ok(flow)
             }
         }
     }
 
     /// Returns the agent with the current list of tools whose definitions have changed.
-    pub(super) fn agent_now(&self) -> Agent {
+    pub(super) fn current_agent(&self) -> Agent {
         let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
     }
 
     /// Prints an error and sets the exit code. The conversation continues.
-    pub(super) fn failed(&mut self, error: &anyhow::Error) -> Flow {
+    pub(super) fn report_error(&mut self, error: &anyhow::Error) -> ChatFlow {
         print_error(error);
         self.code = Code::Failed;
-        Flow::On
+        ChatFlow::Continue
     }
 
     /// Prints the events of a run until it ends. The first Ctrl-C cancels the run, and a second one
     /// stops waiting for it. The conversation continues after both.
-    pub(super) async fn follow(&mut self, run: PersistedRun) -> Result<Flow, Failure> {
-        let mut run = Running::Persisted(Box::new(run));
+    pub(super) async fn follow_run(&mut self, run: PersistedRun) -> Result<ChatFlow, Failure> {
+        let mut run = ActiveRun::Persisted(Box::new(run));
         self.is_running.store(true, Ordering::Relaxed);
-        let followed = self.events(&mut run).await;
+        let followed = self.show_events(&mut run).await;
         self.is_running.store(false, Ordering::Relaxed);
-        self.screen.pause();
-        if self.has_editor() {
+        self.screen.remove_progress_bars();
+        if self.has_line_editor() {
             print_line("");
         }
         let flow = followed?;
@@ -92,37 +96,37 @@ impl Chat<'_> {
         self.resources.save_decisions();
         // Reloads the session, because the run has added messages to it.
         if let Some(session) = &mut self.session
-            && let Ok(Some(now)) = self.conversations.named(&session.id.0).await
+            && let Ok(Some(now)) = self.conversations.find_session(&session.id.0).await
         {
             *session = now;
         }
         Ok(flow)
     }
 
-    async fn events(&mut self, run: &mut Running) -> Result<Flow, Failure> {
+    async fn show_events(&mut self, run: &mut ActiveRun) -> Result<ChatFlow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
         let owner = self.conversations.owner.clone();
         let mut recorder = self.resources.audit.run_recorder(session, Some(owner));
         let presses = self.editor.as_ref().map(|editor| editor.presses.clone());
         let (output, screen) = (&mut self.output, &self.screen);
-        let show = |event: &RunEvent| output.show(event, screen);
+        let show = |event: &RunEvent| output.show_event(event, screen);
         let (code, stop) =
-            events(run, &mut recorder, screen, self.interrupts, presses, show).await?;
+            process_events(run, &mut recorder, screen, self.interrupts, presses, show).await?;
         match stop {
-            Stop::Interrupted => return Ok(Flow::Leave(Code::Interrupted)),
-            Stop::Paused => {
+            StopReason::Interrupted => return Ok(ChatFlow::Leave(Code::Interrupted)),
+            StopReason::Paused => {
                 print_note("the run is paused: /continue resumes it, /abandon discards it");
             }
-            // A cancelled run is not a failure.
-            Stop::Cancelled if code == Code::Interrupted => self.code = Code::Success,
-            Stop::Cancelled | Stop::No => self.code = code,
+            // A run that the user cancelled does not make the command fail.
+            StopReason::Cancelled if code == Code::Interrupted => self.code = Code::Success,
+            StopReason::Cancelled | StopReason::No => self.code = code,
         }
-        Ok(Flow::On)
+        Ok(ChatFlow::Continue)
     }
 
-    pub(super) async fn open_run(&self) -> Result<Option<RunRecord>, SessionsError> {
+    pub(super) async fn find_unfinished_run(&self) -> Result<Option<RunRecord>, SessionsError> {
         match &self.session {
-            Some(session) => self.conversations.open_run(&session.id).await,
+            Some(session) => self.conversations.find_unfinished_run(&session.id).await,
             None => Ok(None),
         }
     }

@@ -8,10 +8,10 @@ use futures_util::StreamExt as _;
 use switchboard_domain::SessionStore as _;
 
 use super::{
-    Chat, Flow,
-    slash_commands::{Command, help},
+    Chat, ChatFlow,
+    session_usage::describe_usage,
+    slash_commands::{SlashCommand, help_text},
     transcript,
-    usage::usage,
 };
 use switchboard_orchestration::ApprovalPolicy;
 
@@ -19,74 +19,79 @@ use crate::{
     models::Readiness,
     run_session::{
         arguments::Approve,
-        failure::{Code, Failure, available},
-        server_status::{describe, parameters},
+        failure::{Code, Failure, list_available_names},
+        server_status::{format_parameters, format_server_statuses},
     },
     storage::{private_file, recipes},
-    terminal::{one_line, output, print_line, print_note, print_warning, table::table},
+    terminal::{one_line, output, print_line, print_note, print_warning, table::format_table},
 };
 
 impl Chat<'_> {
     /// Executes a slash command. An error is printed and does not end the conversation.
-    pub(super) async fn execute(
+    pub(super) async fn execute_command(
         &mut self,
-        command: Command,
+        command: SlashCommand,
         argument: Option<String>,
-    ) -> Result<Flow, Failure> {
+    ) -> Result<ChatFlow, Failure> {
         self.code = Code::Success;
-        let flow = self.command(command, argument).await;
-        self.shown(flow)
+        let flow = self.dispatch_command(command, argument).await;
+        self.print_failure(flow)
     }
 
     /// Prints the error of a command. Returns the error instead if standard output is closed.
-    pub(super) fn shown(&mut self, flow: Result<Flow, Failure>) -> Result<Flow, Failure> {
+    pub(super) fn print_failure(
+        &mut self,
+        flow: Result<ChatFlow, Failure>,
+    ) -> Result<ChatFlow, Failure> {
         match flow {
-            Err(failure) if !failure.is_broken_pipe() => Ok(self.failed(&failure.error)),
+            Err(failure) if !failure.is_broken_pipe() => Ok(self.report_error(&failure.error)),
             flow => flow,
         }
     }
 
-    async fn command(
+    async fn dispatch_command(
         &mut self,
-        command: Command,
+        command: SlashCommand,
         argument: Option<String>,
-    ) -> Result<Flow, Failure> {
+    ) -> Result<ChatFlow, Failure> {
         match command {
-            Command::Model => match argument {
+            SlashCommand::Model => match argument {
                 Some(name) => self.set_model(name).await?,
-                None => self.write(&self.models())?,
+                None => self.print_list(&self.format_models())?,
             },
-            Command::Tools => self.tools(argument.as_deref()).await?,
-            Command::Servers => match self.resources.host.servers().as_slice() {
+            SlashCommand::Tools => self.print_tools(argument.as_deref()).await?,
+            SlashCommand::Servers => match self.resources.host.servers().as_slice() {
                 [] => print_note("no servers are configured"),
-                statuses => self.write(&describe(statuses))?,
+                statuses => self.print_list(&format_server_statuses(statuses))?,
             },
-            Command::Recipe => match argument {
+            SlashCommand::Recipe => match argument {
                 Some(name) => self.set_recipe(name).await?,
-                None => self.recipes()?,
+                None => self.print_recipes()?,
             },
-            Command::Usage => self.usage().await?,
-            Command::Save => {
-                let saved = self.save(argument.as_deref()).await;
+            SlashCommand::Usage => self.print_usage().await?,
+            SlashCommand::Save => {
+                let saved = self.save_session(argument.as_deref()).await;
                 print_note(&saved.map_err(Failure::run)?);
             }
-            Command::Resume => self.resume(argument).await?,
-            Command::New => self.leave_session(),
-            Command::Approve => match argument {
-                Some(how) => self.set_approval(&how).await?,
-                None => self.show_approval().await?,
+            SlashCommand::Resume => self.resume_session(argument).await?,
+            SlashCommand::New => self.start_new_session(),
+            SlashCommand::Approve => match argument {
+                Some(how) => self.set_approval_policy(&how).await?,
+                None => self.print_approval_policy().await?,
             },
-            Command::Continue | Command::Abandon => return self.open_run_command(command).await,
-            Command::Help => self.write(&help())?,
-            Command::Quit => return Ok(Flow::Leave(self.code)),
+            SlashCommand::Continue | SlashCommand::Abandon => {
+                return self.execute_run_command(command).await;
+            }
+            SlashCommand::Help => self.print_list(&help_text())?,
+            SlashCommand::Quit => return Ok(ChatFlow::Leave(self.code)),
         }
-        Ok(Flow::On)
+        Ok(ChatFlow::Continue)
     }
 
     /// Prints a list to standard output at a terminal, and to standard error otherwise.
-    fn write(&self, text: &str) -> Result<(), Failure> {
-        if self.has_editor() {
-            return Ok(output::lines(text)?);
+    fn print_list(&self, text: &str) -> Result<(), Failure> {
+        if self.has_line_editor() {
+            return Ok(output::print_lines(text)?);
         }
         // Without a terminal, standard output contains only the answers of the model.
         print_line(text.trim_end());
@@ -94,8 +99,8 @@ impl Chat<'_> {
     }
 
     /// Collects the names that the Tab key completes: models, tools, servers, recipes and sessions.
-    pub(super) async fn update_completion(&mut self) {
-        let catalog = self.catalog().await;
+    pub(super) async fn update_completion_names(&mut self) {
+        let catalog = self.list_available_tools().await;
         let providers = &self.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
@@ -105,11 +110,15 @@ impl Chat<'_> {
             let names = provider.known_models().into_iter();
             models.extend(names.map(|(name, _)| format!("{}/{name}", provider.name)));
         }
-        if let Some(recorded) = self.context.recording.models() {
+        if let Some(recorded) = self.context.recording.recorded_models() {
             models = recorded.iter().map(|(id, _)| id.to_string()).collect();
         }
         let entries = recipes::list_recipes(&self.context.environment).unwrap_or_default();
-        let sessions = self.conversations.list(100).await.unwrap_or_default();
+        let sessions = self
+            .conversations
+            .list_sessions(100)
+            .await
+            .unwrap_or_default();
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
         names.models = models;
         names.tools = catalog.tools.iter().map(|it| it.name.clone()).collect();
@@ -132,7 +141,7 @@ impl Chat<'_> {
 
     /// Prints state changes of MCP servers since the previous call.
     pub(super) async fn print_server_changes(&mut self) {
-        let changes = self.servers.changes(&self.resources.host.servers());
+        let changes = self.servers.collect_changes(&self.resources.host.servers());
         if changes.is_empty() {
             return;
         }
@@ -143,18 +152,18 @@ impl Chat<'_> {
                 print_note(&change.text);
             }
         }
-        self.update_completion().await;
+        self.update_completion_names().await;
     }
 
     async fn set_model(&mut self, name: String) -> Result<(), Failure> {
         let mut args = self.args.clone();
         args.model = Some(name);
-        self.replan(args).await?;
+        self.apply_options(args).await?;
         print_note(&format!("model: {}", self.model));
         Ok(())
     }
 
-    fn models(&self) -> String {
+    fn format_models(&self) -> String {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         let current = self.model.to_string();
         let mut text = format!("* {current}\n");
@@ -164,8 +173,8 @@ impl Chat<'_> {
         text
     }
 
-    async fn tools(&self, server: Option<&str>) -> Result<(), Failure> {
-        let catalog = self.catalog().await;
+    async fn print_tools(&self, server: Option<&str>) -> Result<(), Failure> {
+        let catalog = self.list_available_tools().await;
         let servers = self.resources.host.servers().into_iter().map(|it| it.name);
         // A replay starts no servers, so the recorded tools provide the server names.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
@@ -173,7 +182,7 @@ impl Chat<'_> {
         let servers: BTreeSet<String> = servers.collect();
         if let Some(name) = server.filter(|name| !servers.contains(*name)) {
             let known: Vec<&str> = servers.iter().map(String::as_str).collect();
-            let hint = available(name, &known);
+            let hint = list_available_names(name, &known);
             return Err(Failure::usage(anyhow!("unknown server `{name}`{hint}")));
         }
         for problem in &catalog.problems {
@@ -188,7 +197,11 @@ impl Chat<'_> {
             if server.is_none_or(|server| server == of) {
                 rows.push([
                     one_line(of, 40),
-                    format!("{}({})", one_line(name, 64), parameters(&tool.input_schema)),
+                    format!(
+                        "{}({})",
+                        one_line(name, 64),
+                        format_parameters(&tool.input_schema)
+                    ),
                     one_line(&tool.description, 100),
                 ]);
             }
@@ -196,12 +209,12 @@ impl Chat<'_> {
         if rows.is_empty() {
             print_note("no tools");
         } else {
-            self.write(&table(&rows))?;
+            self.print_list(&format_table(&rows))?;
         }
         Ok(())
     }
 
-    fn recipes(&self) -> Result<(), Failure> {
+    fn print_recipes(&self) -> Result<(), Failure> {
         let entries = recipes::list_recipes(&self.context.environment).map_err(Failure::run)?;
         let configured = self.context.config.recipe.as_deref();
         let current = self.args.recipe.as_deref().or(configured);
@@ -219,7 +232,7 @@ impl Chat<'_> {
             let mark = if is_current { "*" } else { " " };
             rows.push([mark.to_owned(), entry.name, one_line(&about, 100)]);
         }
-        self.write(&table(&rows))?;
+        self.print_list(&format_table(&rows))?;
         if let Some(current) = current {
             print_note(&format!("{current} is followed; /recipe off follows none"));
         }
@@ -235,7 +248,7 @@ impl Chat<'_> {
         }
         let mut args = self.args.clone();
         args.recipe = Some(name).filter(|_| !is_off);
-        self.replan(args).await?;
+        self.apply_options(args).await?;
         print_note(&match &self.args.recipe {
             Some(name) => format!(
                 "the recipe {name} is followed from now on, by {}",
@@ -246,8 +259,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    async fn show_approval(&self) -> Result<(), Failure> {
-        let plan = self.args.plan(&self.context).await?;
+    async fn print_approval_policy(&self) -> Result<(), Failure> {
+        let plan = self.args.plan_agent(&self.context).await?;
         let approval = &plan.options.approval;
         let is_asking_model = plan.chosen.model.capabilities().requires_approval;
         let how = match approval.policy {
@@ -264,7 +277,7 @@ impl Chat<'_> {
         Ok(())
     }
 
-    async fn set_approval(&mut self, how: &str) -> Result<(), Failure> {
+    async fn set_approval_policy(&mut self, how: &str) -> Result<(), Failure> {
         let approve = Approve::from_str(how, false).map_err(|_| {
             let how = one_line(how, 40);
             Failure::usage(anyhow!(
@@ -273,23 +286,23 @@ impl Chat<'_> {
         })?;
         let mut args = self.args.clone();
         args.approve = Some(approve);
-        self.replan(args).await?;
+        self.apply_options(args).await?;
         print_note("applies from the next question on");
         Ok(())
     }
 
-    async fn usage(&self) -> Result<(), Failure> {
+    async fn print_usage(&self) -> Result<(), Failure> {
         let Some(session) = &self.session else {
             print_note("this session has no questions yet");
             return Ok(());
         };
         let store = self.conversations.sessions.store();
-        let usage = usage(&**store, &self.conversations.owner, &session.id).await?;
-        self.write(&usage)
+        let usage = describe_usage(&**store, &self.conversations.owner, &session.id).await?;
+        self.print_list(&usage)
     }
 
     /// Writes the session to a new file and returns a message.
-    async fn save(&self, file: Option<&str>) -> anyhow::Result<String> {
+    async fn save_session(&self, file: Option<&str>) -> anyhow::Result<String> {
         let Some(session) = &self.session else {
             return Err(anyhow!("this session has no questions yet"));
         };
@@ -311,7 +324,7 @@ impl Chat<'_> {
             let messages = store
                 .messages(&self.conversations.owner, &session.id, 0)
                 .await?;
-            transcript::markdown(session, &messages)
+            transcript::format_as_markdown(session, &messages)
         };
         let mut options = private_file::owner_only_options();
         let mut file = options

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::{
-    conversation::{Call, data},
-    text::{label, stem, stems, words},
+    conversation::{TurnCall, parse_result_data},
+    word_stems::{identifier_to_label, split_words, stem_word, stem_words},
 };
 
 /// Maximum number of list items that an answer shows.
@@ -17,8 +17,8 @@ const MAX_TEXT: usize = 4_000;
 const MAX_DEPTH: usize = 4;
 
 /// Returns the results of calls as text.
-pub(crate) fn answer(question: &str, calls: &[Call<'_>]) -> String {
-    let asked = stems(question);
+pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
+    let asked = stem_words(question);
     let several = calls.len() > 1;
     let mut answer = String::new();
     for call in calls {
@@ -30,16 +30,16 @@ pub(crate) fn answer(question: &str, calls: &[Call<'_>]) -> String {
         }
         let name = &call.tool_use.name;
         if result.is_error {
-            let message = shortened(&result.as_text());
+            let message = shorten_text(&result.as_text());
             let _ = write!(answer, "`{name}` failed: {message}");
             continue;
         }
         if several && let Some(input) = call.tool_use.input.as_object() {
-            let _ = writeln!(answer, "{}:", scalars(input).join(", "));
+            let _ = writeln!(answer, "{}:", format_scalars(input).join(", "));
         }
-        match data(result) {
-            Some(data) => answer.push_str(&shown(&data, &asked)),
-            None => answer.push_str(&shortened(&result.as_text())),
+        match parse_result_data(result) {
+            Some(data) => answer.push_str(&describe_data(&data, &asked)),
+            None => answer.push_str(&shorten_text(&result.as_text())),
         }
     }
     if answer.is_empty() {
@@ -50,48 +50,59 @@ pub(crate) fn answer(question: &str, calls: &[Call<'_>]) -> String {
 }
 
 /// Describes the object members that the question names, or all data if it names none.
-fn shown(data: &Value, asked: &[String]) -> String {
+fn describe_data(data: &Value, asked: &[String]) -> String {
     if let Some(object) = data.as_object() {
         let is_asked = |key: &str| {
-            let key = words(key);
-            key.len() > 1 && key.iter().all(|word| asked.contains(&stem(word)))
+            let key = split_words(key);
+            key.len() > 1 && key.iter().all(|word| asked.contains(&stem_word(word)))
         };
         let named: Vec<String> = object
             .iter()
             .filter(|(key, value)| is_asked(key) && is_scalar(value))
-            .map(|(key, value)| format!("The {} is {}.", label(key), with_unit(value, object)))
+            .map(|(key, value)| {
+                format!(
+                    "The {} is {}.",
+                    identifier_to_label(key),
+                    format_with_unit(value, object)
+                )
+            })
             .collect();
         if !named.is_empty() {
             return named.join(" ");
         }
     }
     let mut text = String::new();
-    add(data, 0, &mut text);
-    shortened(text.trim_end())
+    append_data(data, 0, &mut text);
+    shorten_text(text.trim_end())
 }
 
 /// Formats a value with the `currency` or `unit` of the same object.
-fn with_unit(value: &Value, object: &Map<String, Value>) -> String {
+fn format_with_unit(value: &Value, object: &Map<String, Value>) -> String {
     let units = ["currency", "unit"].into_iter();
     let unit = units
         .filter_map(|key| object.get(key))
         .find_map(Value::as_str);
     match unit {
-        Some(unit) => format!("{} {unit}", plain(value)),
-        None => plain(value),
+        Some(unit) => format!("{} {unit}", format_scalar(value)),
+        None => format_scalar(value),
     }
 }
 
-fn add(data: &Value, depth: usize, text: &mut String) {
+fn append_data(data: &Value, depth: usize, text: &mut String) {
     let indent = "  ".repeat(depth);
     match data {
         Value::Object(object) if depth < MAX_DEPTH => {
             for (key, value) in object {
                 if is_scalar(value) {
-                    let _ = writeln!(text, "{indent}- {}: {}", label(key), plain(value));
+                    let _ = writeln!(
+                        text,
+                        "{indent}- {}: {}",
+                        identifier_to_label(key),
+                        format_scalar(value)
+                    );
                 } else {
-                    let _ = writeln!(text, "{indent}- {}:", label(key));
-                    add(value, depth + 1, text);
+                    let _ = writeln!(text, "{indent}- {}:", identifier_to_label(key));
+                    append_data(value, depth + 1, text);
                 }
             }
         }
@@ -99,10 +110,10 @@ fn add(data: &Value, depth: usize, text: &mut String) {
             for item in items.iter().take(MAX_ROWS) {
                 match item.as_object() {
                     Some(object) => {
-                        let _ = writeln!(text, "{indent}- {}", scalars(object).join(", "));
+                        let _ = writeln!(text, "{indent}- {}", format_scalars(object).join(", "));
                     }
                     None => {
-                        let _ = writeln!(text, "{indent}- {}", plain(item));
+                        let _ = writeln!(text, "{indent}- {}", format_scalar(item));
                     }
                 }
             }
@@ -111,16 +122,16 @@ fn add(data: &Value, depth: usize, text: &mut String) {
             }
         }
         other => {
-            let _ = writeln!(text, "{indent}{}", plain(other));
+            let _ = writeln!(text, "{indent}{}", format_scalar(other));
         }
     }
 }
 
 /// Returns the members of an object that are not objects or arrays, as `key value`.
-fn scalars(object: &Map<String, Value>) -> Vec<String> {
+fn format_scalars(object: &Map<String, Value>) -> Vec<String> {
     let scalars = object.iter().filter(|(_, value)| is_scalar(value));
     scalars
-        .map(|(key, value)| format!("{} {}", label(key), plain(value)))
+        .map(|(key, value)| format!("{} {}", identifier_to_label(key), format_scalar(value)))
         .collect()
 }
 
@@ -129,14 +140,14 @@ fn is_scalar(value: &Value) -> bool {
 }
 
 /// Returns a value as text, strings without quotation marks.
-fn plain(value: &Value) -> String {
+fn format_scalar(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-fn shortened(text: &str) -> String {
+fn shorten_text(text: &str) -> String {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstream::adapter::strip_str;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::rows::{Look, ends_with_blank_line, next_block, rows};
+use super::block_layout::{MarkdownStyles, ends_with_blank_line, find_second_block, render_block};
 
 /// Maximum size of the growing block in bytes. Longer blocks are split, because the block is laid
 /// out for every delta.
@@ -13,7 +13,7 @@ const MAX_BLOCK_BYTES: usize = 32 * 1024;
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct TerminalSize {
     pub(crate) columns: usize,
     pub(crate) rows: usize,
 }
@@ -23,31 +23,31 @@ pub(crate) struct Size {
 /// Every row ends with a line break, so that other output starts on a new row. No row is as wide as
 /// the terminal, because terminals differ in how they wrap.
 #[derive(Debug)]
-pub(crate) struct View<W> {
+pub(crate) struct MarkdownView<W> {
     out: W,
-    look: Look,
+    look: MarkdownStyles,
     /// `true` if the terminal wraps existing rows again when its window becomes narrower.
     reflows: bool,
-    /// The text of the growing block.
+    /// Markdown source of the growing block.
     open: String,
     /// Rows of the growing block on the screen.
     live: Vec<String>,
-    size: Size,
+    size: TerminalSize,
     /// `true` if a blank row must precede the next block.
     gap: bool,
     /// `true` after the first row of the current text was drawn.
     begun: bool,
 }
 
-impl<W: Write> View<W> {
-    pub(crate) fn new(out: W, look: Look, reflows: bool) -> Self {
+impl<W: Write> MarkdownView<W> {
+    pub(crate) fn new(out: W, look: MarkdownStyles, reflows: bool) -> Self {
         Self {
             out,
             look,
             reflows,
             open: String::new(),
             live: Vec::new(),
-            size: Size {
+            size: TerminalSize {
                 columns: 80,
                 rows: 24,
             },
@@ -57,7 +57,7 @@ impl<W: Write> View<W> {
     }
 
     /// Adds a piece of the answer and draws the changed rows.
-    pub(crate) fn push(&mut self, text: &str, size: Size) -> io::Result<()> {
+    pub(crate) fn append_text(&mut self, text: &str, size: TerminalSize) -> io::Result<()> {
         let mut finished = Vec::new();
         // Only a complete line can finish a block, so that the result does not depend on how the
         // text is split into deltas.
@@ -74,45 +74,49 @@ impl<W: Write> View<W> {
                         .extend(Some(fence).filter(|it| it.len() < MAX_BLOCK_BYTES));
                 }
             } else if c == '\n'
-                && let Some(end) = next_block(&self.open)
+                && let Some(end) = find_second_block(&self.open)
             {
                 self.finish_block(end, size, &mut finished);
             }
         }
-        self.draw(finished, size)
+        self.draw_rows(finished, size)
     }
 
     /// Draws the rest of the current text. The next text does not depend on it.
-    pub(crate) fn finish(&mut self, size: Size) -> io::Result<()> {
+    pub(crate) fn finish_text(&mut self, size: TerminalSize) -> io::Result<()> {
         let mut finished = Vec::new();
         self.finish_block(self.open.len(), size, &mut finished);
-        self.draw(finished, size)?;
+        self.draw_rows(finished, size)?;
         self.gap = false;
         self.begun = false;
         Ok(())
     }
 
     /// Erases the growing block, calls `write` to print other output, and draws the block below it.
-    pub(crate) fn above(&mut self, size: Size, write: impl FnOnce()) -> io::Result<()> {
+    pub(crate) fn print_above(
+        &mut self,
+        size: TerminalSize,
+        write: impl FnOnce(),
+    ) -> io::Result<()> {
         // A line after a blank line starts a new block even if the line is incomplete.
-        if let Some(end) = next_block(&self.open)
+        if let Some(end) = find_second_block(&self.open)
             && ends_with_blank_line(&self.open[..end])
         {
             let mut finished = Vec::new();
             self.finish_block(end, size, &mut finished);
-            self.draw(finished, size)?;
+            self.draw_rows(finished, size)?;
         }
-        let text = self.rewind(0, size);
-        self.put(&text)?;
+        let text = self.erase_sequence(0, size);
+        self.write_update(&text)?;
         self.live.clear();
         write();
-        self.draw(Vec::new(), size)
+        self.draw_rows(Vec::new(), size)
     }
 
     /// Renders the growing block, with a blank row before it if one is due.
-    fn open_rows(&self, size: Size) -> Vec<String> {
+    fn render_open_block(&self, size: TerminalSize) -> Vec<String> {
         let width = size.columns.saturating_sub(1).max(1);
-        let mut rows = rows(&self.open, width, self.look);
+        let mut rows = render_block(&self.open, width, self.look);
         if self.gap && self.begun && !rows.is_empty() {
             rows.insert(0, String::new());
         }
@@ -120,9 +124,9 @@ impl<W: Write> View<W> {
     }
 
     /// Moves the rows of the block that ends at byte `end` to `finished`.
-    fn finish_block(&mut self, end: usize, size: Size, finished: &mut Vec<String>) {
+    fn finish_block(&mut self, end: usize, size: TerminalSize, finished: &mut Vec<String>) {
         let rest = self.open.split_off(end);
-        let rows = self.open_rows(size);
+        let rows = self.render_open_block(size);
         if !rows.is_empty() {
             self.gap = false;
             self.begun = true;
@@ -133,8 +137,8 @@ impl<W: Write> View<W> {
     }
 
     /// Draws the rows of finished blocks and then the rows of the growing block.
-    fn draw(&mut self, finished: Vec<String>, size: Size) -> io::Result<()> {
-        let mut live = self.open_rows(size);
+    fn draw_rows(&mut self, finished: Vec<String>, size: TerminalSize) -> io::Result<()> {
+        let mut live = self.render_open_block(size);
         // Rows that have scrolled off the screen cannot be redrawn.
         let most = size.rows.saturating_sub(2).max(1);
         live.drain(..live.len().saturating_sub(most));
@@ -146,12 +150,12 @@ impl<W: Write> View<W> {
             same = pairs.take_while(|(old, new)| old == new).count();
         }
         if same < self.live.len() || same < wanted.len() {
-            let mut text = self.rewind(same, size);
+            let mut text = self.erase_sequence(same, size);
             for row in &wanted[same..] {
                 text.push_str(row);
                 text.push('\n');
             }
-            self.put(&text)?;
+            self.write_update(&text)?;
         }
         self.live = live;
         self.size = size;
@@ -159,7 +163,7 @@ impl<W: Write> View<W> {
     }
 
     /// Returns the escape sequence that erases all growing rows except the first `standing` ones.
-    fn rewind(&self, standing: usize, size: Size) -> String {
+    fn erase_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let narrower = size.columns < self.size.columns && self.reflows;
         let height = |row: &String| {
             if !narrower {
@@ -176,7 +180,7 @@ impl<W: Write> View<W> {
     }
 
     /// Writes `text` as one synchronized update of the terminal, which prevents flicker.
-    fn put(&mut self, text: &str) -> io::Result<()> {
+    fn write_update(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
@@ -187,5 +191,5 @@ impl<W: Write> View<W> {
 }
 
 #[cfg(test)]
-#[path = "view_tests.rs"]
+#[path = "markdown_view_tests.rs"]
 mod tests;

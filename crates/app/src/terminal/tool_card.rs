@@ -5,16 +5,16 @@ use std::{fmt::Write as _, time::Duration};
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
-use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, without_controls};
+use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, strip_control_characters};
 
-/// Maximum length of an input in characters.
+/// Maximum length of a shown tool input in characters.
 const INPUT_WIDTH: usize = 120;
-/// Maximum length of a result in characters.
+/// Maximum length of a shown tool result in characters.
 const RESULT_WIDTH: usize = 120;
 
-/// A tool call for display.
+/// Texts of one tool call for display at the terminal.
 #[derive(Debug, Clone)]
-pub(super) struct Card {
+pub(super) struct ToolCard {
     tool: String,
     input: String,
     /// Complete input, shown when the user must approve the call.
@@ -23,13 +23,13 @@ pub(super) struct Card {
 
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum CallEnd {
     Done(Duration),
     Failed(Duration),
     NotRun,
 }
 
-impl Card {
+impl ToolCard {
     pub(super) fn new(server: Option<&str>, tool: &str, input: &Value) -> Self {
         let tool = one_line(tool, 80);
         Self {
@@ -38,12 +38,12 @@ impl Card {
                 None => tool,
             },
             input: one_line(&input.to_string(), INPUT_WIDTH),
-            whole_input: whole(input),
+            whole_input: format_whole_input(input),
         }
     }
 
     /// Formats a running call without colours, because the progress bar draws it.
-    pub(super) fn running(&self, progress: Option<&str>) -> String {
+    pub(super) fn format_running_call(&self, progress: Option<&str>) -> String {
         let mut line = format!("{} {}", self.tool, self.input);
         if let Some(progress) = progress {
             let _ = write!(line, " – {}", one_line(progress, 60));
@@ -51,24 +51,28 @@ impl Card {
         line
     }
 
-    pub(super) fn asked(&self) -> String {
+    pub(super) fn format_approval_question(&self) -> String {
         format!(
             "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} {}",
             self.tool, self.whole_input
         )
     }
 
-    pub(super) fn ended(&self, end: End, content: &[ToolContent]) -> String {
+    pub(super) fn format_ended_call(&self, end: CallEnd, content: &[ToolContent]) -> String {
         let (style, mark, how) = match end {
-            End::Done(duration) => (GOOD, '✔', shown(duration)),
-            End::Failed(duration) => (BAD, '✘', format!("failed after {}", shown(duration))),
-            End::NotRun => (DOUBTFUL, '⊘', "not run".to_owned()),
+            CallEnd::Done(duration) => (GOOD, '✔', format_duration(duration)),
+            CallEnd::Failed(duration) => (
+                BAD,
+                '✘',
+                format!("failed after {}", format_duration(duration)),
+            ),
+            CallEnd::NotRun => (DOUBTFUL, '⊘', "not run".to_owned()),
         };
         let mut line = format!(
             "{style}{mark}{style:#} {STRONG}{}{STRONG:#} {} {FAINT}({how}){FAINT:#}",
             self.tool, self.input
         );
-        let result = result_line(content);
+        let result = format_result(content);
         if !result.is_empty() {
             let _ = write!(line, "\n  {FAINT}{result}{FAINT:#}");
         }
@@ -77,7 +81,7 @@ impl Card {
 }
 
 /// Formats a call of a tool that runs at the model provider.
-pub(super) fn provider_block(kind: &str, text: Option<&str>) -> String {
+pub(super) fn format_provider_block(kind: &str, text: Option<&str>) -> String {
     let mut line = format!("{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}", one_line(kind, 80));
     let text = one_line(text.unwrap_or_default(), RESULT_WIDTH);
     if !text.is_empty() {
@@ -87,17 +91,17 @@ pub(super) fn provider_block(kind: &str, text: Option<&str>) -> String {
 }
 
 /// Formats a complete input: on one line if it is short, otherwise indented.
-fn whole(input: &Value) -> String {
+fn format_whole_input(input: &Value) -> String {
     let short = input.to_string();
     let text = if short.chars().count() <= INPUT_WIDTH {
         short
     } else {
         serde_json::to_string_pretty(input).unwrap_or(short)
     };
-    without_controls(&text).into_owned()
+    strip_control_characters(&text).into_owned()
 }
 
-pub(super) fn shown(duration: Duration) -> String {
+pub(super) fn format_duration(duration: Duration) -> String {
     if duration < Duration::from_secs(1) {
         format!("{} ms", duration.as_millis())
     } else {
@@ -105,7 +109,7 @@ pub(super) fn shown(duration: Duration) -> String {
     }
 }
 
-fn result_line(content: &[ToolContent]) -> String {
+fn format_result(content: &[ToolContent]) -> String {
     let mut line = String::new();
     for item in content {
         line.push(' ');
@@ -123,35 +127,39 @@ mod tests {
 
     #[test]
     fn a_card_says_who_what_how_long_and_what_came() {
-        let card = Card::new(Some("crm"), "find", &json!({"name": "Ada\u{1b}[2J"}));
-        let done = card.ended(
-            End::Done(Duration::from_millis(12)),
+        let card = ToolCard::new(Some("crm"), "find", &json!({"name": "Ada\u{1b}[2J"}));
+        let done = card.format_ended_call(
+            CallEnd::Done(Duration::from_millis(12)),
             &[ToolContent::text("one\ntwo"), ToolContent::text("three")],
         );
         assert_eq!(
             strip_str(&done).to_string(),
             "✔ crm · find {\"name\":\"Ada\\u001b[2J\"} (12 ms)\n  one two three"
         );
-        let failed = card.ended(End::Failed(Duration::from_millis(1500)), &[]);
+        let failed = card.format_ended_call(CallEnd::Failed(Duration::from_millis(1500)), &[]);
         assert!(
             strip_str(&failed)
                 .to_string()
                 .ends_with("(failed after 1.5 s)")
         );
         let long = json!({"text": "x".repeat(500), "end": "seen"});
-        assert!(Card::new(None, "t", &long).asked().contains("seen"));
-        let denied = Card::new(None, "rm", &json!({})).ended(End::NotRun, &[]);
+        assert!(
+            ToolCard::new(None, "t", &long)
+                .format_approval_question()
+                .contains("seen")
+        );
+        let denied = ToolCard::new(None, "rm", &json!({})).format_ended_call(CallEnd::NotRun, &[]);
         assert_eq!(strip_str(&denied).to_string(), "⊘ rm {} (not run)");
     }
 
     #[test]
     fn what_the_provider_did_is_one_harmless_line_below_its_name() {
-        let block = provider_block("web_search\u{1b}[2J", Some("rust\nasync"));
+        let block = format_provider_block("web_search\u{1b}[2J", Some("rust\nasync"));
         assert_eq!(
             strip_str(&block).to_string(),
             "◇ web_search[2J\n  rust async"
         );
-        let bare = provider_block("container", None);
+        let bare = format_provider_block("container", None);
         assert_eq!(strip_str(&bare).to_string(), "◇ container");
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct RecordingFile {
 /// have a type.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Line {
+struct RecordingLine {
     format: String,
     #[serde(rename = "type")]
     kind: String,
@@ -43,7 +43,7 @@ struct Line {
 
 impl RecordingFile {
     /// Opens and locks a private file. Fails if the file exists and is not a recording.
-    pub(crate) fn open(path: &Path, name: String) -> io::Result<Self> {
+    pub(crate) fn open_recording_file(path: &Path, name: String) -> io::Result<Self> {
         let mut options = private_file::owner_only_options();
         options.write(true).create(true).truncate(false);
         // A pipe or device has no content, and cannot be opened for both reading and writing.
@@ -66,7 +66,7 @@ impl RecordingFile {
         }
         let held = if file.metadata()?.len() == 0 {
             None
-        } else if is_recording(&file) {
+        } else if is_recording_file(&file) {
             file.rewind()?;
             Some(Vec::new())
         } else {
@@ -74,7 +74,7 @@ impl RecordingFile {
                 "the file exists and is not a recording: choose another file, or remove it",
             ));
         };
-        make_private(&file)?;
+        make_file_private(&file)?;
         Ok(Self::new(file, name, held))
     }
 
@@ -93,7 +93,7 @@ impl RecordingFile {
             return self.file.write(line);
         };
         held.extend(line);
-        if read_line(line).kind == "model_call" || held.len() > MAX_HELD_BYTES {
+        if parse_line(line).kind == "model_call" || held.len() > MAX_HELD_BYTES {
             let all = std::mem::take(held);
             self.held = None;
             self.file.set_len(0)?;
@@ -103,19 +103,19 @@ impl RecordingFile {
     }
 }
 
-fn is_recording(file: &File) -> bool {
+fn is_recording_file(file: &File) -> bool {
     let mut line = Vec::new();
     let read = BufReader::new(file.take(MAX_HEADER_BYTES)).read_until(b'\n', &mut line);
-    read.is_ok() && read_line(&line).format == "switchboard-recording"
+    read.is_ok() && parse_line(&line).format == "switchboard-recording"
 }
 
-fn read_line(line: &[u8]) -> Line {
+fn parse_line(line: &[u8]) -> RecordingLine {
     serde_json::from_slice(line).unwrap_or_default()
 }
 
 /// Removes the access of other users from an existing file.
 #[cfg(unix)]
-fn make_private(file: &File) -> io::Result<()> {
+fn make_file_private(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let mut permissions = file.metadata()?.permissions();
     let private = permissions.mode() & !0o077;
@@ -128,7 +128,7 @@ fn make_private(file: &File) -> io::Result<()> {
 
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
-fn make_private(_: &File) -> io::Result<()> {
+fn make_file_private(_: &File) -> io::Result<()> {
     Ok(())
 }
 
@@ -159,7 +159,7 @@ mod tests {
         "{\"format\":\"switchboard-recording\",\"version\":1,\"program\":\"old\"}\n{\"old\":1}\n";
 
     fn open(path: &Path) -> io::Result<RecordingFile> {
-        RecordingFile::open(path, "run.jsonl".to_owned())
+        RecordingFile::open_recording_file(path, "run.jsonl".to_owned())
     }
 
     #[test]

@@ -4,28 +4,28 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{Event, HeadingLevel, OffsetIter, Options, Parser, Tag, TagEnd};
 
 use super::{
-    inline::{Row, glyphs, paint, trim_end, width, wrap},
-    table::Table,
+    styled_rows::{Row, glyphs_width, render_row, text_to_glyphs, trim_trailing_spaces, wrap_line},
+    table::MarkdownTable,
 };
 
 /// Maximum depth of list items and quotations. Deeper ones are laid out without indentation.
 const MAX_DEPTH: usize = 16;
 
-/// The supported extensions of Markdown.
+/// Markdown extensions that the parser supports.
 const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_TASKLISTS);
 
 /// Terminal styles of Markdown elements.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct MarkdownStyles {
     code: Style,
     link: Style,
     heading: Style,
     faint: Style,
 }
 
-impl Look {
+impl MarkdownStyles {
     /// Creates the styles with or without colours.
     pub(crate) fn new(colours: bool) -> Self {
         let style = |style: Style| if colours { style } else { Style::new() };
@@ -39,8 +39,8 @@ impl Look {
 }
 
 /// Renders a Markdown block as rows of at most `most` columns.
-pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
-    let mut layout = Layout {
+pub(super) fn render_block(block: &str, most: usize, look: MarkdownStyles) -> Vec<String> {
+    let mut layout = BlockLayout {
         source: block,
         events: Parser::new_ext(block, OPTIONS).into_offset_iter(),
         look,
@@ -48,13 +48,13 @@ pub(super) fn rows(block: &str, most: usize, look: Look) -> Vec<String> {
         styles: vec![Style::new()],
         links: Vec::new(),
     };
-    let rows = layout.blocks(most.max(1), 0);
-    rows.iter().map(|row| paint(row)).collect()
+    let rows = layout.lay_out_blocks(most.max(1), 0);
+    rows.iter().map(|row| render_row(row)).collect()
 }
 
 /// Returns the byte offset of the second block in `text`. List items count as blocks, so that a
 /// long list is drawn item by item.
-pub(super) fn next_block(text: &str) -> Option<usize> {
+pub(super) fn find_second_block(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut blocks = 0;
     for (event, range) in Parser::new_ext(text, OPTIONS).into_offset_iter() {
@@ -76,31 +76,31 @@ pub(super) fn next_block(text: &str) -> Option<usize> {
 }
 
 /// State while one Markdown block is laid out.
-struct Layout<'s> {
+struct BlockLayout<'s> {
     source: &'s str,
     events: OffsetIter<'s>,
-    look: Look,
-    /// Styled text that is not wrapped yet.
+    look: MarkdownStyles,
+    /// Text of the current block that is not wrapped into rows yet.
     line: Row,
     styles: Vec<Style>,
     /// Links whose text is being read: the address, and where the text starts in `line`.
     links: Vec<(String, usize)>,
 }
 
-impl Layout<'_> {
+impl BlockLayout<'_> {
     /// Lays out the blocks up to the end of the list item or quotation that contains them.
-    fn blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
+    fn lay_out_blocks(&mut self, room: usize, depth: usize) -> Vec<Row> {
         let mut rows = Vec::new();
         // Next number of each open list. `None` is a bullet list.
         let mut lists: Vec<Option<u64>> = Vec::new();
         // Number of blocks that have started and not ended at this depth.
         let mut open = 0;
         while let Some((event, range)) = self.events.next() {
-            if is_inline(&event) {
-                self.add_inline(event);
+            if is_inline_event(&event) {
+                self.add_inline_event(event);
                 continue;
             }
-            self.end_line(room, &mut rows);
+            self.wrap_current_line(room, &mut rows);
             // A blank line in the Markdown source becomes a blank row.
             if !matches!(event, Event::End(_))
                 && rows.last().is_some_and(|row: &Row| !row.is_empty())
@@ -109,23 +109,23 @@ impl Layout<'_> {
                 rows.push(Vec::new());
             }
             match event {
-                Event::Rule => rows.push(glyphs(&"─".repeat(room), self.look.faint)),
+                Event::Rule => rows.push(text_to_glyphs(&"─".repeat(room), self.look.faint)),
                 Event::Start(Tag::List(first)) => lists.push(first),
                 Event::End(TagEnd::List(_)) => {
                     lists.pop();
                 }
                 Event::Start(Tag::Item) if depth < MAX_DEPTH => {
-                    let first = glyphs(&next_mark(&mut lists), self.look.faint);
-                    let further = glyphs(&" ".repeat(width(&first)), Style::new());
-                    rows.extend(self.contained(&first, &further, room, depth));
+                    let first = text_to_glyphs(&next_list_mark(&mut lists), self.look.faint);
+                    let further = text_to_glyphs(&" ".repeat(glyphs_width(&first)), Style::new());
+                    rows.extend(self.lay_out_indented(&first, &further, room, depth));
                 }
                 Event::Start(Tag::BlockQuote(_)) if depth < MAX_DEPTH => {
-                    let bar = glyphs("│ ", self.look.faint);
-                    rows.extend(self.contained(&bar, &bar, room, depth));
+                    let bar = text_to_glyphs("│ ", self.look.faint);
+                    rows.extend(self.lay_out_indented(&bar, &bar, room, depth));
                 }
-                Event::Start(Tag::CodeBlock(_)) => rows.extend(self.code(room)),
+                Event::Start(Tag::CodeBlock(_)) => rows.extend(self.lay_out_code_block(room)),
                 Event::Start(Tag::Table(_)) => {
-                    rows.extend(self.table().rows(room, self.look.faint));
+                    rows.extend(self.parse_table().render_rows(room, self.look.faint));
                 }
                 Event::Start(tag) => {
                     open += 1;
@@ -147,7 +147,7 @@ impl Layout<'_> {
                 _ => {}
             }
         }
-        self.end_line(room, &mut rows);
+        self.wrap_current_line(room, &mut rows);
         while rows.last().is_some_and(Vec::is_empty) {
             rows.pop();
         }
@@ -155,34 +155,40 @@ impl Layout<'_> {
     }
 
     /// Lays out a list item or quotation. Omits the indentation if the terminal is too narrow.
-    fn contained(&mut self, first: &Row, further: &Row, room: usize, depth: usize) -> Vec<Row> {
-        let indent = width(first);
+    fn lay_out_indented(
+        &mut self,
+        first: &Row,
+        further: &Row,
+        room: usize,
+        depth: usize,
+    ) -> Vec<Row> {
+        let indent = glyphs_width(first);
         if room < indent + 4 {
-            return self.blocks(room, depth + 1);
+            return self.lay_out_blocks(room, depth + 1);
         }
-        let mut rows = self.blocks(room - indent, depth + 1);
+        let mut rows = self.lay_out_blocks(room - indent, depth + 1);
         if rows.is_empty() {
             rows.push(Vec::new());
         }
         for (number, row) in rows.iter_mut().enumerate() {
             let prefix = if number == 0 { first } else { further };
             row.splice(0..0, prefix.iter().copied());
-            trim_end(row);
+            trim_trailing_spaces(row);
         }
         rows
     }
 
     /// Lays out a code block. Spaces stay, and long lines break at the end of a row.
-    fn code(&mut self, room: usize) -> Vec<Row> {
+    fn lay_out_code_block(&mut self, room: usize) -> Vec<Row> {
         let mut code = String::new();
         while let Some((Event::Text(text), _)) = self.events.next() {
             code.push_str(&text);
         }
-        let indent = glyphs(if room > 8 { "  " } else { "" }, Style::new());
+        let indent = text_to_glyphs(if room > 8 { "  " } else { "" }, Style::new());
         let mut rows = Vec::new();
         for line in code.lines() {
-            let line = glyphs(line, self.look.code);
-            for mut row in wrap(&line, room - indent.len(), true) {
+            let line = text_to_glyphs(line, self.look.code);
+            for mut row in wrap_line(&line, room - indent.len(), true) {
                 if !row.is_empty() {
                     row.splice(0..0, indent.iter().copied());
                 }
@@ -192,8 +198,8 @@ impl Layout<'_> {
         rows
     }
 
-    fn table(&mut self) -> Table {
-        let mut table = Table::default();
+    fn parse_table(&mut self) -> MarkdownTable {
+        let mut table = MarkdownTable::default();
         let mut cells = Vec::new();
         while let Some((event, _)) = self.events.next() {
             match event {
@@ -205,26 +211,26 @@ impl Layout<'_> {
                 }
                 Event::End(TagEnd::TableRow) => table.body.push(std::mem::take(&mut cells)),
                 Event::End(TagEnd::Table) => break,
-                event => self.add_inline(event),
+                event => self.add_inline_event(event),
             }
         }
         table
     }
 
-    fn add_inline(&mut self, event: Event<'_>) {
+    fn add_inline_event(&mut self, event: Event<'_>) {
         let style = self.styles.last().copied().unwrap_or_default();
         match event {
-            Event::Code(text) => self.add(&text, over(style, self.look.code)),
+            Event::Code(text) => self.add_text(&text, combine_styles(style, self.look.code)),
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
-                self.add(&text, style);
+                self.add_text(&text, style);
             }
-            Event::SoftBreak | Event::HardBreak => self.add("\n", style),
-            Event::TaskListMarker(done) => self.add(if done { "☑ " } else { "☐ " }, style),
+            Event::SoftBreak | Event::HardBreak => self.add_text("\n", style),
+            Event::TaskListMarker(done) => self.add_text(if done { "☑ " } else { "☐ " }, style),
             Event::Start(Tag::Emphasis) => self.styles.push(style.italic()),
             Event::Start(Tag::Strong) => self.styles.push(style.bold()),
             Event::Start(Tag::Strikethrough) => self.styles.push(style.strikethrough()),
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                self.styles.push(over(style, self.look.link));
+                self.styles.push(combine_styles(style, self.look.link));
                 self.links.push((dest_url.into_string(), self.line.len()));
             }
             Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough) => {
@@ -232,18 +238,18 @@ impl Layout<'_> {
             }
             Event::End(TagEnd::Link | TagEnd::Image) => {
                 self.styles.pop();
-                self.add_address();
+                self.add_link_address();
             }
             _ => {}
         }
     }
 
-    fn add(&mut self, text: &str, style: Style) {
-        self.line.extend(glyphs(text, style));
+    fn add_text(&mut self, text: &str, style: Style) {
+        self.line.extend(text_to_glyphs(text, style));
     }
 
     /// Adds the address of a link after its text, so that a model cannot hide where the link leads.
-    fn add_address(&mut self) {
+    fn add_link_address(&mut self) {
         let Some((address, from)) = self.links.pop() else {
             return;
         };
@@ -251,24 +257,27 @@ impl Layout<'_> {
         let shown: String = shown.iter().map(|glyph| glyph.c).collect();
         if shown != address && address != format!("mailto:{shown}") && !address.is_empty() {
             let style = self.styles.last().copied().unwrap_or_default();
-            self.add(&format!(" ({address})"), over(style, self.look.faint));
+            self.add_text(
+                &format!(" ({address})"),
+                combine_styles(style, self.look.faint),
+            );
         }
     }
 
-    fn end_line(&mut self, room: usize, rows: &mut Vec<Row>) {
+    fn wrap_current_line(&mut self, room: usize, rows: &mut Vec<Row>) {
         let mut line = std::mem::take(&mut self.line);
         while line.last().is_some_and(|last| last.c == '\n') {
             line.pop();
         }
         if !line.is_empty() {
             let lines = line.split(|glyph| glyph.c == '\n');
-            rows.extend(lines.flat_map(|line| wrap(line, room, false)));
+            rows.extend(lines.flat_map(|line| wrap_line(line, room, false)));
         }
     }
 }
 
 /// Returns the bullet or number of the next list item.
-fn next_mark(lists: &mut [Option<u64>]) -> String {
+fn next_list_mark(lists: &mut [Option<u64>]) -> String {
     match lists.last_mut() {
         Some(Some(number)) => {
             *number += 1;
@@ -278,8 +287,8 @@ fn next_mark(lists: &mut [Option<u64>]) -> String {
     }
 }
 
-/// Returns whether an event is part of the text of a block.
-fn is_inline(event: &Event<'_>) -> bool {
+/// Returns whether a parser event is part of the text of a block, such as emphasis or a link.
+fn is_inline_event(event: &Event<'_>) -> bool {
     let end = match event {
         Event::Start(tag) => tag.to_end(),
         Event::End(end) => *end,
@@ -292,7 +301,7 @@ fn is_inline(event: &Event<'_>) -> bool {
 }
 
 /// Combines two styles. The second one takes precedence.
-fn over(base: Style, style: Style) -> Style {
+fn combine_styles(base: Style, style: Style) -> Style {
     let effects = base.get_effects() | style.get_effects();
     base.fg_color(style.get_fg_color().or(base.get_fg_color()))
         .effects(effects)
@@ -310,5 +319,5 @@ pub(super) fn ends_with_blank_line(text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "rows_tests.rs"]
+#[path = "block_layout_tests.rs"]
 pub(super) mod tests;

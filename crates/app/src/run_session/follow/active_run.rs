@@ -9,16 +9,16 @@ use switchboard_orchestration::{
 };
 
 /// A run in progress.
-pub(crate) enum Running {
+pub(crate) enum ActiveRun {
     /// A run without storage.
     Ephemeral(Box<RunStream>),
     /// A stored run of a session.
     Persisted(Box<PersistedRun>),
 }
 
-impl Running {
+impl ActiveRun {
     /// Returns the next event, or `None` when the run has ended. Cancel safe.
-    pub(super) async fn next(&mut self) -> Option<Arc<RunEvent>> {
+    pub(super) async fn next_event(&mut self) -> Option<Arc<RunEvent>> {
         match self {
             Self::Ephemeral(run) => run.next().await.map(Arc::new),
             Self::Persisted(run) => run.next().await.map(|stored| stored.event),

@@ -12,7 +12,7 @@ use super::is_interactive;
 
 /// An early decision about a tool use.
 #[derive(Debug, Clone)]
-pub(crate) struct PresetAnswer {
+pub(crate) struct PresetDecision {
     /// The fingerprint of the tool definition at the time of the decision.
     pub(crate) fingerprint: Option<String>,
     pub(crate) decision: ApprovalDecision,
@@ -20,14 +20,14 @@ pub(crate) struct PresetAnswer {
 
 /// Approver that returns each early decision once and delegates other requests.
 pub(crate) struct PresetApprover {
-    answers: Mutex<HashMap<String, PresetAnswer>>,
+    answers: Mutex<HashMap<String, PresetDecision>>,
     otherwise: Arc<dyn Approver>,
 }
 
 impl PresetApprover {
     /// Creates an approver with early decisions by the id of the tool use, and a delegate.
     pub(crate) fn new(
-        answers: HashMap<String, PresetAnswer>,
+        answers: HashMap<String, PresetDecision>,
         otherwise: Arc<dyn Approver>,
     ) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Removes control characters except line breaks and tabs.
-pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
+pub(crate) fn strip_control_characters(text: &str) -> Cow<'_, str> {
     if text.chars().any(is_control) {
         Cow::Owned(text.chars().filter(|&c| !is_control(c)).collect())
     } else {
@@ -47,11 +47,14 @@ mod tests {
     #[test]
     fn escape_sequences_lose_their_power() {
         assert_eq!(
-            without_controls("a\u{1b}[2Jb\u{9b}31m\r\n\tc"),
+            strip_control_characters("a\u{1b}[2Jb\u{9b}31m\r\n\tc"),
             "a[2Jb31m\n\tc"
         );
-        assert_eq!(without_controls("rm \u{202e}fdp.exe"), "rm fdp.exe");
-        assert!(matches!(without_controls("grün ✔\n"), Cow::Borrowed(_)));
+        assert_eq!(strip_control_characters("rm \u{202e}fdp.exe"), "rm fdp.exe");
+        assert!(matches!(
+            strip_control_characters("grün ✔\n"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]

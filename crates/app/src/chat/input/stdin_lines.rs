@@ -2,25 +2,25 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
-use super::editor::{Line, joined_lines};
+use super::editor::{InputLine, join_continued_lines};
 use crate::{
     run_session::interrupts::Interrupts,
-    terminal::{print_line, without_controls},
+    terminal::{print_line, strip_control_characters},
 };
 
 const MARK: &str = "> ";
 
 /// Reads a line of standard input and prints it on standard error, so that questions and answers
 /// appear together there.
-pub(crate) async fn read(interrupts: &Interrupts) -> io::Result<Line> {
-    let reading = tokio::task::spawn_blocking(read_line);
+pub(crate) async fn read_input_line(interrupts: &Interrupts) -> io::Result<InputLine> {
+    let reading = tokio::task::spawn_blocking(read_stdin_line);
     tokio::select! {
         line = reading => line.map_err(io::Error::other)?,
-        () = interrupts.first() => Ok(Line::Interrupted),
+        () = interrupts.wait_for_first_interruption() => Ok(InputLine::Interrupted),
     }
 }
 
-fn read_line() -> io::Result<Line> {
+fn read_stdin_line() -> io::Result<InputLine> {
     let stdin = io::stdin();
     let is_typed = stdin.is_terminal();
     let mut text = String::new();
@@ -40,12 +40,12 @@ fn read_line() -> io::Result<Line> {
         }
     }
     if text.is_empty() {
-        return Ok(Line::End);
+        return Ok(InputLine::End);
     }
     let text = text.replace("\r\n", "\n");
-    let text = joined_lines(text.trim_end_matches('\n'));
+    let text = join_continued_lines(text.trim_end_matches('\n'));
     if !is_typed {
-        print_line(format_args!("{MARK}{}", without_controls(&text)));
+        print_line(format_args!("{MARK}{}", strip_control_characters(&text)));
     }
-    Ok(Line::Text(text))
+    Ok(InputLine::Text(text))
 }

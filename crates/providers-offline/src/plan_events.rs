@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// Returns the model events of a plan, in the order that the port `ChatModel` requires.
-pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
-    let tool_choice = outcome(&request.tool_choice, plan);
-    let mut warnings = warnings(request);
+pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
+    let tool_choice = tool_choice_outcome(&request.tool_choice, plan);
+    let mut warnings = collect_warnings(request);
     if let ToolChoiceOutcome::Relaxed { why } = &tool_choice {
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why.clone()));
     }
@@ -29,16 +29,16 @@ pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
             .into_iter()
             .map(|warning| ModelEvent::Warning { warning }),
     );
-    let reason = if let Some(text) = plan.text() {
-        add_text(text, request.max_output_tokens, &mut events)
+    let reason = if let Some(text) = plan.user_text() {
+        add_text_events(text, request.max_output_tokens, &mut events)
     } else {
         let mut first = 0;
-        if let Some(text) = formatter::text_beside_calls(request, plan) {
-            add_text(&text, None, &mut events);
+        if let Some(text) = formatter::gathering_text(request, plan) {
+            add_text_events(&text, None, &mut events);
             first = 1;
         }
-        for (index, call) in (first..).zip(plan.calls()) {
-            add_call(index, call, &mut events);
+        for (index, call) in (first..).zip(plan.planned_calls()) {
+            add_call_events(index, call, &mut events);
         }
         FinishReason::ToolUse
     };
@@ -47,7 +47,11 @@ pub(crate) fn events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
 }
 
 /// Adds a text part word by word. Each word counts as one token.
-fn add_text(text: &str, max_words: Option<u32>, events: &mut Vec<ModelEvent>) -> FinishReason {
+fn add_text_events(
+    text: &str,
+    max_words: Option<u32>,
+    events: &mut Vec<ModelEvent>,
+) -> FinishReason {
     let limit = max_words
         .and_then(|words| usize::try_from(words).ok())
         .unwrap_or(usize::MAX);
@@ -69,7 +73,7 @@ fn add_text(text: &str, max_words: Option<u32>, events: &mut Vec<ModelEvent>) ->
 }
 
 /// Adds a tool use with its input in two pieces, like a model that streams.
-fn add_call(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
+fn add_call_events(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::PartStarted {
         index,
         part: PartStart::ToolUse {
@@ -88,7 +92,7 @@ fn add_call(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::PartFinished { index });
 }
 
-fn outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
+fn tool_choice_outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     let forced = matches!(choice, ToolChoice::Required | ToolChoice::Only(_));
     let why = match plan {
         Plan::Call(_) => return ToolChoiceOutcome::Native,
@@ -106,7 +110,7 @@ fn outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
 }
 
 /// Returns a warning for each request option and attachment that has no effect.
-fn warnings(request: &ChatRequest) -> Vec<Warning> {
+fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {
         let message = format!("the demo model ignores {option}");
@@ -125,7 +129,7 @@ fn warnings(request: &ChatRequest) -> Vec<Warning> {
         .find(|message| message.role == Role::User)
         .into_iter()
         .flat_map(|message| &message.parts)
-        .filter_map(unreadable);
+        .filter_map(unreadable_part_name);
     let mut seen = Vec::new();
     for kind in unreadable_parts {
         if !seen.contains(&kind) {
@@ -138,7 +142,7 @@ fn warnings(request: &ChatRequest) -> Vec<Warning> {
 }
 
 /// Returns the name of a part that the demo model cannot read.
-fn unreadable(part: &Part) -> Option<&'static str> {
+fn unreadable_part_name(part: &Part) -> Option<&'static str> {
     match part {
         Part::Image(_) => Some("images"),
         Part::Document(_) => Some("documents"),

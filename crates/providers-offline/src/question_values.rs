@@ -2,22 +2,22 @@
 
 use jiff::{ToSpan as _, civil::Date};
 
-use crate::text::stem;
+use crate::word_stems::stem_word;
 
 /// Words for the numbers 1 to 10.
 const NUMBERS: [&str; 10] = [
     "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
 ];
 
-/// Words that continue a list: "42 and 7".
+/// Words between the values of a list, as in "42 and 7".
 const LIST_WORDS: [&str; 2] = ["and", "or"];
 
 /// A word of the question, separated by white space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct QuestionToken {
     /// The word without punctuation around it.
     pub(crate) text: String,
-    /// The stem of the lower-case word.
+    /// Word stem of the lower-case word.
     pub(crate) stem: String,
     /// `true` if punctuation or the end of a line follows the word.
     pub(crate) ends_phrase: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Token {
 
 /// Several values of one kind that a text lists, with the tokens around them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Group<T> {
+pub(crate) struct ValueGroup<T> {
     pub(crate) values: Vec<T>,
     /// The stem of the token before the first value, or an empty string.
     pub(crate) before: String,
@@ -33,51 +33,52 @@ pub(crate) struct Group<T> {
     pub(crate) after: Vec<String>,
 }
 
-/// The values of one question.
+/// Values found in the text of one question.
 #[derive(Debug, Clone)]
-pub(crate) struct Values {
+pub(crate) struct QuestionValues {
     /// All tokens outside of quotations.
-    pub(crate) tokens: Vec<Token>,
+    pub(crate) tokens: Vec<QuestionToken>,
     pub(crate) quoted: Vec<String>,
-    pub(crate) numbers: Vec<Group<f64>>,
+    pub(crate) numbers: Vec<ValueGroup<f64>>,
     /// Words with a digit and a letter, such as `AB-1234`.
-    pub(crate) ids: Vec<Group<String>>,
+    pub(crate) ids: Vec<ValueGroup<String>>,
     /// Dates in ISO form, in the order of the text.
     pub(crate) dates: Vec<String>,
     /// Names: sequences of capitalized words that do not start the text.
     pub(crate) names: Vec<String>,
 }
 
-impl Values {
-    pub(crate) fn of(text: &str, today: Date) -> Self {
-        let (unquoted, quoted) = split_quoted(text);
-        let tokens = tokens(&unquoted);
+impl QuestionValues {
+    pub(crate) fn from_text(text: &str, today: Date) -> Self {
+        let (unquoted, quoted) = split_quotations(text);
+        let tokens = tokenize_question(&unquoted);
         Self {
             quoted,
-            numbers: groups(&tokens, number),
-            ids: groups(&tokens, id),
+            numbers: group_values(&tokens, parse_number),
+            ids: group_values(&tokens, parse_id),
             dates: tokens
                 .iter()
-                .filter_map(|token| date(token, today))
+                .filter_map(|token| parse_date(token, today))
                 .collect(),
-            names: names(&tokens),
+            names: find_names(&tokens),
             tokens,
         }
     }
 
     /// Returns the phrase after the last of the given words: the tokens up to punctuation.
-    pub(crate) fn phrase_after(&self, markers: &[&str]) -> Option<String> {
-        let is_marker = |token: &Token| markers.contains(&token.text.to_lowercase().as_str());
+    pub(crate) fn phrase_after_word(&self, markers: &[&str]) -> Option<String> {
+        let is_marker =
+            |token: &QuestionToken| markers.contains(&token.text.to_lowercase().as_str());
         let at = self.tokens.iter().rposition(is_marker)?;
-        self.phrase_from(at + 1)
+        self.phrase_from_token(at + 1)
     }
 
     /// Returns the tokens from a position up to the end of the phrase, without a leading article.
-    pub(crate) fn phrase_from(&self, start: usize) -> Option<String> {
+    pub(crate) fn phrase_from_token(&self, start: usize) -> Option<String> {
         let rest = self.tokens.get(start..)?;
         let end = rest.iter().position(|token| token.ends_phrase);
         let phrase = rest.get(..=end.unwrap_or(rest.len().checked_sub(1)?))?;
-        let is_article = |token: &Token| ["a", "an", "the"].contains(&token.text.as_str());
+        let is_article = |token: &QuestionToken| ["a", "an", "the"].contains(&token.text.as_str());
         let skipped = usize::from(phrase.len() > 1 && phrase.first().is_some_and(is_article));
         let words: Vec<&str> = phrase[skipped..]
             .iter()
@@ -88,7 +89,7 @@ impl Values {
 }
 
 /// Returns the text without its quotations, and the quotations.
-fn split_quoted(text: &str) -> (String, Vec<String>) {
+fn split_quotations(text: &str) -> (String, Vec<String>) {
     let mut unquoted = String::new();
     let mut quoted = Vec::new();
     let mut rest = text;
@@ -111,8 +112,8 @@ fn split_quoted(text: &str) -> (String, Vec<String>) {
     (unquoted, quoted)
 }
 
-fn tokens(text: &str) -> Vec<Token> {
-    let mut tokens: Vec<Token> = Vec::new();
+fn tokenize_question(text: &str) -> Vec<QuestionToken> {
+    let mut tokens: Vec<QuestionToken> = Vec::new();
     for line in text.lines() {
         for word in line.split_whitespace() {
             let is_edge = |c: char| !c.is_alphanumeric() && !matches!(c, '/' | '-' | '_' | '~');
@@ -127,9 +128,9 @@ fn tokens(text: &str) -> Vec<Token> {
                 }
                 continue;
             }
-            tokens.push(Token {
+            tokens.push(QuestionToken {
                 text: bare.to_owned(),
-                stem: stem(&bare.to_lowercase()),
+                stem: stem_word(&bare.to_lowercase()),
                 ends_phrase,
             });
         }
@@ -141,8 +142,11 @@ fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// Returns the values of one kind, with lists such as "42, 43 and 7" as one group.
-fn groups<T>(tokens: &[Token], read: impl Fn(&Token) -> Option<T>) -> Vec<Group<T>> {
-    let mut groups: Vec<Group<T>> = Vec::new();
+fn group_values<T>(
+    tokens: &[QuestionToken],
+    read: impl Fn(&QuestionToken) -> Option<T>,
+) -> Vec<ValueGroup<T>> {
+    let mut groups: Vec<ValueGroup<T>> = Vec::new();
     // Token position after the last value of the last group.
     let mut end = None;
     for (at, token) in tokens.iter().enumerate() {
@@ -150,7 +154,7 @@ fn groups<T>(tokens: &[Token], read: impl Fn(&Token) -> Option<T>) -> Vec<Group<
             continue;
         };
         let is_list_word =
-            |between: &Token| LIST_WORDS.contains(&between.text.to_lowercase().as_str());
+            |between: &QuestionToken| LIST_WORDS.contains(&between.text.to_lowercase().as_str());
         let continues = end.is_some_and(|end: usize| {
             tokens[end..at].iter().all(is_list_word) && (end < at || tokens[end - 1].ends_phrase)
         });
@@ -163,7 +167,7 @@ fn groups<T>(tokens: &[Token], read: impl Fn(&Token) -> Option<T>) -> Vec<Group<
             continue;
         }
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-        groups.push(Group {
+        groups.push(ValueGroup {
             values: vec![value],
             before: before.map(|token| token.stem.clone()).unwrap_or_default(),
             after,
@@ -172,7 +176,7 @@ fn groups<T>(tokens: &[Token], read: impl Fn(&Token) -> Option<T>) -> Vec<Group<
     groups
 }
 
-fn number(token: &Token) -> Option<f64> {
+fn parse_number(token: &QuestionToken) -> Option<f64> {
     let text = token.text.to_lowercase();
     if let Some(at) = NUMBERS.iter().position(|number| *number == text) {
         return u32::try_from(at + 1).ok().map(f64::from);
@@ -187,7 +191,7 @@ fn number(token: &Token) -> Option<f64> {
         .filter(|number: &f64| starts_with_digit && number.is_finite())
 }
 
-fn id(token: &Token) -> Option<String> {
+fn parse_id(token: &QuestionToken) -> Option<String> {
     let has = |test: fn(char) -> bool| token.text.contains(test);
     let is_id = has(|c| c.is_ascii_digit())
         && has(char::is_alphabetic)
@@ -199,7 +203,7 @@ fn id(token: &Token) -> Option<String> {
 }
 
 /// Returns an ISO date for a date, "today", "yesterday" or "tomorrow".
-fn date(token: &Token, today: Date) -> Option<String> {
+fn parse_date(token: &QuestionToken, today: Date) -> Option<String> {
     let date = match token.text.to_lowercase().as_str() {
         "today" => today,
         "yesterday" => today.checked_sub(1.day()).ok()?,
@@ -210,12 +214,12 @@ fn date(token: &Token, today: Date) -> Option<String> {
     Some(date.to_string())
 }
 
-fn names(tokens: &[Token]) -> Vec<String> {
+fn find_names(tokens: &[QuestionToken]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut continues = false;
     for (at, token) in tokens.iter().enumerate() {
         let is_capitalized = token.text.starts_with(char::is_uppercase) && token.text != "I";
-        if at == 0 || !is_capitalized || id(token).is_some() {
+        if at == 0 || !is_capitalized || parse_id(token).is_some() {
             continues = false;
             continue;
         }
@@ -235,8 +239,8 @@ fn names(tokens: &[Token]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn values(text: &str) -> Values {
-        Values::of(text, Date::constant(2026, 10, 21))
+    fn values(text: &str) -> QuestionValues {
+        QuestionValues::from_text(text, Date::constant(2026, 10, 21))
     }
 
     #[test]
@@ -265,8 +269,11 @@ mod tests {
     #[test]
     fn a_phrase_ends_at_punctuation() {
         let values = values("A ticket about a late delivery, please");
-        assert_eq!(values.phrase_after(&["about"]).unwrap(), "late delivery");
-        assert_eq!(values.phrase_after(&["for"]), None);
+        assert_eq!(
+            values.phrase_after_word(&["about"]).unwrap(),
+            "late delivery"
+        );
+        assert_eq!(values.phrase_after_word(&["for"]), None);
     }
 
     #[test]

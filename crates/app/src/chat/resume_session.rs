@@ -8,11 +8,13 @@ use switchboard_orchestration::{
     Agent, RunParameters, persistence::LeasedRun, tools::functions::ToolSet,
 };
 
-use super::{Chat, Flow, slash_commands::Command, transcript::last_questions};
-use crate::run_session::{agent::approver, conversations::with_remedy};
+use super::{Chat, ChatFlow, slash_commands::SlashCommand, transcript::find_last_questions};
+use crate::run_session::{agent::create_approver, conversations::add_remedy};
 use crate::{
     run_session::failure::Failure,
-    terminal::{FAINT, STRONG, one_line, print_line, print_note, print_warning, without_controls},
+    terminal::{
+        FAINT, STRONG, one_line, print_line, print_note, print_warning, strip_control_characters,
+    },
 };
 
 /// Maximum number of earlier questions that are printed when a session resumes.
@@ -29,14 +31,14 @@ impl Chat<'_> {
     ) -> Result<(), Failure> {
         let session = match session {
             Some(id) => {
-                let found = self.conversations.named(id).await?;
+                let found = self.conversations.find_session(id).await?;
                 if found.is_none() {
                     self.requested_id = Some(id.to_owned());
                 }
                 found
             }
             None if resume => {
-                let last = self.conversations.list(1).await?;
+                let last = self.conversations.list_sessions(1).await?;
                 if last.is_empty() {
                     print_note("no session to continue, so this is a new one");
                 }
@@ -45,13 +47,14 @@ impl Chat<'_> {
             None => None,
         };
         match session {
-            Some(session) => self.enter(session).await,
+            Some(session) => self.enter_session(session).await,
             None => Ok(()),
         }
     }
 
-    /// Continues a session: prints its last messages and its unfinished run.
-    async fn enter(&mut self, session: Session) -> Result<(), Failure> {
+    /// Continues a stored session: prints its last messages and offers to resume its unfinished
+    /// run.
+    async fn enter_session(&mut self, session: Session) -> Result<(), Failure> {
         let store = self.conversations.sessions.store();
         let messages = store
             .messages(&self.conversations.owner, &session.id, 0)
@@ -63,29 +66,29 @@ impl Chat<'_> {
         print_note(&format!("session {}{title}", session.id));
         self.session = Some(session);
         self.requested_id = None;
-        if self.has_editor() {
-            let from = last_questions(&messages, MAX_SHOWN);
+        if self.has_line_editor() {
+            let from = find_last_questions(&messages, MAX_SHOWN);
             if from > 0 {
                 print_line(format_args!("{FAINT}… {from} messages before{FAINT:#}"));
             }
             for message in messages.iter().skip(from) {
-                self.show_again(message)?;
+                self.reprint_message(message)?;
             }
         }
-        self.offer_open_run().await
+        self.ask_about_unfinished_run().await
     }
 
-    fn show_again(&mut self, message: &Message) -> Result<(), Failure> {
+    fn reprint_message(&mut self, message: &Message) -> Result<(), Failure> {
         match message.role {
             Role::User => print_line(format_args!(
                 "{STRONG}❯{STRONG:#} {}",
-                without_controls(&message.text())
+                strip_control_characters(&message.text())
             )),
             Role::Assistant => {
                 for part in &message.parts {
                     match part {
                         Part::Text(text) if !text.text.trim().is_empty() => {
-                            self.output.text(&text.text)?;
+                            self.output.print_text(&text.text)?;
                         }
                         Part::ToolUse(tool_use) => print_line(format_args!(
                             "{FAINT}· {} {}{FAINT:#}",
@@ -102,12 +105,12 @@ impl Chat<'_> {
     }
 
     /// Asks what to do with an unfinished run of the session.
-    pub(super) async fn offer_open_run(&mut self) -> Result<(), Failure> {
-        let run = match self.open_run().await {
+    pub(super) async fn ask_about_unfinished_run(&mut self) -> Result<(), Failure> {
+        let run = match self.find_unfinished_run().await {
             Ok(Some(run)) => run,
             Ok(None) => return Ok(()),
             Err(error) => {
-                self.failed(&error.into());
+                self.report_error(&error.into());
                 return Ok(());
             }
         };
@@ -125,22 +128,22 @@ impl Chat<'_> {
             "a run of this session {how} (begun {})",
             run.created_at
         ));
-        if !self.has_editor() {
+        if !self.has_line_editor() {
             print_note("/continue resumes it, /abandon discards it");
             return Ok(());
         }
         loop {
             let question = "  What now? [c]ontinue, [a]bandon, [l]ater";
-            let Ok(line) = self.asking.ask(question.to_owned()).await else {
+            let Ok(line) = self.asking.ask_line(question.to_owned()).await else {
                 break;
             };
             let flow = match line.trim().to_ascii_lowercase().as_str() {
-                "c" | "continue" => self.go_on(&run).await,
-                "a" | "abandon" => self.abandon(&run).await,
+                "c" | "continue" => self.continue_run(&run).await,
+                "a" | "abandon" => self.abandon_run(&run).await,
                 "l" | "leave" | "" => break,
                 _ => continue,
             };
-            return self.shown(flow).map(|_| ());
+            return self.print_failure(flow).map(|_| ());
         }
         print_note(
             "/continue resumes it, /abandon discards it; until then this session accepts no \
@@ -149,34 +152,37 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Executes `/continue` and `/abandon`.
-    pub(super) async fn open_run_command(&mut self, command: Command) -> Result<Flow, Failure> {
-        match self.open_run().await? {
-            Some(run) if command == Command::Abandon => self.abandon(&run).await,
-            Some(run) => self.go_on(&run).await,
+    /// Executes the slash commands `/continue` and `/abandon`.
+    pub(super) async fn execute_run_command(
+        &mut self,
+        command: SlashCommand,
+    ) -> Result<ChatFlow, Failure> {
+        match self.find_unfinished_run().await? {
+            Some(run) if command == SlashCommand::Abandon => self.abandon_run(&run).await,
+            Some(run) => self.continue_run(&run).await,
             None => {
                 print_note("this session has no pending run");
-                Ok(Flow::On)
+                Ok(ChatFlow::Continue)
             }
         }
     }
 
-    async fn go_on(&mut self, run: &RunRecord) -> Result<Flow, Failure> {
+    async fn continue_run(&mut self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire(&run.id).await;
-        let taken = taken.map_err(|error| Failure::run(with_remedy(error)))?;
+        let taken = taken.map_err(|error| Failure::run(add_remedy(error)))?;
         // The user is at the terminal, so approval requests are asked and not stored.
-        let approver = approver(
+        let approver = create_approver(
             &self.context,
             &self.resources.host,
             &self.screen,
             &self.asking,
             false,
         );
-        match self.agent_of(&taken) {
+        match self.agent_for_resumed_run(&taken) {
             Ok(agent) => {
                 let run = durable_runs.resume(&agent.with_approver(approver), taken);
-                Box::pin(self.follow(run)).await
+                Box::pin(self.follow_run(run)).await
             }
             Err(error) => {
                 taken.release().await;
@@ -187,9 +193,9 @@ impl Chat<'_> {
 
     /// Returns the agent that executes a resumed run. A run that started without tools gets none. A
     /// run without a stored state gets its original approvals and limits.
-    fn agent_of(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
+    fn agent_for_resumed_run(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
         let begun = RunParameters::read(taken.record().parameters.as_ref());
-        let mut agent = self.agent_now();
+        let mut agent = self.current_agent();
         if begun.as_ref().is_some_and(|begun| begun.without_tools) {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
@@ -218,15 +224,15 @@ impl Chat<'_> {
         Ok(agent.with_options(options))
     }
 
-    async fn abandon(&self, run: &RunRecord) -> Result<Flow, Failure> {
+    async fn abandon_run(&self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let ended = self.conversations.durable_runs.abandon(&run.id).await;
-        ended.map_err(|error| Failure::run(with_remedy(error)))?;
+        ended.map_err(|error| Failure::run(add_remedy(error)))?;
         print_note("the run is discarded; its completed work stays in the conversation");
-        Ok(Flow::On)
+        Ok(ChatFlow::Continue)
     }
 
-    /// Executes `/resume`.
-    pub(super) async fn resume(&mut self, named: Option<String>) -> Result<(), Failure> {
+    /// Executes the slash command `/resume`.
+    pub(super) async fn resume_session(&mut self, named: Option<String>) -> Result<(), Failure> {
         let Some(named) = named else {
             return self.list_sessions().await;
         };
@@ -239,11 +245,11 @@ impl Chat<'_> {
         let session = sessions
             .find_session(&self.conversations.owner, &id)
             .await?;
-        self.enter(session).await
+        self.enter_session(session).await
     }
 
     async fn list_sessions(&mut self) -> Result<(), Failure> {
-        let sessions = self.conversations.list(LISTED).await?;
+        let sessions = self.conversations.list_sessions(LISTED).await?;
         if sessions.is_empty() {
             print_note("no sessions yet");
             return Ok(());
@@ -260,13 +266,13 @@ impl Chat<'_> {
             ));
         }
         print_note("/resume NUMBER continues a session");
-        self.update_completion().await;
+        self.update_completion_names().await;
         self.listed = sessions.into_iter().map(|session| session.id).collect();
         Ok(())
     }
 
-    /// Executes `/new`.
-    pub(super) fn leave_session(&mut self) {
+    /// Executes the slash command `/new`.
+    pub(super) fn start_new_session(&mut self) {
         if let Some(session) = self.session.take() {
             print_note(&format!("a new session; the one before was {}", session.id));
         }
