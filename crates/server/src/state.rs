@@ -12,10 +12,10 @@ use crate::{
 /// The state that all request handlers share. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct App {
-    shared: Arc<Shared>,
+    shared: Arc<SharedAppState>,
 }
 
-struct Shared {
+struct SharedAppState {
     hub: Hub,
     metrics: ServerMetrics,
     limits: Arc<ConcurrencyLimits>,
@@ -25,7 +25,7 @@ struct Shared {
 
 impl App {
     pub(crate) fn new(hub: Hub) -> Self {
-        let shared = Shared {
+        let shared = SharedAppState {
             limits: Arc::new(ConcurrencyLimits::new(hub.options())),
             metrics: ServerMetrics::new(hub.metrics()),
             hub,

@@ -6,7 +6,7 @@ use switchboard_domain::ModelErrorKind;
 use switchboard_orchestration::strategy::formatter::Form;
 
 use super::*;
-use crate::dialects::response::failure::Failure;
+use crate::dialects::response::failure::RunFailure;
 
 fn form() -> Form {
     Form::new(json!({
@@ -129,7 +129,7 @@ fn an_error_in_a_stream_is_the_one_of_a_whole_answer() {
         ),
     ] {
         let events = failed(kind);
-        let failure = Failure::of(report(&events)).unwrap();
+        let failure = RunFailure::of(report(&events)).unwrap();
         let streamed = error(&told(chat(None, false), &events));
         assert_eq!(
             (&streamed["type"], &streamed["code"]),

@@ -132,7 +132,7 @@ pub(crate) fn check_nul(value: &impl Serialize) -> Result<(), String> {
 /// The content of a client's message: a text, or a list of parts in the format of the dialect.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Content<P> {
+pub(crate) enum MessageContent<P> {
     Text(String),
     Parts(Vec<P>),
     Other(IgnoredAny),
@@ -145,7 +145,7 @@ pub(crate) trait ContentPart {
     fn part(&self) -> Result<Option<Part>, String>;
 }
 
-impl<P: ContentPart> Content<P> {
+impl<P: ContentPart> MessageContent<P> {
     pub(crate) fn parts(&self) -> Result<Vec<Part>, String> {
         match self {
             Self::Text(text) => Ok(text_part(text).into_iter().collect()),
@@ -206,11 +206,11 @@ impl FileSource {
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionCall {
     id: String,
-    function: Option<Function>,
+    function: Option<CalledFunction>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Function {
+struct CalledFunction {
     name: String,
     #[serde(default)]
     arguments: String,

@@ -4,7 +4,7 @@ use switchboard_orchestration::RunEvent;
 
 use super::{
     response::frames::SseFrames,
-    sequencer::{Call, ClientEvent, EventSequencer},
+    sequencer::{ClientEvent, EventSequencer, ToolCallView},
     tools::client_tools::call_id,
 };
 
@@ -25,7 +25,7 @@ pub(crate) trait EventEncoder: Send + 'static {
     fn resume(&mut self, _out: &mut SseFrames) {}
 
     /// Ends the response because the run waits for decisions about the calls in `waiting`.
-    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames);
+    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames);
 
     /// Ends the response before the run has finished, because the server stops or its store failed.
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames);
@@ -71,7 +71,7 @@ impl<E: EventEncoder> SequencedEncoder<E> {
     /// Ends the response because the run waits for decisions about calls.
     pub(crate) fn pause(&mut self, out: &mut SseFrames) {
         if self.close(out) {
-            let waiting: Vec<&Call> = self.sequencer.waiting_calls().collect();
+            let waiting: Vec<&ToolCallView> = self.sequencer.waiting_calls().collect();
             self.encoder.pause(&waiting, out);
         }
     }

@@ -44,27 +44,27 @@ pub(crate) enum ClientEvent<'a> {
         step: u32,
     },
     /// A part of text or reasoning started.
-    PartStarted(Part),
+    PartStarted(AnswerPart),
     /// The model wrote more text of the open part.
-    PartDelta(Part, &'a str),
+    PartDelta(AnswerPart, &'a str),
     /// The open part of text or reasoning is complete.
-    PartFinished(Part),
+    PartFinished(AnswerPart),
     /// The model began to write a tool call.
-    CallStarted(&'a Call),
+    CallStarted(&'a ToolCallView),
     /// The model wrote more JSON text of the call's input.
-    CallInputDelta(&'a Call, &'a str),
+    CallInputDelta(&'a ToolCallView, &'a str),
     /// The input of the call is complete.
-    CallInputReady(&'a Call, &'a Value),
+    CallInputReady(&'a ToolCallView, &'a Value),
     /// A repair or a person replaced the input of the call.
-    CallInputReplaced(&'a Call, &'a Value),
+    CallInputReplaced(&'a ToolCallView, &'a Value),
     /// The model did not complete the input of the call, so the call will not be executed.
-    CallDropped(&'a Call),
+    CallDropped(&'a ToolCallView),
     /// The call needs an approval decision.
-    CallAwaitsDecision(&'a Call),
+    CallAwaitsDecision(&'a ToolCallView),
     /// The call will not be executed.
-    CallDenied(&'a Call),
+    CallDenied(&'a ToolCallView),
     /// The tool call has its result.
-    CallFinished(&'a Call, CallOutcome<'a>),
+    CallFinished(&'a ToolCallView, CallOutcome<'a>),
     /// The text since the start of the step is not part of the answer. The run emits the text
     /// again, possibly changed.
     TextSuperseded,
@@ -78,8 +78,8 @@ pub(crate) enum ClientEvent<'a> {
 
 /// A part of the answer: text or reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) kind: PartKind,
+pub(crate) struct AnswerPart {
+    pub(crate) kind: AnswerPartKind,
     /// The number of the part within the run, from 1.
     pub(crate) number: u32,
     /// Whether the text of this part does not continue the text of the part before it.
@@ -87,12 +87,12 @@ pub(crate) struct Part {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PartKind {
+pub(crate) enum AnswerPartKind {
     Text,
     Reasoning,
 }
 
-impl PartKind {
+impl AnswerPartKind {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -103,7 +103,7 @@ impl PartKind {
 
 /// A tool call as the client receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ToolCallView {
     /// The call id for the client. It differs from `tool_use_id` if a dropped call already had that
     /// id.
     pub(crate) id: String,
@@ -121,17 +121,20 @@ pub(crate) struct Call {
     pub(crate) needed_decision: bool,
     /// The complete input of a call of a client tool as JSON text. Empty for other calls.
     pub(crate) client_input: String,
-    stage: Stage,
+    stage: CallStage,
 }
 
-impl Call {
+impl ToolCallView {
     /// Returns whether the client executes the tool.
     pub(crate) fn is_client_tool(&self) -> bool {
         self.server.as_deref() == Some(CLIENT_SERVER)
     }
 
     fn is_planned(&self) -> bool {
-        matches!(self.stage, Stage::Ready | Stage::Waiting | Stage::Denied)
+        matches!(
+            self.stage,
+            CallStage::Ready | CallStage::Waiting | CallStage::Denied
+        )
     }
 
     fn set_input(&mut self, input: &Value) {
@@ -142,7 +145,7 @@ impl Call {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum CallStage {
     /// The model is writing the input of the call.
     Streaming,
     /// The input of the call is complete.
@@ -173,11 +176,11 @@ pub(crate) struct EventSequencer {
     has_started: bool,
     is_finished: bool,
     step: Option<u32>,
-    part: Option<Part>,
+    part: Option<AnswerPart>,
     parts: u32,
     /// The calls of the run in the order of their start. If several calls have the same id, the
     /// last one is valid.
-    calls: Vec<Call>,
+    calls: Vec<ToolCallView>,
     dropped: u32,
     /// Whether a part of the answer's text was emitted.
     has_text: bool,
@@ -213,9 +216,11 @@ impl EventSequencer {
             RunEventKind::RunStarted { resumed: true, .. } => self.discard_answer(emit),
             RunEventKind::RunStarted { .. } => return,
             RunEventKind::ModelCallStarted { step, .. } => return self.start_step(*step, emit),
-            RunEventKind::TextDelta { text } => return self.append(PartKind::Text, text, emit),
+            RunEventKind::TextDelta { text } => {
+                return self.append(AnswerPartKind::Text, text, emit);
+            }
             RunEventKind::ReasoningDelta { text } => {
-                return self.append(PartKind::Reasoning, text, emit);
+                return self.append(AnswerPartKind::Reasoning, text, emit);
             }
             RunEventKind::ToolInputStarted { id, name } => {
                 self.finish_part(emit);
@@ -224,7 +229,7 @@ impl EventSequencer {
             }
             RunEventKind::ToolInputDelta { id, json } => {
                 if let Some(call) = self.find_call(id)
-                    && call.stage == Stage::Streaming
+                    && call.stage == CallStage::Streaming
                 {
                     emit(ClientEvent::CallInputDelta(call, json));
                 }
@@ -283,26 +288,26 @@ impl EventSequencer {
     }
 
     /// Returns the calls that wait for an approval decision, in the order of their start.
-    pub(crate) fn waiting_calls(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn waiting_calls(&self) -> impl Iterator<Item = &ToolCallView> {
         let calls = self.calls.iter();
-        calls.filter(|call| call.stage == Stage::Waiting)
+        calls.filter(|call| call.stage == CallStage::Waiting)
     }
 
-    fn find_call(&mut self, id: &str) -> Option<&mut Call> {
+    fn find_call(&mut self, id: &str) -> Option<&mut ToolCallView> {
         let mut calls = self.calls.iter_mut().rev();
         calls.find(|call| call.tool_use_id == id)
     }
 
     /// Adds a call. If an earlier call already used the id, the new one gets another id for the
     /// client.
-    fn start_call(&mut self, id: &str, name: &str) -> &mut Call {
+    fn start_call(&mut self, id: &str, name: &str) -> &mut ToolCallView {
         let client_id = if self.find_call(id).is_some() {
             self.dropped += 1;
             format!("{id}~{}", self.dropped)
         } else {
             id.to_owned()
         };
-        let call = Call {
+        let call = ToolCallView {
             id: client_id,
             tool_use_id: id.to_owned(),
             name: name.to_owned(),
@@ -311,7 +316,7 @@ impl EventSequencer {
             is_streamed: true,
             needed_decision: false,
             client_input: String::new(),
-            stage: Stage::Streaming,
+            stage: CallStage::Streaming,
         };
         let index = self.calls.len();
         self.calls.push(call);
@@ -329,8 +334,8 @@ impl EventSequencer {
         self.finish_part(emit);
         self.has_call_in_step = true;
         match self.find_call(id).map(|call| call.stage) {
-            Some(Stage::Streaming) => {}
-            None | Some(Stage::Dropped) => {
+            Some(CallStage::Streaming) => {}
+            None | Some(CallStage::Dropped) => {
                 // The input was not streamed, or another response contained it.
                 let call = self.start_call(id, tool);
                 call.is_streamed = false;
@@ -341,7 +346,7 @@ impl EventSequencer {
             Some(_) => return,
         }
         if let Some(call) = self.find_call(id) {
-            call.stage = Stage::Ready;
+            call.stage = CallStage::Ready;
             call.server = server.map(ToOwned::to_owned);
             call.tool = Some(tool.to_owned());
             call.set_input(input);
@@ -349,17 +354,17 @@ impl EventSequencer {
         }
     }
 
-    fn append(&mut self, kind: PartKind, text: &str, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn append(&mut self, kind: AnswerPartKind, text: &str, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         if text.is_empty() {
             return;
         }
-        let is_text = kind == PartKind::Text;
+        let is_text = kind == AnswerPartKind::Text;
         let part = match self.part {
             Some(part) if part.kind == kind => part,
             _ => {
                 self.finish_part(emit);
                 self.parts += 1;
-                let part = Part {
+                let part = AnswerPart {
                     kind,
                     number: self.parts,
                     starts_paragraph: is_text && std::mem::take(&mut self.starts_paragraph),
@@ -388,7 +393,7 @@ impl EventSequencer {
         self.drop_unfinished(emit);
         if !self.has_text {
             // The answer was not streamed as deltas.
-            self.append(PartKind::Text, &report.answer, emit);
+            self.append(AnswerPartKind::Text, &report.answer, emit);
         }
         self.finish_step(emit);
         let artifacts = report.content.iter();
@@ -419,8 +424,8 @@ impl EventSequencer {
     fn drop_unfinished(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.finish_part(emit);
         for call in &mut self.calls {
-            if call.stage == Stage::Streaming {
-                call.stage = Stage::Dropped;
+            if call.stage == CallStage::Streaming {
+                call.stage = CallStage::Dropped;
                 emit(ClientEvent::CallDropped(call));
             }
         }
@@ -441,20 +446,24 @@ impl EventSequencer {
 }
 
 /// Applies a run event to a call whose input is complete.
-fn update_call(call: &mut Call, event: &RunEventKind, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+fn update_call(
+    call: &mut ToolCallView,
+    event: &RunEventKind,
+    emit: &mut dyn FnMut(ClientEvent<'_>),
+) {
     match event {
         RunEventKind::ToolInputRepaired { input, .. } => {
             call.set_input(input);
             emit(ClientEvent::CallInputReplaced(call, input));
         }
-        RunEventKind::ToolAwaitingApproval { .. } if call.stage == Stage::Ready => {
-            call.stage = Stage::Waiting;
+        RunEventKind::ToolAwaitingApproval { .. } if call.stage == CallStage::Ready => {
+            call.stage = CallStage::Waiting;
             call.needed_decision = true;
             emit(ClientEvent::CallAwaitsDecision(call));
         }
-        RunEventKind::ToolApproved { .. } => call.stage = Stage::Ready,
-        RunEventKind::ToolDenied { .. } if call.stage != Stage::Denied => {
-            call.stage = Stage::Denied;
+        RunEventKind::ToolApproved { .. } => call.stage = CallStage::Ready,
+        RunEventKind::ToolDenied { .. } if call.stage != CallStage::Denied => {
+            call.stage = CallStage::Denied;
             emit(ClientEvent::CallDenied(call));
         }
         RunEventKind::ToolFinished {
@@ -467,11 +476,11 @@ fn update_call(call: &mut Call, event: &RunEventKind, emit: &mut dyn FnMut(Clien
             let outcome = CallOutcome {
                 is_error: *is_error,
                 failure: *failure,
-                was_denied: call.stage == Stage::Denied,
+                was_denied: call.stage == CallStage::Denied,
                 content,
                 structured: structured.as_deref(),
             };
-            call.stage = Stage::Done;
+            call.stage = CallStage::Done;
             emit(ClientEvent::CallFinished(call, outcome));
         }
         _ => {}

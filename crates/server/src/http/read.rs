@@ -13,9 +13,9 @@ use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_d
 use crate::{App, Problem};
 
 /// An extractor of a JSON body. Errors are [`Problem`]s.
-pub(crate) struct ReadJson<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
@@ -46,9 +46,9 @@ impl<T: DeserializeOwned> FromRequest<App> for ReadJson<T> {
 }
 
 /// An extractor of a JSON body. A request without a body has the default value.
-pub(crate) struct ReadJsonOrNothing<T>(pub(crate) T);
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default> FromRequest<App> for ReadJsonOrNothing<T> {
+impl<T: DeserializeOwned + Default> FromRequest<App> for OptionalJsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
@@ -60,7 +60,7 @@ impl<T: DeserializeOwned + Default> FromRequest<App> for ReadJsonOrNothing<T> {
         if is_empty {
             return Ok(Self(T::default()));
         }
-        let ReadJson(value) = ReadJson::from_request(request, app).await?;
+        let JsonBody(value) = JsonBody::from_request(request, app).await?;
         Ok(Self(value))
     }
 }
@@ -112,9 +112,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 /// An extractor of the query parameters of a URL. Errors are [`Problem`]s.
-pub(crate) struct ReadQuery<T>(pub(crate) T);
+pub(crate) struct QueryParameters<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameters<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -129,9 +129,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ReadQuery<T> {
 }
 
 /// An extractor of the ids in the path of a URL. Errors are [`Problem`]s.
-pub(crate) struct ReadPath<T>(pub(crate) T);
+pub(crate) struct PathParameters<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for ReadPath<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParameters<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

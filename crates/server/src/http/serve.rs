@@ -110,7 +110,7 @@ impl Server {
         let options = self.app.options();
         let router = self.router(address)?;
         let slots = options.max_connections.min(Semaphore::MAX_PERMITS);
-        let connections = Connections {
+        let connections = OpenConnections {
             app: self.app.clone(),
             slots: Arc::new(Semaphore::new(slots)),
             open: TaskTracker::new(),
@@ -139,7 +139,7 @@ impl fmt::Debug for Server {
     }
 }
 
-struct Connections {
+struct OpenConnections {
     app: App,
     slots: Arc<Semaphore>,
     open: TaskTracker,
@@ -149,7 +149,7 @@ struct Connections {
     abort: CancellationToken,
 }
 
-impl Connections {
+impl OpenConnections {
     /// Waits for the next connection. If all slots are in use, further connections wait in the
     /// queue of the operating system.
     async fn accept(&self, listener: &TcpListener) -> (TcpStream, OwnedSemaphorePermit) {

@@ -19,7 +19,7 @@ use super::{ActiveRun, Hub, LoggedEvent, RunStatus, limits::RunSlots, lock};
 use crate::Observer;
 
 /// The event stream of a run that this process executes.
-pub(super) enum Execution {
+pub(super) enum RunExecution {
     /// A durable run, whose events are stored before they are emitted.
     Durable(Box<PersistedRun>),
     /// An ephemeral run, whose events are only in memory. The first event was already read from the
@@ -27,7 +27,7 @@ pub(super) enum Execution {
     Ephemeral(Option<RunEvent>, Box<RunStream>),
 }
 
-impl Execution {
+impl RunExecution {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<LoggedEvent>> {
         match self {
             Self::Durable(run) => run
@@ -94,7 +94,7 @@ impl Hub {
     pub(super) fn execute(
         &self,
         active: Arc<ActiveRun>,
-        mut execution: Execution,
+        mut execution: RunExecution,
         slots: RunSlots,
     ) {
         let hub = self.clone();
@@ -136,7 +136,7 @@ impl Hub {
         }
     }
 
-    async fn execute_to_end(&self, active: &ActiveRun, execution: &mut Execution) -> RunStatus {
+    async fn execute_to_end(&self, active: &ActiveRun, execution: &mut RunExecution) -> RunStatus {
         let mut aborted = pin!(self.shared.abort.cancelled());
         let mut last = None;
         let session = active

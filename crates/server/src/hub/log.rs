@@ -102,13 +102,13 @@ impl RunStatus {
 
 /// The newest events of a run, up to a maximum size in bytes. Readers store their own positions.
 pub(crate) struct RunLog {
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// A channel that notifies readers of every new event and status.
     changes: watch::Sender<()>,
     max_bytes: usize,
 }
 
-struct State {
+struct LogState {
     events: VecDeque<LoggedEvent>,
     /// The sequence number that the next event will have at least.
     next: u64,
@@ -117,7 +117,7 @@ struct State {
 }
 
 /// The result of reading the log after a position.
-pub(super) enum ReadResult {
+pub(super) enum LogReadResult {
     /// The next events after the position.
     Events(Vec<LoggedEvent>),
     /// The next event is no longer in memory and must be read from the store.
@@ -132,7 +132,7 @@ const MAX_EVENTS_PER_READ: usize = 64;
 impl RunLog {
     /// Creates a log whose first event follows the event numbered `after`.
     pub(super) fn new(after: u64, max_bytes: usize) -> Self {
-        let state = State {
+        let state = LogState {
             events: VecDeque::new(),
             next: after + 1,
             bytes: 0,
@@ -182,20 +182,20 @@ impl RunLog {
         self.changes.subscribe()
     }
 
-    pub(super) fn read_after(&self, seq: u64) -> ReadResult {
+    pub(super) fn read_after(&self, seq: u64) -> LogReadResult {
         let state = self.state();
         // The position comes from a client, so it may be the maximum integer.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
-            return ReadResult::Nothing(state.status.clone());
+            return LogReadResult::Nothing(state.status.clone());
         }
         let first = state.events.front().map(|event| event.seq);
         let Some(skip) = first.and_then(|first| wanted.checked_sub(first)) else {
-            return ReadResult::Older;
+            return LogReadResult::Older;
         };
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         let events = state.events.iter().skip(skip).take(MAX_EVENTS_PER_READ);
-        ReadResult::Events(events.cloned().collect())
+        LogReadResult::Events(events.cloned().collect())
     }
 
     /// Returns whether a call got a decision or a result after the event numbered `seq`.
@@ -211,7 +211,7 @@ impl RunLog {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

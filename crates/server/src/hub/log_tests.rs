@@ -18,10 +18,10 @@ fn event(seq: u64, text: &str) -> LoggedEvent {
     })
 }
 
-fn numbers(result: ReadResult) -> Vec<u64> {
+fn numbers(result: LogReadResult) -> Vec<u64> {
     match result {
-        ReadResult::Events(events) => events.iter().map(|event| event.seq).collect(),
-        ReadResult::Older | ReadResult::Nothing(_) => Vec::new(),
+        LogReadResult::Events(events) => events.iter().map(|event| event.seq).collect(),
+        LogReadResult::Older | LogReadResult::Nothing(_) => Vec::new(),
     }
 }
 
@@ -55,12 +55,12 @@ fn the_log_of_a_resumed_run_begins_after_the_stored_events() {
     let log = RunLog::new(7, 1 << 20);
     assert!(matches!(
         log.read_after(7),
-        ReadResult::Nothing(RunStatus::Running)
+        LogReadResult::Nothing(RunStatus::Running)
     ));
-    assert!(matches!(log.read_after(3), ReadResult::Older));
+    assert!(matches!(log.read_after(3), LogReadResult::Older));
     log.push(event(8, "x"));
     assert_eq!(numbers(log.read_after(7)), [8]);
-    assert!(matches!(log.read_after(3), ReadResult::Older));
+    assert!(matches!(log.read_after(3), LogReadResult::Older));
     assert_eq!(log.last(), 8);
 }
 
@@ -68,7 +68,10 @@ fn the_log_of_a_resumed_run_begins_after_the_stored_events() {
 fn any_position_can_be_read() {
     let log = RunLog::new(0, 1 << 20);
     log.push(event(1, "x"));
-    assert!(matches!(log.read_after(u64::MAX), ReadResult::Nothing(_)));
+    assert!(matches!(
+        log.read_after(u64::MAX),
+        LogReadResult::Nothing(_)
+    ));
 }
 
 #[test]
@@ -102,9 +105,9 @@ proptest! {
         drop(state);
         let last = lengths.len() as u64;
         match log.read_after(after) {
-            ReadResult::Nothing(_) => prop_assert!(after >= last),
-            ReadResult::Older => prop_assert!(after + 1 < first),
-            result @ ReadResult::Events(_) => {
+            LogReadResult::Nothing(_) => prop_assert!(after >= last),
+            LogReadResult::Older => prop_assert!(after + 1 < first),
+            result @ LogReadResult::Events(_) => {
                 let numbers = numbers(result);
                 let end = last.min(after + MAX_EVENTS_PER_READ as u64);
                 prop_assert_eq!(numbers, (after + 1..=end).collect::<Vec<_>>());

@@ -45,10 +45,10 @@ pub(crate) const CLIENT_SERVER: &str = "the client";
 /// All runs of this server process. Clones are cheap.
 #[derive(Clone)]
 pub(crate) struct Hub {
-    shared: Arc<Shared>,
+    shared: Arc<SharedHubState>,
 }
 
-struct Shared {
+struct SharedHubState {
     engine: Arc<dyn Engine>,
     durable_runs: DurableRuns,
     sessions: Arc<dyn SessionStore>,
@@ -221,7 +221,7 @@ impl Hub {
             Arc::clone(&runs),
             Principal::default(),
         );
-        let shared = Shared {
+        let shared = SharedHubState {
             engine,
             durable_runs,
             sessions,

@@ -17,7 +17,7 @@ use super::CLIENT_SERVER;
 /// Stores the approval decisions of clients until the run requests them. Clients may send decisions
 /// in any order, also before the request.
 pub(super) struct PendingApprovals {
-    state: Mutex<State>,
+    state: Mutex<ApprovalState>,
     changed: Notify,
     time_limit: Duration,
     /// The decision for calls without a decision of a client. [`ApprovalDecision::Later`] stores a
@@ -26,7 +26,7 @@ pub(super) struct PendingApprovals {
 }
 
 #[derive(Default)]
-struct State {
+struct ApprovalState {
     decisions: HashMap<String, ApprovalDecision>,
     /// The approval requests that the run waited for last.
     requests: Vec<ApprovalRequest>,
@@ -47,10 +47,10 @@ impl PendingApprovals {
         time_limit: Duration,
         requests: Vec<ApprovalRequest>,
     ) -> Self {
-        let state = State {
+        let state = ApprovalState {
             undecided: requests.iter().map(|it| it.tool_use.id.clone()).collect(),
             requests,
-            ..State::default()
+            ..ApprovalState::default()
         };
         Self {
             state: Mutex::new(state),
@@ -159,7 +159,7 @@ impl PendingApprovals {
         (0, self.default.clone())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ApprovalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

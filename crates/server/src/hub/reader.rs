@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::{
     Hub,
-    log::{LoggedEvent, ReadResult, RunLog, RunStatus},
+    log::{LogReadResult, LoggedEvent, RunLog, RunStatus},
 };
 
 /// Maximum number of events in one read from the store.
@@ -29,11 +29,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// A stream of the events of a run after a position. It ends when the run or the server ends.
 pub(crate) struct EventReader {
     events: BoxStream<'static, LoggedEvent>,
-    flags: Arc<Flags>,
+    flags: Arc<ReaderFlags>,
 }
 
 #[derive(Default)]
-struct Flags {
+struct ReaderFlags {
     /// Whether the stream must also end when the run waits for a person.
     until_waiting: AtomicBool,
     /// Whether the stream has ended because the run waits for a person.
@@ -49,8 +49,8 @@ impl EventReader {
         log: Option<&Arc<RunLog>>,
         after: u64,
     ) -> Self {
-        let flags = Arc::<Flags>::default();
-        let cursor = Cursor {
+        let flags = Arc::<ReaderFlags>::default();
+        let cursor = EventCursor {
             hub,
             owner,
             run,
@@ -90,7 +90,7 @@ impl Stream for EventReader {
     }
 }
 
-struct Cursor {
+struct EventCursor {
     hub: Hub,
     owner: Principal,
     run: Arc<str>,
@@ -103,10 +103,10 @@ struct Cursor {
     ready: VecDeque<LoggedEvent>,
     /// Whether the store was read once more after the run was found finished.
     has_reread: bool,
-    flags: Arc<Flags>,
+    flags: Arc<ReaderFlags>,
 }
 
-impl Cursor {
+impl EventCursor {
     async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -144,28 +144,28 @@ impl Cursor {
         // below.
         changes.borrow_and_update();
         match log.read_after(self.after) {
-            ReadResult::Events(events) => {
+            LogReadResult::Events(events) => {
                 self.add(events);
                 self.log = Some((log, changes));
                 true
             }
-            ReadResult::Older => {
+            LogReadResult::Older => {
                 let may_have_more = self.read_page().await;
                 self.log = Some((log, changes));
                 may_have_more
             }
-            ReadResult::Nothing(RunStatus::Finished(_)) => false,
-            ReadResult::Nothing(RunStatus::AwaitingInput(_) | RunStatus::Suspended(_))
+            LogReadResult::Nothing(RunStatus::Finished(_)) => false,
+            LogReadResult::Nothing(RunStatus::AwaitingInput(_) | RunStatus::Suspended(_))
                 if self.ends_when_waiting() =>
             {
                 self.set_waiting(true);
                 false
             }
             // When a durable run is resumed, it has another log.
-            ReadResult::Nothing(RunStatus::Suspended(_) | RunStatus::Interrupted) => {
+            LogReadResult::Nothing(RunStatus::Suspended(_) | RunStatus::Interrupted) => {
                 self.session.is_some()
             }
-            ReadResult::Nothing(RunStatus::Running | RunStatus::AwaitingInput(_)) => {
+            LogReadResult::Nothing(RunStatus::Running | RunStatus::AwaitingInput(_)) => {
                 let aborted = self.hub.shared.abort.clone();
                 tokio::select! {
                     _ = changes.changed() => {}

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     ActiveRun, CLIENT_SERVER, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest,
-    StartedRun, drive::Execution, limits::RunSlots, run_to_completion,
+    StartedRun, drive::RunExecution, limits::RunSlots, run_to_completion,
 };
 use crate::Problem;
 
@@ -160,7 +160,7 @@ impl Hub {
             outcome: None,
             parameters: None,
         };
-        let execution = Execution::Ephemeral(Some(first), Box::new(stream));
+        let execution = RunExecution::Ephemeral(Some(first), Box::new(stream));
         Ok(self.execute_new(principal, record, approvals, execution, slots))
     }
 
@@ -174,7 +174,7 @@ impl Hub {
         let mut record = run.record().clone();
         // Clients do not need the stored parameters, which may be large.
         record.parameters = None;
-        let execution = Execution::Durable(Box::new(run));
+        let execution = RunExecution::Durable(Box::new(run));
         self.execute_new(owner, record, approvals, execution, slots)
     }
 
@@ -183,10 +183,10 @@ impl Hub {
         owner: Principal,
         record: RunRecord,
         approvals: Arc<PendingApprovals>,
-        execution: Execution,
+        execution: RunExecution,
         slots: RunSlots,
     ) -> StartedRun {
-        let is_durable = matches!(execution, Execution::Durable(_));
+        let is_durable = matches!(execution, RunExecution::Durable(_));
         let active = Arc::new(ActiveRun {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
             cancel: execution.cancel_handle(),

@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{App, Problem, ToolPage, http::read::ReadQuery};
+use crate::{App, Problem, ToolPage, http::read::QueryParameters};
 
 /// The list of tools that have an HTML page.
 #[derive(Debug, Serialize, ToSchema)]
@@ -61,7 +61,7 @@ pub(super) async fn list(State(app): State<App>) -> Json<PageList> {
 )]
 pub(super) async fn show(
     State(app): State<App>,
-    ReadQuery(PageQuery { server, uri }): ReadQuery<PageQuery>,
+    QueryParameters(PageQuery { server, uri }): QueryParameters<PageQuery>,
 ) -> Result<Json<PageContent>, Problem> {
     let html = app.engine().read_tool_page(&server, &uri).await;
     html.map(|html| Json(PageContent { uri, html }))

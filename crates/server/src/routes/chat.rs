@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::{
     App, Parameters, Problem, RunSettings,
     http::{
-        read::{ReadJson, check_text},
+        read::{JsonBody, check_text},
         run_headers::set_run_headers,
         security::Caller,
     },
@@ -86,7 +86,7 @@ pub(crate) struct RunAccepted {
 pub(super) async fn chat(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadJson(request): ReadJson<ChatRequest>,
+    JsonBody(request): JsonBody<ChatRequest>,
 ) -> Result<Response, Problem> {
     if request.message.trim().is_empty() {
         return Err(Problem::invalid(

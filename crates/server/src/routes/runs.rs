@@ -17,7 +17,7 @@ use super::{chat::RunAccepted, sessions::EventsQuery};
 use crate::{
     App, Problem,
     http::{
-        read::{ReadJson, ReadPath, ReadQuery, check_object, check_text},
+        read::{JsonBody, PathParameters, QueryParameters, check_object, check_text},
         security::Caller,
         sse,
     },
@@ -116,7 +116,7 @@ fn accepted(record: RunRecord) -> Response {
 pub(super) async fn show(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<RunView>, Problem> {
     app.hub().view(&principal, &id).await.map(Json)
 }
@@ -149,8 +149,8 @@ pub(super) async fn show(
 pub(super) async fn events(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
-    ReadQuery(query): ReadQuery<EventsQuery>,
+    PathParameters(id): PathParameters<String>,
+    QueryParameters(query): QueryParameters<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = sse::after(query.after, &headers)?;
@@ -180,8 +180,8 @@ pub(super) async fn events(
 pub(super) async fn decide(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath((id, call)): ReadPath<(String, String)>,
-    ReadJson(decision): ReadJson<Decision>,
+    PathParameters((id, call)): PathParameters<(String, String)>,
+    JsonBody(decision): JsonBody<Decision>,
 ) -> Result<Response, Problem> {
     let decision = decision.validate()?;
     app.hub().check_exists(&principal, &id).await?;
@@ -205,8 +205,8 @@ pub(super) async fn decide(
 pub(super) async fn answer(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath((id, question)): ReadPath<(String, String)>,
-    ReadJson(answer): ReadJson<Answer>,
+    PathParameters((id, question)): PathParameters<(String, String)>,
+    JsonBody(answer): JsonBody<Answer>,
 ) -> Result<Response, Problem> {
     let answer = answer.validate()?;
     app.hub().check_exists(&principal, &id).await?;
@@ -233,7 +233,7 @@ pub(super) async fn answer(
 pub(super) async fn cancel(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
     app.hub().cancel(&principal, &id).await.map(accepted)
 }
@@ -257,7 +257,7 @@ pub(super) async fn cancel(
 pub(super) async fn continue_run(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
     app.hub().continue_run(&principal, &id).await.map(accepted)
 }

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     App, Problem,
     http::{
-        read::{ReadJson, ReadJsonOrNothing, ReadPath, ReadQuery, check_text},
+        read::{JsonBody, OptionalJsonBody, PathParameters, QueryParameters, check_text},
         security::Caller,
         sse,
     },
@@ -116,7 +116,7 @@ fn session_id(id: String) -> Result<SessionId, Problem> {
 pub(super) async fn create(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadJsonOrNothing(new): ReadJsonOrNothing<Option<NewSession>>,
+    OptionalJsonBody(new): OptionalJsonBody<Option<NewSession>>,
 ) -> Result<Response, Problem> {
     let title = new.and_then(|new| new.title).unwrap_or_default();
     check_title(&title)?;
@@ -136,7 +136,7 @@ pub(super) async fn create(
 pub(super) async fn list(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadQuery(query): ReadQuery<ListQuery>,
+    QueryParameters(query): QueryParameters<ListQuery>,
 ) -> Result<Json<SessionList>, Problem> {
     let limit = query.limit.unwrap_or(100);
     if !(1..=1_000).contains(&limit) {
@@ -160,7 +160,7 @@ pub(super) async fn list(
 pub(super) async fn show(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<SessionView>, Problem> {
     let id = session_id(id)?;
     let (hub, sessions) = (app.hub(), app.hub().sessions());
@@ -191,8 +191,8 @@ pub(super) async fn show(
 pub(super) async fn rename(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
-    ReadJson(change): ReadJson<SessionChange>,
+    PathParameters(id): PathParameters<String>,
+    JsonBody(change): JsonBody<SessionChange>,
 ) -> Result<StatusCode, Problem> {
     let id = session_id(id)?;
     check_title(&change.title)?;
@@ -213,7 +213,7 @@ pub(super) async fn rename(
 pub(super) async fn delete(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<StatusCode, Problem> {
     let id = session_id(id)?;
     app.hub().delete(&principal, &id).await?;
@@ -246,8 +246,8 @@ pub(super) async fn delete(
 pub(super) async fn events(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
-    ReadQuery(query): ReadQuery<EventsQuery>,
+    PathParameters(id): PathParameters<String>,
+    QueryParameters(query): QueryParameters<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let id = session_id(id)?;

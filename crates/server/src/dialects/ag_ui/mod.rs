@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     App, Problem,
-    http::{read::ReadJson, security::Caller},
+    http::{read::JsonBody, security::Caller},
 };
 
 /// Runs the agent in a thread, which is a session, and streams AG-UI events, protocol version 1.0.
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     State(app): State<App>,
     Caller(principal): Caller,
     Extension(paused_runs): Extension<PausedRuns>,
-    ReadJson(input): ReadJson<AgUiRequest>,
+    JsonBody(input): JsonBody<AgUiRequest>,
 ) -> Result<Response, Problem> {
     let session = session_id(&input.thread_id, "threadId")?;
     let session = app.hub().session_named(&principal, session).await?;

@@ -12,10 +12,10 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
-        self, Content, ContentPart, Conversation, FileSource, FunctionCall, bad_messages,
+        self, ContentPart, Conversation, FileSource, FunctionCall, MessageContent, bad_messages,
         unsupported,
     },
-    runs::durable::{ClientConversation, Decisions, check_decision},
+    runs::durable::{ClientConversation, ClientDecisions, check_decision},
     tools::client_tools::DeclaredTool,
 };
 use crate::{Problem, RunSettings};
@@ -31,7 +31,7 @@ pub(crate) struct AgUiRequest {
     pub(crate) run_id: String,
     /// The client's messages. If the session exists, the server reads only new messages.
     #[schema(value_type = Vec<Object>)]
-    messages: Vec<InMessage>,
+    messages: Vec<AgUiMessage>,
     /// State that the client shares with the agent. It must be empty, because the server does not
     /// support it.
     #[schema(value_type = Option<Object>)]
@@ -49,7 +49,7 @@ pub(crate) struct AgUiRequest {
     /// Answers of a person to the interrupts of an earlier run.
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
-    resume: Vec<Resume>,
+    resume: Vec<InterruptAnswer>,
 }
 
 /// A value that describes the client's situation to the model.
@@ -63,11 +63,11 @@ pub(crate) struct Context {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct InMessage {
+struct AgUiMessage {
     role: String,
     /// Content of a message. Messages with the role `activity` have other content, which is
     /// ignored.
-    content: Option<Content<InPart>>,
+    content: Option<MessageContent<AgUiMessagePart>>,
     #[serde(default)]
     tool_calls: Vec<FunctionCall>,
     tool_call_id: Option<String>,
@@ -76,7 +76,7 @@ struct InMessage {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum InPart {
+enum AgUiMessagePart {
     Text {
         text: String,
     },
@@ -94,16 +94,16 @@ enum InPart {
 }
 
 #[derive(Debug, Deserialize)]
-struct Resume {
+struct InterruptAnswer {
     #[serde(rename = "interruptId")]
     interrupt: String,
-    status: Status,
+    status: InterruptStatus,
     payload: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+enum InterruptStatus {
     Resolved,
     Cancelled,
 }
@@ -112,7 +112,7 @@ enum Status {
 /// these fields.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Payload {
+struct ApprovalPayload {
     approved: bool,
     reason: Option<String>,
     input: Option<JsonObject>,
@@ -135,8 +135,8 @@ impl AgUiRequest {
     }
 
     /// Returns the approval decisions in `resume`, or `None` if the request has no decision.
-    pub(crate) fn decisions(&self) -> Result<Option<Decisions>, Problem> {
-        let mut found: Option<Decisions> = None;
+    pub(crate) fn decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
+        let mut found: Option<ClientDecisions> = None;
         for (index, resume) in self.resume.iter().enumerate() {
             let invalid =
                 |reason: &str| unsupported("resume", &format!("resume[{index}]: {reason}"));
@@ -145,7 +145,7 @@ impl AgUiRequest {
             };
             let decision = resume.decision().map_err(|reason| invalid(&reason))?;
             check_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
-            let decisions = found.get_or_insert_with(|| Decisions {
+            let decisions = found.get_or_insert_with(|| ClientDecisions {
                 run: run.to_owned(),
                 last_seen,
                 calls: Vec::new(),
@@ -179,14 +179,14 @@ impl ClientConversation for AgUiRequest {
                 "the last message is not a user message and `resume` is empty".to_owned(),
             ));
         };
-        let add = |message: &InMessage, conversation: &mut _| {
+        let add = |message: &AgUiMessage, conversation: &mut _| {
             message.add_to(conversation, self.context_part())
         };
         Conversation::default().read([(index, last)], add)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
-        let add = |message: &InMessage, conversation: &mut _| {
+        let add = |message: &AgUiMessage, conversation: &mut _| {
             let last = self.messages.last();
             let is_last = last.is_some_and(|last| std::ptr::eq(last, message));
             let context = is_last.then(|| self.context_part()).flatten();
@@ -211,16 +211,16 @@ impl ClientConversation for AgUiRequest {
     }
 }
 
-impl Resume {
+impl InterruptAnswer {
     fn decision(&self) -> Result<ApprovalDecision, String> {
-        if self.status == Status::Cancelled {
+        if self.status == InterruptStatus::Cancelled {
             return Ok(ApprovalDecision::Deny {
                 reason: None,
                 scope: ApprovalScope::Once,
             });
         }
         let payload = self.payload.clone().unwrap_or_default();
-        let payload: Payload = serde_json::from_value(payload).map_err(|why| {
+        let payload: ApprovalPayload = serde_json::from_value(payload).map_err(|why| {
             format!("`payload` does not fit the interrupt's `responseSchema`: {why}")
         })?;
         let (scope, reason, input) = (payload.scope, payload.reason, payload.input);
@@ -241,7 +241,7 @@ fn parse_interrupt(id: &str) -> Option<(&str, u64, &str)> {
     (!run.is_empty() && !call.is_empty()).then_some((run, last_seen, call))
 }
 
-impl InMessage {
+impl AgUiMessage {
     fn add_to(&self, conversation: &mut Conversation, context: Option<Part>) -> Result<(), String> {
         match self.role.as_str() {
             "system" | "developer" => conversation.push(Role::System, self.parts()?),
@@ -274,11 +274,13 @@ impl InMessage {
     }
 
     fn parts(&self) -> Result<Vec<Part>, String> {
-        self.content.as_ref().map_or(Ok(Vec::new()), Content::parts)
+        self.content
+            .as_ref()
+            .map_or(Ok(Vec::new()), MessageContent::parts)
     }
 }
 
-impl ContentPart for InPart {
+impl ContentPart for AgUiMessagePart {
     fn part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),

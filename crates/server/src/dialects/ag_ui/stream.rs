@@ -17,9 +17,9 @@ use switchboard_orchestration::{
 
 use super::super::{
     encoder::EventEncoder,
-    response::failure::{self, Failure},
+    response::failure::{self, RunFailure},
     response::frames::{SseFrames, without_nulls},
-    sequencer::{self, Call, ClientEvent, Part, PartKind},
+    sequencer::{self, AnswerPart, AnswerPartKind, ClientEvent, ToolCallView},
     tools::tool_output,
 };
 
@@ -102,16 +102,16 @@ impl EventEncoder for AgUiStream {
             ClientEvent::PartStarted(part) => self.start_part(part, out),
             ClientEvent::PartDelta(part, delta) => {
                 let kind = match part.kind {
-                    PartKind::Text => "TEXT_MESSAGE_CONTENT",
-                    PartKind::Reasoning => "REASONING_MESSAGE_CONTENT",
+                    AnswerPartKind::Text => "TEXT_MESSAGE_CONTENT",
+                    AnswerPartKind::Reasoning => "REASONING_MESSAGE_CONTENT",
                 };
                 let fields = json!({"messageId": self.part_id(part), "delta": delta});
                 self.write(kind, fields, out);
             }
             ClientEvent::PartFinished(part) => {
                 let kinds: &[&str] = match part.kind {
-                    PartKind::Text => &["TEXT_MESSAGE_END"],
-                    PartKind::Reasoning => &["REASONING_MESSAGE_END", "REASONING_END"],
+                    AnswerPartKind::Text => &["TEXT_MESSAGE_END"],
+                    AnswerPartKind::Reasoning => &["REASONING_MESSAGE_END", "REASONING_END"],
                 };
                 for kind in kinds {
                     self.write(kind, json!({"messageId": self.part_id(part)}), out);
@@ -168,7 +168,7 @@ impl EventEncoder for AgUiStream {
         self.start_run(out);
     }
 
-    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
+    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         let of_server = waiting.iter().filter(|call| !call.is_client_tool());
         let interrupts: Vec<_> = of_server.map(|call| self.interrupt_for(call)).collect();
         let outcome = if interrupts.is_empty() {
@@ -182,7 +182,7 @@ impl EventEncoder for AgUiStream {
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        self.fail(&Failure::interrupted(reason).code, reason, out);
+        self.fail(&RunFailure::interrupted(reason).code, reason, out);
     }
 }
 
@@ -212,15 +212,15 @@ impl AgUiStream {
         self.write("RUN_STARTED", fields, out);
     }
 
-    fn start_part(&mut self, part: Part, out: &mut SseFrames) {
+    fn start_part(&mut self, part: AnswerPart, out: &mut SseFrames) {
         let id = self.part_id(part);
         match part.kind {
-            PartKind::Text => {
+            AnswerPartKind::Text => {
                 let fields = json!({"messageId": id, "role": "assistant"});
                 self.write("TEXT_MESSAGE_START", fields, out);
                 self.message = Some(id);
             }
-            PartKind::Reasoning => {
+            AnswerPartKind::Reasoning => {
                 self.write("REASONING_START", json!({"messageId": id}), out);
                 let fields = json!({"messageId": id, "role": "reasoning"});
                 self.write("REASONING_MESSAGE_START", fields, out);
@@ -228,7 +228,7 @@ impl AgUiStream {
         }
     }
 
-    fn start_call(&mut self, call: &Call, out: &mut SseFrames) {
+    fn start_call(&mut self, call: &ToolCallView, out: &mut SseFrames) {
         let new_message = || format!("{}-step-{}", self.run, self.step);
         let parent = self.message.take().unwrap_or_else(new_message);
         let fields =
@@ -237,14 +237,14 @@ impl AgUiStream {
         self.message = Some(parent);
     }
 
-    fn write_input(&self, call: &Call, delta: &str, out: &mut SseFrames) {
+    fn write_input(&self, call: &ToolCallView, delta: &str, out: &mut SseFrames) {
         let fields = json!({"toolCallId": call.id, "delta": delta});
         self.write("TOOL_CALL_ARGS", fields, out);
     }
 
     fn write_result(
         &self,
-        call: &Call,
+        call: &ToolCallView,
         content: &str,
         is_error: bool,
         failure: Option<ToolFailure>,
@@ -302,7 +302,7 @@ impl AgUiStream {
 
     /// Creates the interrupt that asks for an approval of a call. Its id consists of the run id,
     /// the number of the client's last event, and the call id.
-    fn interrupt_for(&self, call: &Call) -> Value {
+    fn interrupt_for(&self, call: &ToolCallView) -> Value {
         let name = call.tool.as_deref().unwrap_or(&call.name);
         let tool = match &call.server {
             Some(server) => format!("`{name}` of server `{server}`"),
@@ -329,7 +329,7 @@ impl AgUiStream {
         })
     }
 
-    fn part_id(&self, part: Part) -> String {
+    fn part_id(&self, part: AnswerPart) -> String {
         format!("{}-{}-{}", self.run, part.kind.as_str(), part.number)
     }
 

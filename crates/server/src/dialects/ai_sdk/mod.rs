@@ -21,7 +21,7 @@ use super::{
 use crate::{
     App, Problem, RunSettings,
     http::{
-        read::{ReadJson, ReadPath},
+        read::{JsonBody, PathParameters},
         security::Caller,
     },
 };
@@ -59,7 +59,7 @@ pub(crate) async fn chat(
     State(app): State<App>,
     Caller(principal): Caller,
     Extension(paused_runs): Extension<PausedRuns>,
-    ReadJson(request): ReadJson<AiSdkRequest>,
+    JsonBody(request): JsonBody<AiSdkRequest>,
 ) -> Result<Response, Problem> {
     let session = session_id(&request.id, "id")?;
     let session = app.hub().session_named(&principal, session).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn chat(
 pub(crate) async fn resume(
     State(app): State<App>,
     Caller(principal): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
     // A chat without messages has no session yet, so its run does not exist either.
     let nothing = || StatusCode::NO_CONTENT.into_response();

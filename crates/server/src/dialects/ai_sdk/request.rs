@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{self, Conversation, bad_messages},
-    runs::durable::{ClientConversation, Decisions, Regeneration, check_decision},
+    runs::durable::{ClientConversation, ClientDecisions, RegenerationRequest, check_decision},
 };
 use crate::{Parameters, Problem};
 
@@ -91,11 +91,11 @@ struct UiPart {
     input: Option<Value>,
     output: Option<Value>,
     error_text: Option<String>,
-    approval: Option<Approval>,
+    approval: Option<UiApproval>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Approval {
+struct UiApproval {
     /// The id of the call within the run.
     id: String,
     approved: Option<bool>,
@@ -104,7 +104,7 @@ struct Approval {
 
 impl AiSdkRequest {
     /// Returns the approval decisions in the last message, or `None` if it has no decision.
-    pub(crate) fn decisions(&self) -> Result<Option<Decisions>, Problem> {
+    pub(crate) fn decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);
         }
@@ -133,7 +133,7 @@ impl AiSdkRequest {
         let run = field("runId").and_then(Value::as_str);
         let last_seen = field("lastEvent").and_then(Value::as_u64);
         match (run, last_seen) {
-            (Some(run), Some(last_seen)) => Ok(Some(Decisions {
+            (Some(run), Some(last_seen)) => Ok(Some(ClientDecisions {
                 run: run.to_owned(),
                 last_seen,
                 calls,
@@ -148,7 +148,7 @@ impl AiSdkRequest {
 }
 
 impl ClientConversation for AiSdkRequest {
-    fn regeneration(&self) -> Result<Option<Regeneration>, Problem> {
+    fn regeneration(&self) -> Result<Option<RegenerationRequest>, Problem> {
         if self.trigger != Trigger::RegenerateMessage {
             return Ok(None);
         }
@@ -166,7 +166,7 @@ impl ClientConversation for AiSdkRequest {
                 Err(_) => before.push(None),
             }
         }
-        Ok(Some(Regeneration { question, before }))
+        Ok(Some(RegenerationRequest { question, before }))
     }
 
     fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {

@@ -51,7 +51,7 @@ fn words_about_calls_are_found_in_the_message_with_what_its_client_has_seen() {
     let scope = ApprovalScope::Once;
     assert_eq!(
         request(yes).decisions().unwrap(),
-        Some(Decisions {
+        Some(ClientDecisions {
             run: "run".into(),
             last_seen: 12,
             calls: vec![("a".into(), ApprovalDecision::Allow { input: None, scope })],

@@ -18,7 +18,7 @@ use switchboard_orchestration::{
 use super::super::{
     encoder::EventEncoder,
     response::frames::{SseFrames, without_nulls},
-    sequencer::{self, Call, CallOutcome, ClientEvent, Part},
+    sequencer::{self, AnswerPart, CallOutcome, ClientEvent, ToolCallView},
     tools::tool_output,
 };
 
@@ -60,7 +60,7 @@ impl EventEncoder for AiSdkStream {
             ClientEvent::PartStarted(part) => part_chunk(part, "start", None),
             ClientEvent::PartDelta(part, text) => part_chunk(part, "delta", Some(text)),
             ClientEvent::PartFinished(part) => part_chunk(part, "end", None),
-            ClientEvent::CallStarted(Call {
+            ClientEvent::CallStarted(ToolCallView {
                 id,
                 name,
                 is_streamed: true,
@@ -120,7 +120,7 @@ impl EventEncoder for AiSdkStream {
         out.data(&json!({"type": "start", "messageId": self.run, "messageMetadata": metadata}));
     }
 
-    fn pause(&mut self, _: &[&Call], out: &mut SseFrames) {
+    fn pause(&mut self, _: &[&ToolCallView], out: &mut SseFrames) {
         let metadata = self.metadata(None);
         let reason = "tool-calls";
         out.data(&json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}));
@@ -171,13 +171,13 @@ impl AiSdkStream {
 }
 
 /// Creates a chunk of a text or reasoning part.
-fn part_chunk(part: Part, change: &str, delta: Option<&str>) -> Value {
+fn part_chunk(part: AnswerPart, change: &str, delta: Option<&str>) -> Value {
     let kind = part.kind.as_str();
     let id = format!("{kind}-{}", part.number);
     without_nulls(json!({"type": format!("{kind}-{change}"), "id": id, "delta": delta}))
 }
 
-fn input_available(call: &Call, input: &Value) -> Value {
+fn input_available(call: &ToolCallView, input: &Value) -> Value {
     let mut chunk = json!({
         "type": "tool-input-available",
         "toolCallId": call.id,
@@ -192,7 +192,7 @@ fn input_available(call: &Call, input: &Value) -> Value {
     chunk
 }
 
-fn call_result(call: &Call, outcome: CallOutcome<'_>) -> Value {
+fn call_result(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
     let CallOutcome {
         content,
         structured,

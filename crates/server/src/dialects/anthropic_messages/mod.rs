@@ -16,12 +16,12 @@ pub(crate) use stream::AnthropicMessagesStream;
 use stream::{collected_message, error_body, error_kind};
 
 use super::{
-    response::{failure::Failure, paused_runs::PausedRuns},
+    response::{failure::RunFailure, paused_runs::PausedRuns},
     runs::ephemeral::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
-    http::{read::ReadJson, security::Caller},
+    http::{read::JsonBody, security::Caller},
 };
 
 /// Answers the conversation, as Anthropic's Messages API.
@@ -49,7 +49,7 @@ pub(crate) async fn messages(
     State(app): State<App>,
     Caller(principal): Caller,
     Extension(paused_runs): Extension<PausedRuns>,
-    ReadJson(request): ReadJson<AnthropicMessagesRequest>,
+    JsonBody(request): JsonBody<AnthropicMessagesRequest>,
 ) -> Result<Response, Problem> {
     let parsed = EphemeralRequest {
         parameters: request.parameters()?,
@@ -87,7 +87,7 @@ pub(crate) fn models<'m>(models: impl Iterator<Item = &'m ModelInfo>) -> Value {
     json!({"data": data, "has_more": false, "first_id": first, "last_id": last})
 }
 
-fn failed(failure: &Failure<'_>) -> Response {
+fn failed(failure: &RunFailure<'_>) -> Response {
     error(failure.status, failure.message)
 }
 

@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
-        self, Content, ContentPart, Conversation, FileSource, bad_messages, check_unread_fields,
-        parse_effort, unsupported,
+        self, ContentPart, Conversation, FileSource, MessageContent, bad_messages,
+        check_unread_fields, parse_effort, unsupported,
     },
     runs::ephemeral::SwitchboardFields,
     tools::client_tools::DeclaredTool,
@@ -31,10 +31,10 @@ pub(crate) struct AnthropicMessagesRequest {
     max_tokens: u32,
     /// The conversation in Anthropic's message format.
     #[schema(value_type = Vec<Object>)]
-    messages: Vec<InMessage>,
+    messages: Vec<AnthropicMessage>,
     /// Instructions for the model: a text, or a list of text blocks.
     #[schema(value_type = Option<Object>)]
-    system: Option<Content<Block>>,
+    system: Option<MessageContent<ContentBlock>>,
     /// Whether the answer is streamed.
     pub(crate) stream: Option<bool>,
     /// Stop sequences: texts that end the answer.
@@ -52,10 +52,10 @@ pub(crate) struct AnthropicMessagesRequest {
     output_config: Option<OutputConfig>,
     /// Whether and which of the server's tools the model must call first.
     #[schema(value_type = Option<Object>)]
-    tool_choice: Option<Choice>,
+    tool_choice: Option<AnthropicToolChoice>,
     /// Tools that the client executes.
     #[schema(value_type = Option<Vec<Object>>)]
-    tools: Option<Vec<Tool>>,
+    tools: Option<Vec<AnthropicTool>>,
     /// Settings that only Switchboard has: `{"recipe", "approve", "max_steps", "tools",
     /// "context"}`.
     pub(crate) switchboard: Option<SwitchboardFields>,
@@ -66,7 +66,7 @@ pub(crate) struct AnthropicMessagesRequest {
 }
 
 #[derive(Debug, Deserialize)]
-struct Tool {
+struct AnthropicTool {
     #[serde(rename = "type")]
     kind: Option<String>,
     #[serde(flatten)]
@@ -74,14 +74,14 @@ struct Tool {
 }
 
 #[derive(Debug, Deserialize)]
-struct InMessage {
+struct AnthropicMessage {
     role: String,
-    content: Content<Block>,
+    content: MessageContent<ContentBlock>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ContentBlock {
     Text {
         text: String,
     },
@@ -100,7 +100,7 @@ enum Block {
     },
     ToolResult {
         tool_use_id: String,
-        content: Option<Content<Block>>,
+        content: Option<MessageContent<ContentBlock>>,
         #[serde(default)]
         is_error: bool,
     },
@@ -121,7 +121,7 @@ struct OutputConfig {
 }
 
 #[derive(Debug, Deserialize)]
-struct Choice {
+struct AnthropicToolChoice {
     #[serde(rename = "type")]
     kind: String,
     name: Option<String>,
@@ -145,7 +145,7 @@ impl AnthropicMessagesRequest {
             stop: self.stop_sequences.clone().unwrap_or_default(),
             max_output_tokens: Some(self.max_tokens),
             reasoning: self.reasoning()?,
-            tool_choice: choice.map(Choice::tool_choice).transpose()?,
+            tool_choice: choice.map(AnthropicToolChoice::tool_choice).transpose()?,
             parallel_tool_use: choice
                 .and_then(|choice| choice.disable_parallel_tool_use)
                 .map(|disabled| !disabled),
@@ -188,7 +188,7 @@ impl AnthropicMessagesRequest {
     pub(crate) fn tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
-            .map(|(index, Tool { kind, tool })| {
+            .map(|(index, AnthropicTool { kind, tool })| {
                 let is_custom = matches!(kind.as_deref(), None | Some("custom"));
                 if is_custom && tool.parameters.is_some() {
                     return Ok(tool.clone());
@@ -223,7 +223,7 @@ impl AnthropicMessagesRequest {
             let added = conversation.push(Role::System, parts);
             added.map_err(bad_messages)?;
         }
-        conversation.read(self.messages.iter().enumerate(), InMessage::add_to)
+        conversation.read(self.messages.iter().enumerate(), AnthropicMessage::add_to)
     }
 }
 
@@ -239,7 +239,7 @@ fn has_no_effect(field: &str, value: &Value) -> bool {
     }
 }
 
-impl Choice {
+impl AnthropicToolChoice {
     fn tool_choice(&self) -> Result<ToolChoice, Problem> {
         match (self.kind.as_str(), &self.name) {
             ("auto", _) => Ok(ToolChoice::Auto),
@@ -255,13 +255,13 @@ impl Choice {
     }
 }
 
-impl InMessage {
+impl AnthropicMessage {
     fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role.as_str() {
             "assistant" => conversation.push(Role::Assistant, self.content.parts()?),
             "system" => conversation.push(Role::System, self.content.parts()?),
             "user" => {
-                let Content::Parts(blocks) = &self.content else {
+                let MessageContent::Parts(blocks) = &self.content else {
                     return conversation.push(Role::User, self.content.parts()?);
                 };
                 // Tool results must come before the other content of the user's message.
@@ -272,7 +272,7 @@ impl InMessage {
                 }
                 let others = blocks
                     .iter()
-                    .filter(|block| !matches!(block, Block::ToolResult { .. }));
+                    .filter(|block| !matches!(block, ContentBlock::ToolResult { .. }));
                 let parts = others.filter_map(|block| block.part().transpose());
                 let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
                 if parts.is_empty() {
@@ -285,7 +285,7 @@ impl InMessage {
     }
 }
 
-impl ContentPart for Block {
+impl ContentPart for ContentBlock {
     fn part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),
@@ -302,7 +302,7 @@ impl ContentPart for Block {
     }
 }
 
-impl Block {
+impl ContentBlock {
     fn result(&self) -> Result<Option<ToolResult>, String> {
         let Self::ToolResult {
             tool_use_id,
@@ -312,7 +312,7 @@ impl Block {
         else {
             return Ok(None);
         };
-        let parts = content.as_ref().map(Content::parts).transpose()?;
+        let parts = content.as_ref().map(MessageContent::parts).transpose()?;
         let contents = parts.into_iter().flatten().map(|part| match part {
             Part::Image(media) => ToolContent::Image(media),
             part => ToolContent::text(part.as_text().unwrap_or_default()),

@@ -15,10 +15,10 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 use super::super::{
     encoder::EventEncoder,
     response::collected::{CollectedResponse, run_details},
-    response::failure::{self, Failure},
+    response::failure::{self, RunFailure},
     response::frames::{SseFrames, without_nulls},
     response::state::{ResponseOptions, ResponseState},
-    sequencer::{Call, ClientEvent, PartKind},
+    sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
 /// Prefix of message ids in Anthropic's format.
@@ -58,8 +58,10 @@ impl EventEncoder for AnthropicMessagesStream {
             ClientEvent::PartStarted(part) => self.start_block(&content_block(part.kind, ""), out),
             ClientEvent::PartDelta(part, text) => {
                 let delta = match part.kind {
-                    PartKind::Text => json!({"type": "text_delta", "text": text}),
-                    PartKind::Reasoning => json!({"type": "thinking_delta", "thinking": text}),
+                    AnswerPartKind::Text => json!({"type": "text_delta", "text": text}),
+                    AnswerPartKind::Reasoning => {
+                        json!({"type": "thinking_delta", "thinking": text})
+                    }
                 };
                 self.extend_block(&delta, out);
             }
@@ -70,7 +72,7 @@ impl EventEncoder for AnthropicMessagesStream {
         }
     }
 
-    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
+    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         for call in waiting.iter().filter(|call| call.is_client_tool()) {
             self.start_block(&tool_use(&self.state, call, &json!({})), out);
             let json = &call.client_input;
@@ -84,7 +86,7 @@ impl EventEncoder for AnthropicMessagesStream {
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        fail(&Failure::interrupted(reason), out);
+        fail(&RunFailure::interrupted(reason), out);
     }
 }
 
@@ -131,7 +133,7 @@ impl AnthropicMessagesStream {
     }
 }
 
-fn fail(failure: &Failure<'_>, out: &mut SseFrames) {
+fn fail(failure: &RunFailure<'_>, out: &mut SseFrames) {
     let kind = error_kind(failure.status.as_u16());
     write_event(&error_body(kind, failure.message), out);
 }
@@ -191,8 +193,8 @@ pub(crate) fn collected_message(
     let state = &response.state;
     let text = report.map_or(&response.text, |report| &report.answer);
     let parts = [
-        (PartKind::Reasoning, &response.reasoning),
-        (PartKind::Text, text),
+        (AnswerPartKind::Reasoning, &response.reasoning),
+        (AnswerPartKind::Text, text),
     ];
     let parts = parts.into_iter().filter(|(_, text)| !text.is_empty());
     let mut content: Vec<Value> = parts
@@ -240,15 +242,15 @@ fn message(
 
 /// Creates a content block of text or reasoning. The signature is empty, because only the provider
 /// that created the reasoning could verify it.
-fn content_block(kind: PartKind, text: &str) -> Value {
+fn content_block(kind: AnswerPartKind, text: &str) -> Value {
     match kind {
-        PartKind::Text => json!({"type": "text", "text": text}),
-        PartKind::Reasoning => json!({"type": "thinking", "thinking": text, "signature": ""}),
+        AnswerPartKind::Text => json!({"type": "text", "text": text}),
+        AnswerPartKind::Reasoning => json!({"type": "thinking", "thinking": text, "signature": ""}),
     }
 }
 
 /// Creates the content block of a tool call that the client must execute.
-fn tool_use(state: &ResponseState, call: &Call, input: &Value) -> Value {
+fn tool_use(state: &ResponseState, call: &ToolCallView, input: &Value) -> Value {
     json!({"type": "tool_use", "id": state.call_id(call), "name": call.name, "input": input})
 }
 

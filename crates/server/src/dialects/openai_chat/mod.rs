@@ -17,13 +17,13 @@ use stream::{completion, error_body, error_kind};
 
 use super::{
     anthropic_messages,
-    response::{failure::Failure, paused_runs::PausedRuns},
+    response::{failure::RunFailure, paused_runs::PausedRuns},
     runs::ephemeral::EphemeralRequest,
 };
 use crate::{
     App, ModelInfo, Problem,
     http::{
-        read::{ReadJson, ReadPath},
+        read::{JsonBody, PathParameters},
         security::Caller,
     },
 };
@@ -53,7 +53,7 @@ pub(crate) async fn completions(
     State(app): State<App>,
     Caller(principal): Caller,
     Extension(paused_runs): Extension<PausedRuns>,
-    ReadJson(request): ReadJson<OpenAiChatRequest>,
+    JsonBody(request): JsonBody<OpenAiChatRequest>,
 ) -> Result<Response, Problem> {
     let parsed = EphemeralRequest {
         parameters: request.parameters()?,
@@ -118,7 +118,7 @@ pub(crate) async fn models(
 pub(crate) async fn model(
     State(app): State<App>,
     Caller(_): Caller,
-    ReadPath(id): ReadPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<Value>, Problem> {
     let models = app.engine().models().await;
     let found = models.into_iter().find(|model| model.id == id);
@@ -137,7 +137,7 @@ pub(crate) fn problem(status: StatusCode, problem: &Problem) -> Response {
     error(status, &problem.detail, field, problem.kind)
 }
 
-fn failed(failure: &Failure<'_>) -> Response {
+fn failed(failure: &RunFailure<'_>) -> Response {
     error(failure.status, failure.message, None, &failure.code)
 }
 

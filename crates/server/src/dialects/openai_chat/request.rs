@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
-        self, Content, ContentPart, Conversation, FunctionCall, check_unread_fields, parse_effort,
-        unsupported,
+        self, ContentPart, Conversation, FunctionCall, MessageContent, check_unread_fields,
+        parse_effort, unsupported,
     },
     runs::ephemeral::SwitchboardFields,
     tools::client_tools::DeclaredTool,
@@ -42,7 +42,7 @@ pub(crate) struct OpenAiChatRequest {
     top_p: Option<f64>,
     /// Stop sequences: a text or a list of texts that end the answer.
     #[schema(value_type = Option<Object>)]
-    stop: Option<Stop>,
+    stop: Option<StopSequences>,
     /// The seed for reproducible answers.
     seed: Option<u64>,
     /// The reasoning effort: `none`, `low`, `medium` or `high`.
@@ -54,7 +54,7 @@ pub(crate) struct OpenAiChatRequest {
     tool_choice: Option<Value>,
     /// Tools that the client executes.
     #[schema(value_type = Option<Vec<Object>>)]
-    tools: Option<Vec<Tool>>,
+    tools: Option<Vec<OpenAiTool>>,
     /// The format of the answer: `{"type": "json_schema", "json_schema": {"schema": …}}`,
     /// `{"type": "json_object"}` or `{"type": "text"}`.
     #[schema(value_type = Option<Object>)]
@@ -78,13 +78,13 @@ pub(crate) struct StreamOptions {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Stop {
+enum StopSequences {
     One(String),
     Several(Vec<String>),
 }
 
 #[derive(Debug, Deserialize)]
-struct Tool {
+struct OpenAiTool {
     #[serde(rename = "type")]
     kind: String,
     function: Option<DeclaredTool>,
@@ -93,7 +93,7 @@ struct Tool {
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatMessage {
     role: String,
-    content: Option<Content<ChatPart>>,
+    content: Option<MessageContent<ChatMessagePart>>,
     refusal: Option<String>,
     tool_calls: Option<Vec<FunctionCall>>,
     tool_call_id: Option<String>,
@@ -102,7 +102,7 @@ pub(crate) struct ChatMessage {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum ChatPart {
+enum ChatMessagePart {
     Text {
         text: String,
     },
@@ -116,7 +116,7 @@ enum ChatPart {
         input_audio: InputAudio,
     },
     File {
-        file: File,
+        file: ChatFile,
     },
     #[serde(other)]
     Other,
@@ -134,7 +134,7 @@ struct InputAudio {
 }
 
 #[derive(Debug, Deserialize)]
-struct File {
+struct ChatFile {
     file_data: Option<String>,
     filename: Option<String>,
 }
@@ -171,8 +171,8 @@ impl OpenAiChatRequest {
             tool_choice: self.tool_choice()?,
             stop: match &self.stop {
                 None => Vec::new(),
-                Some(Stop::One(text)) => vec![text.clone()],
-                Some(Stop::Several(texts)) => texts.clone(),
+                Some(StopSequences::One(text)) => vec![text.clone()],
+                Some(StopSequences::Several(texts)) => texts.clone(),
             },
             ..extension
                 .map(SwitchboardFields::parameters)
@@ -301,11 +301,13 @@ impl ChatMessage {
     }
 
     fn parts(&self) -> Result<Vec<Part>, String> {
-        self.content.as_ref().map_or(Ok(Vec::new()), Content::parts)
+        self.content
+            .as_ref()
+            .map_or(Ok(Vec::new()), MessageContent::parts)
     }
 }
 
-impl ContentPart for ChatPart {
+impl ContentPart for ChatMessagePart {
     fn part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } | Self::Refusal { refusal: text } => {

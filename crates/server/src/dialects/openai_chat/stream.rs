@@ -15,10 +15,10 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 use super::super::{
     encoder::EventEncoder,
     response::collected::{CollectedResponse, run_details},
-    response::failure::Failure,
+    response::failure::RunFailure,
     response::frames::{SseFrames, without_nulls},
     response::state::{ResponseOptions, ResponseState},
-    sequencer::{Call, ClientEvent, PartKind},
+    sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
 /// Prefix of completion ids in OpenAI's format.
@@ -62,7 +62,7 @@ impl EventEncoder for OpenAiChatStream {
                 let delta = json!({"role": "assistant", "content": ""});
                 self.write_chunk(&delta, None, Some(event), out);
             }
-            ClientEvent::PartStarted(part) if part.kind == PartKind::Text => {
+            ClientEvent::PartStarted(part) if part.kind == AnswerPartKind::Text => {
                 // OpenAI's format has one text for all steps, so text after a tool call starts a
                 // paragraph.
                 if part.starts_paragraph && self.has_text {
@@ -71,8 +71,10 @@ impl EventEncoder for OpenAiChatStream {
                 self.has_text = true;
             }
             ClientEvent::PartDelta(part, text) => match part.kind {
-                PartKind::Text => self.write_delta(&json!({"content": text}), out),
-                PartKind::Reasoning => self.write_delta(&json!({"reasoning_content": text}), out),
+                AnswerPartKind::Text => self.write_delta(&json!({"content": text}), out),
+                AnswerPartKind::Reasoning => {
+                    self.write_delta(&json!({"reasoning_content": text}), out)
+                }
             },
             ClientEvent::Other(event) => self.write_chunk(&json!({}), None, Some(event), out),
             ClientEvent::RunFinished(report) => self.end(report, out),
@@ -80,7 +82,7 @@ impl EventEncoder for OpenAiChatStream {
         }
     }
 
-    fn pause(&mut self, waiting: &[&Call], out: &mut SseFrames) {
+    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         let calls = waiting.iter().filter(|call| call.is_client_tool());
         for (index, call) in calls.enumerate() {
             let mut call = tool_call(&self.state, call);
@@ -91,7 +93,7 @@ impl EventEncoder for OpenAiChatStream {
     }
 
     fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        fail(&Failure::interrupted(reason), out);
+        fail(&RunFailure::interrupted(reason), out);
     }
 }
 
@@ -150,7 +152,7 @@ impl OpenAiChatStream {
     }
 }
 
-fn fail(failure: &Failure<'_>, out: &mut SseFrames) {
+fn fail(failure: &RunFailure<'_>, out: &mut SseFrames) {
     let kind = error_kind(failure.status);
     out.data(&error_body(kind, failure.message, None, &failure.code));
     out.text("[DONE]");
@@ -223,7 +225,7 @@ pub(crate) fn completion(
 }
 
 /// Creates the JSON of a tool call that the client must execute.
-fn tool_call(state: &ResponseState, call: &Call) -> Value {
+fn tool_call(state: &ResponseState, call: &ToolCallView) -> Value {
     json!({
         "id": state.call_id(call),
         "type": "function",

@@ -6,11 +6,11 @@ use switchboard_orchestration::RunReport;
 use crate::dialects::{
     encoder::EventEncoder,
     response::{
-        failure::Failure,
+        failure::RunFailure,
         frames::{SseFrames, without_nulls},
         state::{ResponseOptions, ResponseState},
     },
-    sequencer::{Call, ClientEvent, PartKind},
+    sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
 /// An encoder that collects a response that is not streamed: the run report, or the calls that the
@@ -25,7 +25,7 @@ pub(crate) struct CollectedResponse {
     /// The answer text of all steps of the run.
     pub(crate) text: String,
     /// The calls that the client must execute.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<ToolCallView>,
     report: Option<Box<RunReport>>,
     interruption: Option<String>,
     step_start: usize,
@@ -41,9 +41,9 @@ impl CollectedResponse {
 
     /// Returns the report of a finished run, or `None` if the run waits for the client. Fails if
     /// the run has no answer.
-    pub(crate) fn report(&self) -> Result<Option<&RunReport>, Failure<'_>> {
+    pub(crate) fn report(&self) -> Result<Option<&RunReport>, RunFailure<'_>> {
         if let Some(reason) = &self.interruption {
-            return Err(Failure::interrupted(reason));
+            return Err(RunFailure::interrupted(reason));
         }
         let report = self.report.as_deref();
         match report.and_then(|report| self.state.failure(report)) {
@@ -63,8 +63,8 @@ impl EventEncoder for CollectedResponse {
                 self.text.push_str("\n\n");
             }
             ClientEvent::PartDelta(part, text) => match part.kind {
-                PartKind::Text => self.text.push_str(text),
-                PartKind::Reasoning => self.reasoning.push_str(text),
+                AnswerPartKind::Text => self.text.push_str(text),
+                AnswerPartKind::Reasoning => self.reasoning.push_str(text),
             },
             ClientEvent::TextSuperseded => self.text.truncate(self.step_start),
             ClientEvent::RunFinished(report) => self.report = Some(Box::new((*report).clone())),
@@ -72,7 +72,7 @@ impl EventEncoder for CollectedResponse {
         }
     }
 
-    fn pause(&mut self, waiting: &[&Call], _: &mut SseFrames) {
+    fn pause(&mut self, waiting: &[&ToolCallView], _: &mut SseFrames) {
         let calls = waiting.iter().copied();
         self.calls = calls
             .filter(|call| call.is_client_tool())

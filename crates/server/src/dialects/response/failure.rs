@@ -8,14 +8,14 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, strategy::form
 
 /// The HTTP status and message for a run that finished without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure<'a> {
+pub(crate) struct RunFailure<'a> {
     pub(crate) status: StatusCode,
     /// The error code for clients, equal to the error kind in the run report.
     pub(crate) code: String,
     pub(crate) message: &'a str,
 }
 
-impl<'a> Failure<'a> {
+impl<'a> RunFailure<'a> {
     /// Returns the failure of a run, or `None` if the run has an answer. A run that reached a limit
     /// has an answer if it wrote any text.
     pub(crate) fn of(report: &'a RunReport) -> Option<Self> {

@@ -18,7 +18,7 @@ use crate::{
         encoder::{EventEncoder, SequencedEncoder},
         response::{
             collected::CollectedResponse,
-            failure::Failure,
+            failure::RunFailure,
             frames::SseFrames,
             paused_runs::{PausedRun, PausedRuns},
             state::ResponseOptions,
@@ -141,7 +141,7 @@ impl RunResponse {
         is_streamed: bool,
         encoder: impl FnOnce(ResponseOptions) -> E,
         answer: impl FnOnce(&CollectedResponse, Option<&RunReport>) -> Value,
-        error: impl FnOnce(&Failure<'_>) -> Response,
+        error: impl FnOnce(&RunFailure<'_>) -> Response,
     ) -> Response {
         let options = ResponseOptions {
             last_seen: (self.last_read > 0).then_some(self.last_read),
@@ -151,7 +151,7 @@ impl RunResponse {
             return self.into_stream(encoder(options));
         }
         let run = Arc::clone(&self.run);
-        let mut run_events = EncodedRun::new(self, CollectedResponse::new(options));
+        let mut run_events = EncodedRunStream::new(self, CollectedResponse::new(options));
         while run_events.next().await.is_some() {}
         let collected = run_events.encoder.encoder;
         let mut response = match collected.report() {
@@ -170,7 +170,7 @@ impl RunResponse {
     pub(crate) fn into_stream(self, encoder: impl EventEncoder) -> Response {
         let (run, session) = (Arc::clone(&self.run), self.session.clone());
         let keep_alive = self.app.options().keep_alive;
-        let run_events = EncodedRun::new(self, encoder);
+        let run_events = EncodedRunStream::new(self, encoder);
         let frames = stream::unfold(run_events, |mut run_events| async move {
             let frames = run_events.next().await?;
             Some((frames, run_events))
@@ -182,7 +182,7 @@ impl RunResponse {
 }
 
 /// The stream of encoded run events in a response.
-struct EncodedRun<E> {
+struct EncodedRunStream<E> {
     response: RunResponse,
     encoder: SequencedEncoder<E>,
     /// Whether encoded events are sent to the client.
@@ -190,7 +190,7 @@ struct EncodedRun<E> {
     out: SseFrames,
 }
 
-impl<E: EventEncoder> EncodedRun<E> {
+impl<E: EventEncoder> EncodedRunStream<E> {
     fn new(response: RunResponse, encoder: E) -> Self {
         Self {
             encoder: SequencedEncoder::new(encoder),

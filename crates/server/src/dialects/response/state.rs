@@ -6,8 +6,8 @@ use switchboard_domain::Usage;
 use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::Form};
 
 use crate::dialects::{
-    response::failure::Failure,
-    sequencer::{Call, ClientEvent},
+    response::failure::RunFailure,
+    sequencer::{ClientEvent, ToolCallView},
     tools::client_tools::call_id,
 };
 
@@ -63,7 +63,7 @@ impl ResponseState {
     }
 
     /// Returns the call id for the client.
-    pub(crate) fn call_id(&self, call: &Call) -> String {
+    pub(crate) fn call_id(&self, call: &ToolCallView) -> String {
         call_id(&self.run, &call.tool_use_id)
     }
 
@@ -76,10 +76,10 @@ impl ResponseState {
     }
 
     /// Returns the failure of a finished run, or `None` if the run has a valid answer.
-    pub(crate) fn failure<'r>(&self, report: &'r RunReport) -> Option<Failure<'r>> {
-        Failure::of(report).or_else(|| {
+    pub(crate) fn failure<'r>(&self, report: &'r RunReport) -> Option<RunFailure<'r>> {
+        RunFailure::of(report).or_else(|| {
             let form = self.options.answer_form.as_deref()?;
-            Failure::of_form(report, form)
+            RunFailure::of_form(report, form)
         })
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 
 /// Approval decisions of a client about the waiting calls of a run.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Decisions {
+pub(crate) struct ClientDecisions {
     pub(crate) run: String,
     /// The sequence number of the last event that the client received.
     pub(crate) last_seen: u64,
@@ -40,7 +40,7 @@ pub(crate) trait ClientConversation {
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
     /// Returns the last question if the client requests another answer to it.
-    fn regeneration(&self) -> Result<Option<Regeneration>, Problem> {
+    fn regeneration(&self) -> Result<Option<RegenerationRequest>, Problem> {
         Ok(None)
     }
 
@@ -52,7 +52,7 @@ pub(crate) trait ClientConversation {
 
 /// A question to which the client requests another answer.
 #[derive(Debug)]
-pub(crate) struct Regeneration {
+pub(crate) struct RegenerationRequest {
     pub(crate) question: Arc<Message>,
     /// The client's user messages before the question. `None` stands for an unreadable message.
     pub(crate) before: Vec<Option<Arc<Message>>>,
@@ -62,7 +62,7 @@ pub(crate) struct Regeneration {
 pub(crate) struct DurableRequest<'t, T> {
     pub(crate) session: SessionId,
     pub(crate) settings: RunSettings,
-    pub(crate) decisions: Option<Decisions>,
+    pub(crate) decisions: Option<ClientDecisions>,
     pub(crate) tools: Vec<DeclaredTool>,
     pub(crate) conversation: &'t T,
 }
@@ -126,7 +126,7 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
     }
 }
 
-impl Regeneration {
+impl RegenerationRequest {
     /// Returns how many stored messages to keep: all up to and including the question.
     ///
     /// Later messages are deleted, so the question must be unambiguous. The client may send the
@@ -206,7 +206,7 @@ async fn apply_input(
     principal: Principal,
     paused_runs: PausedRuns,
     session: SessionId,
-    decisions: Option<Decisions>,
+    decisions: Option<ClientDecisions>,
     mut results: Vec<(String, ToolOutput)>,
 ) -> Result<RunResponse, Problem> {
     let hub = app.hub();
@@ -258,7 +258,7 @@ async fn deliver_input(
     principal: Principal,
     paused_runs: PausedRuns,
     results: ClientResults,
-    decisions: Option<Decisions>,
+    decisions: Option<ClientDecisions>,
 ) -> Result<(Option<u64>, HashSet<String>), Problem> {
     let run = results.run.clone();
     let mut decided = HashSet::new();
