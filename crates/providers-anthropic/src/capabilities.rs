@@ -2,11 +2,11 @@
 
 use switchboard_domain::ModelCapabilities;
 
-use crate::rules::{Sampling, rules};
+use crate::rules::{Sampling, find_rules};
 
 /// Returns the known capabilities of the model with this name.
 pub fn capabilities(model: &str) -> ModelCapabilities {
-    let Some(rules) = rules(model) else {
+    let Some(rules) = find_rules(model) else {
         return ModelCapabilities::default();
     };
     ModelCapabilities {

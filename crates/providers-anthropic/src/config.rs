@@ -124,7 +124,7 @@ impl AnthropicConfig {
     }
 
     /// Returns the value of `anthropic-beta`: the configured values and `more`, without duplicates.
-    pub(crate) fn betas_with(&self, more: &[String]) -> String {
+    pub(crate) fn merge_betas(&self, more: &[String]) -> String {
         let mut names: Vec<&str> = Vec::with_capacity(self.betas.len() + more.len());
         for name in self.betas.iter().chain(more).map(|name| name.trim()) {
             if !name.is_empty() && !names.contains(&name) {
@@ -178,7 +178,7 @@ impl ProviderConfig for AnthropicConfig {
     fn headers(&self) -> Headers {
         let mut headers = Headers::new().with("anthropic-version", &self.options.api_version);
         if !self.betas.is_empty() {
-            headers = headers.with(BETAS, &self.betas_with(&[]));
+            headers = headers.with(BETAS, &self.merge_betas(&[]));
         }
         let headers = match self.credential.as_ref().filter(|it| !it.is_blank()) {
             Some(Credential::ApiKey(key)) => headers.with_secret("x-api-key", key),
@@ -210,8 +210,12 @@ impl ProviderConfig for AnthropicConfig {
         if let Some(message) = tools.iter().find_map(ServerTool::configuration_error) {
             return Err(self.configuration_error(message));
         }
-        let betas: Vec<String> = tools.iter().flat_map(ServerTool::betas).cloned().collect();
-        let headers = Headers::new().with(BETAS, &self.betas_with(&betas));
+        let betas: Vec<String> = tools
+            .iter()
+            .flat_map(ServerTool::required_betas)
+            .cloned()
+            .collect();
+        let headers = Headers::new().with(BETAS, &self.merge_betas(&betas));
         headers.check(&self.provider)
     }
 
@@ -346,7 +350,7 @@ mod tests {
             .with_beta("a-1")
             .with_beta(" b-2");
         let more = ["b-2".to_owned(), "c-3".to_owned(), String::new()];
-        assert_eq!(config.betas_with(&more), "a-1,b-2,c-3");
+        assert_eq!(config.merge_betas(&more), "a-1,b-2,c-3");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use switchboard_providers_common::provider::{
 
 /// The table that maps the API's error codes and messages to error classes.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
-    details,
+    details: read_error_details,
     rules: RULES,
     not_found_hint: "",
 };
@@ -53,7 +53,7 @@ const RULES: &[ErrorRule] = &[
     ),
 ];
 
-fn details(fields: &Map<String, Value>, error: &mut ApiError) {
+fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     let code = fields.get("details").and_then(|it| it.get("error_code"));
     let code = text_of(code);
     if !code.is_empty() {

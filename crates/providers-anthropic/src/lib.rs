@@ -43,7 +43,7 @@ pub use config::{AnthropicConfig, Credential};
 pub use messages::{MessagesDecoder, WireRequest, to_wire};
 pub use model::AnthropicModel;
 pub use options::{CacheLifetime, CachePolicy, MessagesOptions};
-pub use rules::{Effort, rules};
+pub use rules::{Effort, find_rules};
 pub use server_tool::ServerTool;
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};

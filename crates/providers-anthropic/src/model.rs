@@ -82,7 +82,7 @@ impl Wire for Messages {
         } = to_wire(request, id, &capabilities, &options, model.tool_schemas())?;
         let mut sent = SentRequest::new(&id.provider, "messages", body.stream, &body)?;
         if !betas.is_empty() && !config.headers.contains(BETAS) {
-            sent.headers = Headers::new().with(BETAS, &config.betas_with(&betas));
+            sent.headers = Headers::new().with(BETAS, &config.merge_betas(&betas));
         }
         let decoder = MessagesDecoder::new(id.clone(), tool_choice, tallied(warnings), local_ids)
             .with_tool_mapping(tool_mapping);

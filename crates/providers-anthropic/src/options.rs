@@ -113,7 +113,7 @@ pub enum CacheLifetime {
 
 impl CachePolicy {
     /// Returns the cache lifetimes of the prefix and of the conversation. `None` disables caching.
-    pub(crate) fn lifetimes(self) -> Option<(CacheLifetime, Option<CacheLifetime>)> {
+    pub(crate) fn cache_lifetimes(self) -> Option<(CacheLifetime, Option<CacheLifetime>)> {
         match self {
             Self::None => None,
             Self::Prefix { lifetime } => Some((lifetime, None)),
@@ -212,14 +212,17 @@ mod tests {
             prefix_lifetime,
         };
         assert_eq!(
-            turns(five, Some(hour)).lifetimes(),
+            turns(five, Some(hour)).cache_lifetimes(),
             Some((hour, Some(five)))
         );
         assert_eq!(
-            turns(hour, Some(five)).lifetimes(),
+            turns(hour, Some(five)).cache_lifetimes(),
             Some((hour, Some(hour)))
         );
-        assert_eq!(turns(hour, None).lifetimes(), Some((hour, Some(hour))));
-        assert_eq!(CachePolicy::None.lifetimes(), None);
+        assert_eq!(
+            turns(hour, None).cache_lifetimes(),
+            Some((hour, Some(hour)))
+        );
+        assert_eq!(CachePolicy::None.cache_lifetimes(), None);
     }
 }

@@ -268,30 +268,30 @@ const SONNET_5_5: Rules = Rules {
 /// The table of known models. A model uses the first row with its family (or without a family)
 /// and a version that is not newer than its own.
 pub const TABLE: &[Row] = &[
-    row(Some(Family::Opus), (5, 5), OPUS_5_5),
-    row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
-    row(Some(Family::Haiku), (5, 0), HAIKU_5),
-    row(Some(Family::Fable), (5, 1), FABLE_5_1),
-    row(Some(Family::Fable), (0, 0), FABLE_5),
-    row(Some(Family::Mythos), (5, 1), FABLE_5_1),
-    row(Some(Family::Mythos), (5, 0), FABLE_5),
-    row(Some(Family::Mythos), (0, 0), MYTHOS_PREVIEW),
-    row(None, (5, 0), GENERATION_5),
-    row(Some(Family::Opus), (4, 8), OPUS_4_8),
-    row(Some(Family::Opus), (4, 7), OPUS_4_7),
-    row(None, (4, 6), GENERATION_4_6),
-    row(Some(Family::Opus), (4, 5), OPUS_4_5),
-    row(Some(Family::Haiku), (4, 5), HAIKU_4_5),
-    row(None, (4, 5), GENERATION_4_5),
-    row(Some(Family::Opus), (4, 1), OPUS_4_1),
-    row(Some(Family::Opus), (4, 0), OPUS_4),
-    row(None, (4, 0), GENERATION_4),
-    row(None, (3, 7), GENERATION_3_7),
-    row(None, (3, 5), GENERATION_3_5),
-    row(None, (0, 0), GENERATION_3),
+    table_row(Some(Family::Opus), (5, 5), OPUS_5_5),
+    table_row(Some(Family::Sonnet), (5, 5), SONNET_5_5),
+    table_row(Some(Family::Haiku), (5, 0), HAIKU_5),
+    table_row(Some(Family::Fable), (5, 1), FABLE_5_1),
+    table_row(Some(Family::Fable), (0, 0), FABLE_5),
+    table_row(Some(Family::Mythos), (5, 1), FABLE_5_1),
+    table_row(Some(Family::Mythos), (5, 0), FABLE_5),
+    table_row(Some(Family::Mythos), (0, 0), MYTHOS_PREVIEW),
+    table_row(None, (5, 0), GENERATION_5),
+    table_row(Some(Family::Opus), (4, 8), OPUS_4_8),
+    table_row(Some(Family::Opus), (4, 7), OPUS_4_7),
+    table_row(None, (4, 6), GENERATION_4_6),
+    table_row(Some(Family::Opus), (4, 5), OPUS_4_5),
+    table_row(Some(Family::Haiku), (4, 5), HAIKU_4_5),
+    table_row(None, (4, 5), GENERATION_4_5),
+    table_row(Some(Family::Opus), (4, 1), OPUS_4_1),
+    table_row(Some(Family::Opus), (4, 0), OPUS_4),
+    table_row(None, (4, 0), GENERATION_4),
+    table_row(None, (3, 7), GENERATION_3_7),
+    table_row(None, (3, 5), GENERATION_3_5),
+    table_row(None, (0, 0), GENERATION_3),
 ];
 
-const fn row(family: Option<Family>, since: (u32, u32), rules: Rules) -> Row {
+const fn table_row(family: Option<Family>, since: (u32, u32), rules: Rules) -> Row {
     Row {
         family,
         since,
@@ -302,14 +302,14 @@ const fn row(family: Option<Family>, since: (u32, u32), rules: Rules) -> Row {
 /// Returns the features and limits of a model. Accepts names of other vendors, such as
 /// `us.anthropic.claude-opus-4-1-20250805-v1:0` and `anthropic/claude-sonnet-5.5`. Returns `None`
 /// for unknown names.
-pub fn rules(model: &str) -> Option<&'static Rules> {
-    let (family, version) = family_and_version(model)?;
+pub fn find_rules(model: &str) -> Option<&'static Rules> {
+    let (family, version) = parse_family_and_version(model)?;
     let applies = |row: &&Row| row.family.is_none_or(|it| it == family) && version >= row.since;
     TABLE.iter().find(applies).map(|row| &row.rules)
 }
 
 /// Parses the family and the version of a model name.
-fn family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
+fn parse_family_and_version(model: &str) -> Option<(Family, (u32, u32))> {
     let (_, name) = model.split_once("claude-")?;
     let mut family = None;
     let mut numbers = Vec::new();

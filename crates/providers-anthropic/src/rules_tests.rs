@@ -17,10 +17,14 @@ fn names_of_every_vendor_are_recognised() {
             (4, 0),
         ),
     ] {
-        assert_eq!(family_and_version(name), Some((family, version)), "{name}");
+        assert_eq!(
+            parse_family_and_version(name),
+            Some((family, version)),
+            "{name}"
+        );
     }
     for unknown in ["claude-next", "claude-opus", "deepseek-v4", "opus-5", ""] {
-        assert_eq!(rules(unknown), None, "{unknown}");
+        assert_eq!(find_rules(unknown), None, "{unknown}");
     }
 }
 
@@ -58,14 +62,14 @@ fn the_thinking_mode_depends_on_the_generation() {
             adaptive(MinimumThinking::LowEffort),
         ),
     ] {
-        assert_eq!(rules(name).unwrap().thinking, expected, "{name}");
+        assert_eq!(find_rules(name).unwrap().thinking, expected, "{name}");
     }
 }
 
 #[test]
 fn the_newest_models_refuse_some_features() {
     let told = |model| {
-        let it = rules(model).unwrap();
+        let it = find_rules(model).unwrap();
         (it.forced_tool_choice, it.sampling)
     };
     for model in [
@@ -87,27 +91,27 @@ fn the_newest_models_refuse_some_features() {
     ] {
         assert_eq!(told(model), (forced, sampling), "{model}");
     }
-    let prefill = |model| rules(model).unwrap().prefill;
+    let prefill = |model| find_rules(model).unwrap().prefill;
     assert!(prefill("claude-haiku-4-5") && !prefill("claude-opus-4-6"));
-    let later = |model| rules(model).unwrap().later_instructions;
+    let later = |model| find_rules(model).unwrap().later_instructions;
     assert!(later("claude-opus-4-8") && later("claude-haiku-5-5"));
     assert!(!later("claude-sonnet-4-6") && !later("claude-mythos-preview"));
 }
 
 #[test]
 fn newer_generations_have_more_efforts() {
-    let most = |model| rules(model).unwrap().efforts.last().copied();
+    let most = |model| find_rules(model).unwrap().efforts.last().copied();
     assert_eq!(most("claude-haiku-4-5"), None);
     assert_eq!(most("claude-opus-4-5"), Some(Effort::High));
     assert_eq!(most("claude-opus-4-6"), Some(Effort::Max));
     assert!(
-        !rules("claude-opus-4-6")
+        !find_rules("claude-opus-4-6")
             .unwrap()
             .efforts
             .contains(&Effort::XHigh)
     );
     assert!(
-        rules("claude-opus-4-7")
+        find_rules("claude-opus-4-7")
             .unwrap()
             .efforts
             .contains(&Effort::XHigh)
@@ -125,7 +129,7 @@ fn newer_models_use_the_newer_web_search() {
         ("claude-opus-4-6", "20260318", false),
         ("claude-haiku-5-5", "20260318", true),
     ] {
-        let search = rules(model).unwrap().web_search;
+        let search = find_rules(model).unwrap().web_search;
         assert_eq!(
             (search.version, search.direct_only),
             (version, direct_only),

@@ -5,13 +5,13 @@ use switchboard_providers_common::schema::{Change, ChangeKind, Compiled};
 
 /// Returns the schema changes that the API does not enforce. Omits encoded values, because the
 /// response decoder restores them.
-pub(crate) fn unenforced<'c>(strict: &'c Compiled<'_>) -> impl Iterator<Item = &'c Change> {
+pub(crate) fn unenforced_changes<'c>(strict: &'c Compiled<'_>) -> impl Iterator<Item = &'c Change> {
     strict.lost().filter(|it| it.kind != ChangeKind::Encoded)
 }
 
 /// Returns whether the strict form of a schema accepts fewer values than the original: no objects
 /// with arbitrary keys, no recursion.
-pub(crate) fn narrows(original: &Value, strict: &Compiled<'_>) -> bool {
+pub(crate) fn accepts_fewer_values(original: &Value, strict: &Compiled<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);
     let is_intended = original.get("additionalProperties") == Some(&Value::Bool(false));
@@ -27,7 +27,9 @@ mod tests {
 
     #[test]
     fn a_strict_schema_that_allows_less_is_reported() {
-        let strict = |schema: &Value| narrows(schema, &compile(schema, Dialect::AnthropicStrict));
+        let strict = |schema: &Value| {
+            accepts_fewer_values(schema, &compile(schema, Dialect::AnthropicStrict))
+        };
         let object = |value: Value| json!({"type": "object", "properties": {"a": value}});
         for schema in [
             json!({"type": "object", "additionalProperties": {"type": "string"}}),

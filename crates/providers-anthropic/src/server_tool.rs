@@ -95,7 +95,7 @@ impl ServerTool {
     }
 
     /// Returns the values of the `anthropic-beta` header that the tool requires.
-    pub(crate) fn betas(&self) -> &[String] {
+    pub(crate) fn required_betas(&self) -> &[String] {
         match self {
             Self::WebSearch(_) => &[],
             Self::Raw(raw) => &raw.betas,

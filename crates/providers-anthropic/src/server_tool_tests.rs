@@ -1,8 +1,8 @@
 use super::*;
-use crate::rules::rules;
+use crate::rules::find_rules;
 
 fn declared(tool: &ServerTool, model: &str) -> Value {
-    Value::Object(tool.declaration(rules(model)))
+    Value::Object(tool.declaration(find_rules(model)))
 }
 
 #[test]

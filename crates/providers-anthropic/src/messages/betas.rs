@@ -47,7 +47,7 @@ pub(crate) struct BetaSources<'a> {
 
 /// Returns the required values of the `anthropic-beta` header, sorted and without duplicates.
 /// Prompt caches need the same header in every request.
-pub(crate) fn required(sources: &BetaSources<'_>) -> Vec<String> {
+pub(crate) fn required_betas(sources: &BetaSources<'_>) -> Vec<String> {
     let BetaSources { options, extra, .. } = sources;
     if !options.automatic_betas {
         return Vec::new();
@@ -65,14 +65,18 @@ pub(crate) fn required(sources: &BetaSources<'_>) -> Vec<String> {
         names.extend(known.map(|(_, beta)| *beta));
     }
     let tools = options.server_tools.iter();
-    names.extend(tools.flat_map(ServerTool::betas).map(String::as_str));
+    names.extend(
+        tools
+            .flat_map(ServerTool::required_betas)
+            .map(String::as_str),
+    );
     let is_set = |value: Option<&Value>| value.is_some_and(|value| !value.is_null());
     let fields = FIELD_BETAS.iter().filter(|(it, _)| is_set(extra.get(*it)));
     names.extend(fields.map(|(_, beta)| *beta));
     if is_set(extra.get("container").and_then(|it| it.get("skills"))) {
         names.extend(SKILL_BETAS);
     }
-    let lifetimes = options.cache.lifetimes();
+    let lifetimes = options.cache.cache_lifetimes();
     if lifetimes.is_some_and(|(prefix, _)| prefix == CacheLifetime::Hour) {
         names.insert(LONG_CACHE);
     }
@@ -94,7 +98,7 @@ mod tests {
             declaration: tool.declaration(None),
             cache_control: None,
         });
-        required(&BetaSources {
+        required_betas(&BetaSources {
             options,
             server_tools: &tools.collect::<Vec<_>>(),
             extra: extra.as_object().unwrap(),

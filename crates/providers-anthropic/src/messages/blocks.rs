@@ -97,7 +97,7 @@ pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -
 }
 
 /// Returns the fields of a tool call that [`ToolUse`](switchboard_domain::ToolUse) does not have.
-pub(crate) fn further_fields(block: &JsonObject) -> JsonObject {
+pub(crate) fn additional_call_fields(block: &JsonObject) -> JsonObject {
     let is_redundant = |name: &str, value: &Value| match name {
         "type" | "id" | "name" | "input" => true,
         // `direct` is the default caller and is omitted: the model itself made the call.

@@ -19,7 +19,7 @@ const MAX_BREAKPOINTS: usize = 4;
 /// request, so its cache entry is found at any distance. Without a breakpoint the API searches only
 /// the last twenty blocks. Breakpoints that the caller set count towards the maximum.
 pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Body<'_>) {
-    let Some((prefix, turns)) = policy.lifetimes() else {
+    let Some((prefix, turns)) = policy.cache_lifetimes() else {
         return;
     };
     let tools = body.server_tools.iter();
@@ -35,10 +35,10 @@ pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Bo
     let (last, previous) = (users.next(), users.next());
     // The most useful breakpoints are set first. The one on the tools matters only when the
     // instructions change.
-    mark_turn(last, turns, &mut take);
+    set_turn_breakpoint(last, turns, &mut take);
     let leading = &body.system[..leading.min(body.system.len())];
-    body.system_breakpoint = last_breakpoint(leading, prefix).filter(|_| take());
-    mark_turn(previous, turns, &mut take);
+    body.system_breakpoint = find_last_breakpoint(leading, prefix).filter(|_| take());
+    set_turn_breakpoint(previous, turns, &mut take);
     // A tool with `defer_loading` is not part of the cached prefix.
     let is_deferred = |it: &JsonObject| it.get("defer_loading") == Some(&Value::Bool(true));
     let tool = match body.tools.last_mut() {
@@ -57,13 +57,13 @@ pub(crate) fn set_breakpoints(policy: CachePolicy, leading: usize, body: &mut Bo
     }
 }
 
-fn mark_turn(
+fn set_turn_breakpoint(
     turn: Option<&mut Message<'_>>,
     lifetime: Option<CacheLifetime>,
     mut take: impl FnMut() -> bool,
 ) {
     if let (Some(turn), Some(lifetime)) = (turn, lifetime)
-        && let Some(breakpoint) = last_breakpoint(&turn.content, lifetime)
+        && let Some(breakpoint) = find_last_breakpoint(&turn.content, lifetime)
         && take()
     {
         turn.breakpoint = Some(breakpoint);
@@ -71,7 +71,7 @@ fn mark_turn(
 }
 
 /// Returns a cache breakpoint on the last block that allows one.
-fn last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
+fn find_last_breakpoint(blocks: &[Block<'_>], lifetime: CacheLifetime) -> Option<CacheBreakpoint> {
     let index = blocks.iter().rposition(Block::allows_cache_control)?;
     let control = lifetime.into();
     Some(CacheBreakpoint { index, control })
@@ -82,13 +82,17 @@ const CACHE_CONTROL: &str = "cache_control";
 /// Counts the cache breakpoints in the additional fields of the caller.
 fn count_breakpoints(fields: &JsonObject) -> usize {
     let own = fields.get(CACHE_CONTROL).is_some_and(Value::is_object);
-    usize::from(own) + fields.values().map(count_in_value).sum::<usize>()
+    usize::from(own)
+        + fields
+            .values()
+            .map(count_breakpoints_in_value)
+            .sum::<usize>()
 }
 
-fn count_in_value(value: &Value) -> usize {
+fn count_breakpoints_in_value(value: &Value) -> usize {
     match value {
         Value::Object(fields) => count_breakpoints(fields),
-        Value::Array(list) => list.iter().map(count_in_value).sum(),
+        Value::Array(list) => list.iter().map(count_breakpoints_in_value).sum(),
         _ => 0,
     }
 }

@@ -63,42 +63,42 @@ impl<'m> ContentMapper<'m> {
             warnings,
             dropped_reasoning: 0,
             dropped_states: 0,
-            unpaired: UnpairedBlocks::find(request, model),
+            unpaired: UnpairedBlocks::find_in_request(request, model),
         }
     }
 }
 
 impl ContentMapper<'_> {
     /// Converts a part of a system message. Only text parts are supported.
-    pub(crate) fn instruction<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
+    pub(crate) fn map_instruction_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
-            Part::Text(text) => visible_text(&text.text),
+            Part::Text(text) => text_block(&text.text),
             other => self.drop_part(other, "instructions are text"),
         }
     }
 
     /// Converts a part of a user message.
-    pub(crate) fn user<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
+    pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         match part {
-            Part::Text(text) => visible_text(&text.text),
-            Part::Image(media) => Some(self.image(media)),
-            Part::Document(document) => Some(self.document(document)),
+            Part::Text(text) => text_block(&text.text),
+            Part::Image(media) => Some(self.map_image(media)),
+            Part::Document(document) => Some(self.map_document(document)),
             Part::Audio(media) => {
                 Some(self.media_as_text("audio", media, "this API does not support audio"))
             }
-            Part::Opaque(opaque) => self.opaque(opaque),
+            Part::Opaque(opaque) => self.map_opaque_part(opaque),
             other => self.drop_part(other, "a user message cannot contain it"),
         }
     }
 
     /// Converts a part of an assistant message.
-    pub(crate) fn assistant<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
+    pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part) -> Option<Block<'a>> {
         let why = "an assistant message cannot contain media";
         match part {
-            Part::Text(text) => self.assistant_text(text),
-            Part::Reasoning(reasoning) => self.reasoning(reasoning),
-            Part::ToolUse(tool_use) => Some(self.tool_use(tool_use)),
-            Part::Opaque(opaque) => self.opaque(opaque),
+            Part::Text(text) => self.map_assistant_text(text),
+            Part::Reasoning(reasoning) => self.map_reasoning(reasoning),
+            Part::ToolUse(tool_use) => Some(self.map_tool_use(tool_use)),
+            Part::Opaque(opaque) => self.map_opaque_part(opaque),
             Part::Image(media) => Some(self.media_as_text("image", media, why)),
             Part::Audio(media) => Some(self.media_as_text("audio", media, why)),
             Part::Document(document) => Some(self.media_as_text("document", &document.media, why)),
@@ -106,7 +106,7 @@ impl ContentMapper<'_> {
         }
     }
 
-    fn assistant_text<'a>(&mut self, text: &'a Text) -> Option<Block<'a>> {
+    fn map_assistant_text<'a>(&mut self, text: &'a Text) -> Option<Block<'a>> {
         if text.text.trim().is_empty() {
             return None;
         }
@@ -118,12 +118,12 @@ impl ContentMapper<'_> {
             citations: citations
                 .into_iter()
                 .flatten()
-                .map(citation_to_send)
+                .map(citation_without_file_id)
                 .collect(),
         })
     }
 
-    fn reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<Block<'a>> {
+    fn map_reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<Block<'a>> {
         let state = self
             .state_for_model(reasoning.provider_state.as_ref())
             .filter(|_| self.replay_reasoning);
@@ -141,7 +141,7 @@ impl ContentMapper<'_> {
         None
     }
 
-    fn tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
+    fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
         let name = wire_name(self.names, &tool_use.name);
         let state = self.state_for_model(tool_use.provider_state.as_ref());
         self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
@@ -157,32 +157,32 @@ impl ContentMapper<'_> {
         }
     }
 
-    fn opaque<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
+    fn map_opaque_part<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
         if opaque.kind == CONTAINER && opaque.text.is_none() {
-            // The container is not sent as a block: `container` sends it as a field of the request.
+            // The container is not sent as a block: the request has a field for it.
             return None;
         }
         let mut why = "of another model";
         if let Some(block) = self.state_for_model(Some(&opaque.provider_state)) {
-            if self.unpaired.contains(block) {
+            if self.unpaired.contains_block(block) {
                 why = "without its counterpart, which the API refuses,";
             } else if block.get("type").is_some_and(Value::is_string) {
                 return Some(Block::Native(block));
             }
         }
-        let text = opaque.text.as_deref().and_then(visible_text);
+        let text = opaque.text.as_deref().and_then(text_block);
         let (kind, what) = match text {
             Some(_) => (WarningKind::PartDowngraded, "was sent as its text"),
             None => (WarningKind::PartDropped, "was dropped"),
         };
         let message = format!("a `{}` {why} {what}", opaque.kind);
-        self.warn(kind, message);
+        self.add_warning(kind, message);
         text
     }
 
     /// Converts a tool result. The API accepts only text in the result of a failed call, so its
     /// media are added to `after_results`.
-    pub(crate) fn tool_result<'a>(
+    pub(crate) fn map_tool_result<'a>(
         &mut self,
         result: &'a ToolResult,
         after_results: &mut Vec<Block<'a>>,
@@ -190,7 +190,7 @@ impl ContentMapper<'_> {
         let mut content = Vec::new();
         let mut media = Vec::new();
         for piece in &*result.content {
-            match self.result_content(piece) {
+            match self.map_result_content(piece) {
                 Some(block @ Block::Text { .. }) => content.push(block),
                 Some(block) if result.is_error => media.push(block),
                 Some(block) => content.push(block),
@@ -212,7 +212,7 @@ impl ContentMapper<'_> {
                 "media of the failed result of `{name}` were sent after it: this API accepts only \
                  text in a failed result"
             );
-            self.warn(WarningKind::PartDowngraded, message);
+            self.add_warning(WarningKind::PartDowngraded, message);
             after_results.push(Block::text(format!(
                 "From the failed result of tool `{name}` (call {}):",
                 wire_id(&result.tool_use_id)
@@ -226,13 +226,13 @@ impl ContentMapper<'_> {
         }
     }
 
-    fn result_content<'a>(&mut self, content: &'a ToolContent) -> Option<Block<'a>> {
+    fn map_result_content<'a>(&mut self, content: &'a ToolContent) -> Option<Block<'a>> {
         match content {
             ToolContent::Text { text }
             | ToolContent::Resource {
                 text: Some(text), ..
-            } => visible_text(text),
-            ToolContent::Image(media) => Some(self.image(media)),
+            } => text_block(text),
+            ToolContent::Image(media) => Some(self.map_image(media)),
             ToolContent::Audio(media) => {
                 Some(self.media_as_text("audio", media, "this API does not support audio"))
             }
@@ -243,16 +243,16 @@ impl ContentMapper<'_> {
                 ..
             } => {
                 let media_type = media_type.as_deref().unwrap_or_default();
-                if let Some(block) = self.resource(media_type, data) {
+                if let Some(block) = self.map_resource(media_type, data) {
                     return Some(block);
                 }
                 let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
                 let message =
                     format!("{name} was sent as this text: the API does not support its type");
-                self.warn(WarningKind::PartDowngraded, message);
+                self.add_warning(WarningKind::PartDowngraded, message);
                 Some(Block::text(name))
             }
-            other => visible_owned_text(other.as_text()),
+            other => owned_text_block(other.as_text()),
         }
     }
 
@@ -261,13 +261,13 @@ impl ContentMapper<'_> {
     fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
         Block::text(name)
     }
 
     fn drop_part<'a>(&mut self, part: &Part, why: &str) -> Option<Block<'a>> {
         let what = part.in_words();
-        self.warn(
+        self.add_warning(
             WarningKind::PartDropped,
             format!("{what} was dropped: {why}"),
         );
@@ -279,22 +279,22 @@ impl ContentMapper<'_> {
         state?.for_model(self.model)
     }
 
-    fn warn(&mut self, kind: WarningKind, message: String) {
+    fn add_warning(&mut self, kind: WarningKind, message: String) {
         self.warnings.push(Warning::new(kind, message));
     }
 }
 
 /// Returns a text block, or `None` for blank text, which the API refuses.
-fn visible_text(text: &str) -> Option<Block<'_>> {
+fn text_block(text: &str) -> Option<Block<'_>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
 
-fn visible_owned_text<'a>(text: String) -> Option<Block<'a>> {
+fn owned_text_block<'a>(text: String) -> Option<Block<'a>> {
     (!text.trim().is_empty()).then(|| Block::text(text))
 }
 
 /// Returns a citation without `file_id`, which the API sends but does not accept.
-fn citation_to_send(citation: &Value) -> Cow<'_, Value> {
+fn citation_without_file_id(citation: &Value) -> Cow<'_, Value> {
     match citation {
         Value::Object(fields) if fields.contains_key("file_id") => {
             let mut fields = fields.clone();
@@ -307,7 +307,7 @@ fn citation_to_send(citation: &Value) -> Cow<'_, Value> {
 
 /// Returns the id of the code execution container in which code waits for tool results or has
 /// paused. Returns `None` after another user message, because the container may have expired.
-pub(crate) fn container<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
+pub(crate) fn container_id<'a>(request: &'a ChatRequest, model: &ModelId) -> Option<&'a str> {
     let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
     let mut messages = request.messages.iter().rev();
     let last = messages

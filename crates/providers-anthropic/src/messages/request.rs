@@ -17,16 +17,16 @@ use super::{
     betas::{self, BetaSources},
     cache,
     content::{
-        ContentMapper, container,
-        conversation::{Conversation, conversation},
+        ContentMapper, container_id,
+        conversation::{WireConversation, map_conversation},
     },
-    thinking::thinking,
-    tools::{ToolContext, Tools, tools},
+    thinking::map_reasoning_to_thinking,
+    tools::{MappedTools, ToolContext, map_tools},
     wire::{self, Block, Body},
 };
 use crate::{
     options::MessagesOptions,
-    rules::{Rules, Sampling, rules},
+    rules::{Rules, Sampling, find_rules},
     schema,
 };
 
@@ -70,12 +70,12 @@ pub fn to_wire<'a>(
     schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
-    let rules = rules(&model.name);
+    let rules = find_rules(&model.name);
     let names = ToolNames::of(request, NameRule::ANTHROPIC);
     let mapper = ContentMapper::new(request, model, &names, capabilities, options, &mut warnings);
-    let conversation = conversation(request, rules, mapper)?;
-    let max_tokens = max_tokens(request, model, capabilities, options, &mut warnings);
-    let thinking = thinking(
+    let conversation = map_conversation(request, rules, mapper)?;
+    let max_tokens = map_max_tokens(request, model, capabilities, options, &mut warnings);
+    let thinking = map_reasoning_to_thinking(
         request,
         &model.name,
         capabilities,
@@ -94,20 +94,20 @@ pub fn to_wire<'a>(
         schemas,
         thinks_with_budget,
     };
-    let Tools {
+    let MappedTools {
         server,
         declared,
         mut tool_mapping,
         choice,
         outcome,
-    } = tools(context, &mut warnings)?;
+    } = map_tools(context, &mut warnings)?;
     tool_mapping.set_names(names);
-    let Conversation {
+    let WireConversation {
         mut system,
         leading,
         messages,
     } = conversation;
-    let format = response_format(request, model, capabilities, &mut system, &mut warnings)?;
+    let format = map_response_format(request, model, capabilities, &mut system, &mut warnings)?;
     let mut sampling = SamplingMapper {
         request,
         model,
@@ -122,15 +122,15 @@ pub fn to_wire<'a>(
             .then(|| format!("version {version} of the API"))
     };
     let (temperature, top_p) =
-        sampling.temperature_and_top_p(rules, refusing.as_deref(), thinking.is_on());
-    let stop_sequences = sampling.stop_sequences();
+        sampling.map_temperature_and_top_p(rules, refusing.as_deref(), thinking.is_on());
+    let stop_sequences = sampling.map_stop_sequences();
     sampling.warn_unsupported();
     let output_config =
         (thinking.effort.is_some() || format.is_some()).then_some(wire::OutputConfig {
             effort: thinking.effort,
             format,
         });
-    let betas = betas::required(&BetaSources {
+    let betas = betas::required_betas(&BetaSources {
         options,
         server_tools: &server,
         extra: &request.extra,
@@ -152,7 +152,7 @@ pub fn to_wire<'a>(
         temperature,
         top_p,
         stop_sequences,
-        container: container(request, model),
+        container: container_id(request, model),
         metadata: options
             .user_id
             .as_deref()
@@ -172,7 +172,7 @@ pub fn to_wire<'a>(
 }
 
 /// Returns `max_tokens`, which the API requires and which must not exceed the model's maximum.
-fn max_tokens(
+fn map_max_tokens(
     request: &ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
@@ -213,7 +213,7 @@ struct SamplingMapper<'a, 'm> {
 impl<'a> SamplingMapper<'a, '_> {
     /// Returns the values of `temperature` and `top_p`. `refusing` names the model or API version
     /// that refuses both.
-    fn temperature_and_top_p(
+    fn map_temperature_and_top_p(
         &mut self,
         rules: Option<&Rules>,
         refusing: Option<&str>,
@@ -232,15 +232,15 @@ impl<'a> SamplingMapper<'a, '_> {
             // With thinking, the API accepts only `top_p` values of at least 0.95.
             let accepted = top_p.filter(|it| refusing.is_none() && *it >= 0.95);
             if temperature.take().is_some() {
-                self.warn(&format!("{why} temperature"));
+                self.add_warning(&format!("{why} temperature"));
             }
             if top_p.is_some() && accepted.is_none() {
-                self.warn(&format!("{why} top_p"));
+                self.add_warning(&format!("{why} top_p"));
             }
             top_p = accepted;
         }
         if let Some(high) = temperature.filter(|it| *it > 1.0) {
-            self.warn(&format!("temperature {high} was sent as 1, the maximum"));
+            self.add_warning(&format!("temperature {high} was sent as 1, the maximum"));
             temperature = Some(1.0);
         }
         if temperature.is_some()
@@ -248,14 +248,14 @@ impl<'a> SamplingMapper<'a, '_> {
             && rules.is_some_and(|rules| rules.sampling == Sampling::One)
         {
             let name = &self.model.name;
-            self.warn(&format!("{name} does not support top_p with temperature"));
+            self.add_warning(&format!("{name} does not support top_p with temperature"));
             top_p = None;
         }
         (temperature, top_p)
     }
 
     /// Returns the stop sequences without blank ones, which the API refuses.
-    fn stop_sequences(&mut self) -> Vec<&'a str> {
+    fn map_stop_sequences(&mut self) -> Vec<&'a str> {
         let stop = &self.request.sampling.stop;
         let visible: Vec<&str> = stop
             .iter()
@@ -263,7 +263,7 @@ impl<'a> SamplingMapper<'a, '_> {
             .filter(|text| !text.trim().is_empty())
             .collect();
         if visible.len() < stop.len() {
-            self.warn("a stop sequence of white space was dropped: the API refuses it");
+            self.add_warning("a stop sequence of white space was dropped: the API refuses it");
         }
         visible
     }
@@ -271,14 +271,14 @@ impl<'a> SamplingMapper<'a, '_> {
     /// Warns about request options that the API does not support.
     fn warn_unsupported(&mut self) {
         if self.request.sampling.seed.is_some() {
-            self.warn("this API does not support a seed");
+            self.add_warning("this API does not support a seed");
         }
         if self.request.extra.contains_key(STREAM) {
-            self.warn("`stream` was ignored: the delivery of the request decides it");
+            self.add_warning("`stream` was ignored: the delivery of the request decides it");
         }
     }
 
-    fn warn(&mut self, message: &str) {
+    fn add_warning(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
     }
@@ -286,7 +286,7 @@ impl<'a> SamplingMapper<'a, '_> {
 
 /// Returns the output format. If the API cannot enforce the schema, adds the schema to the
 /// instructions in `system` instead.
-fn response_format<'a>(
+fn map_response_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
@@ -303,7 +303,10 @@ fn response_format<'a>(
     let optional = measure(&strict.schema).optional;
     // The caller reads the answer directly, so the API must not enforce a schema with a different
     // shape.
-    if strict.changes_shape() || schema::narrows(schema, &strict) || optional > MAX_OPTIONAL {
+    if strict.changes_shape()
+        || schema::accepts_fewer_values(schema, &strict)
+        || optional > MAX_OPTIONAL
+    {
         warn(format!(
             "the API cannot enforce schema `{name}` (it needs an object of known properties, at \
              most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
@@ -312,7 +315,7 @@ fn response_format<'a>(
         system.push(Block::text(schema_instruction(schema)));
         return Ok(None);
     }
-    if let Some(changes) = list_changes(schema::unenforced(&strict)) {
+    if let Some(changes) = list_changes(schema::unenforced_changes(&strict)) {
         warn(format!(
             "the API does not enforce all of schema `{name}`: {changes}"
         ));

@@ -16,7 +16,7 @@ use switchboard_providers_common::{
 use super::{
     blocks::{self, OpenBlock},
     content::{CONTAINER, REDACTED, SIGNATURE},
-    wire::{Envelope, MessageDelta, MessageStart, StopDetails, UsageReport},
+    wire::{MessageDelta, MessageStart, StopDetails, StreamEvent, UsageReport},
 };
 use crate::error::ERRORS;
 
@@ -100,7 +100,7 @@ impl MessagesDecoder {
     fn read_event(
         &mut self,
         kind: &str,
-        envelope: Envelope,
+        envelope: StreamEvent,
         data: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
@@ -166,7 +166,7 @@ impl MessagesDecoder {
         let Some(report) = report else {
             return;
         };
-        self.usage.update(report);
+        self.usage.merge_report(report);
         let usage = Usage::from(self.usage);
         if usage.is_known() {
             let usage = Box::new(usage);
@@ -186,7 +186,7 @@ impl MessagesDecoder {
         let opened = match kind.as_str() {
             "text" => {
                 let part = self.answer.start_part(PartStart::Text, events);
-                emit_text(part, take_text(&mut block, "text"), events);
+                emit_text(part, take_text_field(&mut block, "text"), events);
                 let citations = match block.shift_remove("citations") {
                     Some(Value::Array(citations)) => citations,
                     _ => Vec::new(),
@@ -195,13 +195,18 @@ impl MessagesDecoder {
             }
             "thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
-                emit_reasoning(part, take_text(&mut block, "thinking"), events);
-                self.emit_state(part, SIGNATURE, &take_text(&mut block, "signature"), events);
+                emit_reasoning(part, take_text_field(&mut block, "thinking"), events);
+                self.emit_state(
+                    part,
+                    SIGNATURE,
+                    &take_text_field(&mut block, "signature"),
+                    events,
+                );
                 OpenBlock::Reasoning { part }
             }
             "redacted_thinking" => {
                 let part = self.answer.start_part(PartStart::Reasoning, events);
-                self.emit_state(part, REDACTED, &take_text(&mut block, "data"), events);
+                self.emit_state(part, REDACTED, &take_text_field(&mut block, "data"), events);
                 OpenBlock::Reasoning { part }
             }
             "tool_use" => self.start_call(block, events),
@@ -214,13 +219,15 @@ impl MessagesDecoder {
     }
 
     fn start_call(&mut self, mut block: JsonObject, events: &mut Vec<ModelEvent>) -> OpenBlock {
-        let name = take_text(&mut block, "name");
+        let name = take_text_field(&mut block, "name");
         if name.trim().is_empty() {
             self.nameless_calls += 1;
             return OpenBlock::Ignored;
         }
-        let further = blocks::further_fields(&block);
-        let id = self.ids.claim(Some(take_text(&mut block, "id").trim()));
+        let further = blocks::additional_call_fields(&block);
+        let id = self
+            .ids
+            .claim(Some(take_text_field(&mut block, "id").trim()));
         let name = self.tool_mapping.declared_name(&name).to_owned();
         let restorer = self.tool_mapping.input_restorer(&name);
         let part = self
@@ -240,7 +247,7 @@ impl MessagesDecoder {
     }
 
     fn read_delta(&mut self, index: u64, mut delta: JsonObject, events: &mut Vec<ModelEvent>) {
-        let kind = take_text(&mut delta, "type");
+        let kind = take_text_field(&mut delta, "type");
         if !self.open.contains_key(&index) {
             // Some compatible servers omit `content_block_start`.
             let block = match kind.as_str() {
@@ -259,17 +266,22 @@ impl MessagesDecoder {
         };
         match (&mut *block, kind.as_str()) {
             (OpenBlock::Text { part, .. }, "text_delta") => {
-                emit_text(*part, take_text(&mut delta, "text"), events);
+                emit_text(*part, take_text_field(&mut delta, "text"), events);
             }
             (OpenBlock::Text { citations, .. }, "citations_delta") => {
                 citations.extend(delta.shift_remove("citation"));
             }
             (OpenBlock::Reasoning { part }, "thinking_delta") => {
-                emit_reasoning(*part, take_text(&mut delta, "thinking"), events);
+                emit_reasoning(*part, take_text_field(&mut delta, "thinking"), events);
             }
             (OpenBlock::Reasoning { part }, "signature_delta") => {
                 let part = *part;
-                self.emit_state(part, SIGNATURE, &take_text(&mut delta, "signature"), events);
+                self.emit_state(
+                    part,
+                    SIGNATURE,
+                    &take_text_field(&mut delta, "signature"),
+                    events,
+                );
             }
             (
                 OpenBlock::ToolUse {
@@ -279,7 +291,7 @@ impl MessagesDecoder {
                 },
                 "input_json_delta",
             ) => {
-                let json = take_text(&mut delta, "partial_json");
+                let json = take_text_field(&mut delta, "partial_json");
                 if !json.is_empty() {
                     *input = None;
                     let index = *part;
@@ -288,7 +300,7 @@ impl MessagesDecoder {
                 }
             }
             (OpenBlock::Opaque { input, .. }, "input_json_delta") => {
-                let json = take_text(&mut delta, "partial_json");
+                let json = take_text_field(&mut delta, "partial_json");
                 if input.len().saturating_add(json.len()) <= MAX_INPUT {
                     input.push_str(&json);
                 } else {
@@ -464,7 +476,7 @@ impl WireDecoder for MessagesDecoder {
         if data.starts_with('[') {
             return Err(unreadable());
         }
-        let envelope: Envelope =
+        let envelope: StreamEvent =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         let kind = match envelope.kind.as_deref() {
             Some(kind) if !kind.is_empty() => kind.to_owned(),
@@ -501,7 +513,7 @@ fn finish_reason(stop_reason: &str) -> FinishReason {
 }
 
 /// Removes a string field from an object. Returns an empty string for other values.
-fn take_text(object: &mut JsonObject, name: &str) -> String {
+fn take_text_field(object: &mut JsonObject, name: &str) -> String {
     match object.shift_remove(name) {
         Some(Value::String(text)) => text,
         _ => String::new(),

@@ -53,7 +53,7 @@ impl ThinkingFields {
         let Some(configured) = configured else {
             return self;
         };
-        let rules = rules::rules(model);
+        let rules = rules::find_rules(model);
         let is_off = matches!(
             self.thinking,
             Some(Thinking::Disabled | Thinking::BetweenTools)
@@ -85,7 +85,7 @@ impl ThinkingFields {
 ///
 /// `continues_without_thinking`: the last turn of the assistant is not complete, and the
 /// conversation lacks the thinking at its start.
-pub(crate) fn thinking(
+pub(crate) fn map_reasoning_to_thinking(
     request: &ChatRequest,
     model: &str,
     capabilities: &ModelCapabilities,
@@ -99,7 +99,7 @@ pub(crate) fn thinking(
     let mut warn = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
-    let mode = match rules::rules(model) {
+    let mode = match rules::find_rules(model) {
         Some(rules) => rules.thinking,
         // A Claude model that is not in the table is newer than the table.
         None if model.contains("claude") => Some(rules::Thinking::Adaptive {
@@ -137,7 +137,7 @@ pub(crate) fn thinking(
         },
         Some(rules::Thinking::Adaptive { .. }) => ThinkingFields {
             thinking: Some(Thinking::Adaptive { display: DISPLAY }),
-            effort: Some(effort_of(effort)),
+            effort: Some(map_effort(effort)),
         },
         Some(rules::Thinking::Budget) if is_off => Thinking::Disabled.into(),
         Some(rules::Thinking::Budget) if max_tokens <= MIN_BUDGET => {
@@ -157,13 +157,13 @@ pub(crate) fn thinking(
         }
         Some(rules::Thinking::Budget) => {
             // Thinking tokens count towards `max_tokens`. Half of them remain for the answer.
-            let budget_tokens = budget_of(effort).min(max_tokens / 2).max(MIN_BUDGET);
+            let budget_tokens = thinking_budget(effort).min(max_tokens / 2).max(MIN_BUDGET);
             Thinking::Enabled { budget_tokens }.into()
         }
     }
 }
 
-fn effort_of(effort: ReasoningEffort) -> Effort {
+fn map_effort(effort: ReasoningEffort) -> Effort {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => Effort::Low,
         ReasoningEffort::High => Effort::High,
@@ -174,7 +174,7 @@ fn effort_of(effort: ReasoningEffort) -> Effort {
 
 /// Returns a thinking budget in tokens for a reasoning effort. The values are a sixteenth, a
 /// quarter and three quarters of the default output limit, because the API has no budget levels.
-fn budget_of(effort: ReasoningEffort) -> u32 {
+fn thinking_budget(effort: ReasoningEffort) -> u32 {
     match effort {
         ReasoningEffort::None | ReasoningEffort::Low => 2_000,
         ReasoningEffort::High => 24_000,

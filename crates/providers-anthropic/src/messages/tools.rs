@@ -14,7 +14,7 @@ use switchboard_providers_common::{
 };
 
 use super::wire;
-use crate::{ServerTool, options::MessagesOptions, rules::rules, schema};
+use crate::{ServerTool, options::MessagesOptions, rules::find_rules, schema};
 
 /// Maximum numbers of strict tools, and of optional properties and unions in all their schemas. The
 /// API answers "Too many strict tools" above the first one (camel#4171).
@@ -22,7 +22,7 @@ const STRICT_LIMITS: (usize, usize, usize) = (20, 24, 16);
 
 /// The tools and the tool choice in the form of the API.
 #[derive(Debug)]
-pub(crate) struct Tools<'a> {
+pub(crate) struct MappedTools<'a> {
     /// The server tools, which the API runs itself.
     pub(crate) server: Vec<wire::ServerTool>,
     pub(crate) declared: Vec<wire::Tool<'a>>,
@@ -31,8 +31,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-impl Tools<'_> {
-    fn none(outcome: ToolChoiceOutcome) -> Self {
+impl MappedTools<'_> {
+    fn without_tools(outcome: ToolChoiceOutcome) -> Self {
         Self {
             server: Vec::new(),
             declared: Vec::new(),
@@ -58,10 +58,10 @@ pub(crate) struct ToolContext<'a, 'm> {
 }
 
 /// Maps the tools and the tool choice of a request.
-pub(crate) fn tools<'a>(
+pub(crate) fn map_tools<'a>(
     context: ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Tools<'a>, ModelError> {
+) -> Result<MappedTools<'a>, ModelError> {
     let ToolContext {
         request,
         model,
@@ -71,19 +71,19 @@ pub(crate) fn tools<'a>(
         schemas,
         thinks_with_budget,
     } = context;
-    let server = server_tools(request, capabilities, options, warnings);
+    let server = sendable_server_tools(request, capabilities, options, warnings);
     let forced = required_tools(request, &model.provider, "tool_choice", |name| {
         let mut server = server.iter();
         server.any(|tool| name.is_none_or(|name| tool.name() == name))
     })?;
     if request.tools.is_empty() && server.is_empty() {
         // The API refuses `tool_choice` without `tools`.
-        return Ok(Tools::none(ToolChoiceOutcome::Native));
+        return Ok(MappedTools::without_tools(ToolChoiceOutcome::Native));
     }
     if capabilities.tools == Some(false) {
         if request.tool_choice == ToolChoice::None {
             let outcome = emulated("no tools were sent to a model without tool use");
-            return Ok(Tools::none(outcome));
+            return Ok(MappedTools::without_tools(outcome));
         }
         return Err(unsupported(&model.provider, "tool use by this model"));
     }
@@ -155,7 +155,7 @@ fn is_declared(request: &ChatRequest, name: &str) -> bool {
 }
 
 /// Returns the server tools that can be sent in this request.
-fn server_tools<'a>(
+fn sendable_server_tools<'a>(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
     options: &'a MessagesOptions,
@@ -200,9 +200,9 @@ impl<'a> ToolBuilder<'a, '_> {
         only: &[&str],
         choice: wire::ToolChoice<'a>,
         outcome: ToolChoiceOutcome,
-    ) -> Tools<'a> {
+    ) -> MappedTools<'a> {
         let is_sent = |name: &str| only.is_empty() || only.contains(&name);
-        let rules = rules(&self.model.name);
+        let rules = find_rules(&self.model.name);
         let server = self.server.iter().filter(|tool| is_sent(tool.name()));
         let server = server.map(|tool| wire::ServerTool {
             declaration: tool.declaration(rules),
@@ -227,7 +227,7 @@ impl<'a> ToolBuilder<'a, '_> {
             );
             self.warn_option(&message);
         }
-        Tools {
+        MappedTools {
             server,
             declared,
             tool_mapping: self.tool_mapping,
@@ -274,8 +274,8 @@ impl<'a> ToolBuilder<'a, '_> {
             return None;
         }
         let compiled = self.schemas.compiled(tool, Dialect::AnthropicStrict);
-        let is_enforced = schema::unenforced(&compiled).next().is_none();
-        if !is_enforced || schema::narrows(&tool.input_schema, &compiled) {
+        let is_enforced = schema::unenforced_changes(&compiled).next().is_none();
+        if !is_enforced || schema::accepts_fewer_values(&tool.input_schema, &compiled) {
             return None;
         }
         let measured = measure(&compiled.schema);

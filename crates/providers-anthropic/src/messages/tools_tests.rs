@@ -40,7 +40,7 @@ fn map_with(
 ) -> Result<Mapped, ModelError> {
     let options = MessagesOptions::default();
     let names = ToolNames::of(request, NameRule::ANTHROPIC);
-    let tools = tools(
+    let tools = map_tools(
         ToolContext {
             request,
             model: &model(),
@@ -138,7 +138,7 @@ fn a_changed_schema_root_has_a_warning() {
     let options = MessagesOptions::default();
     let unknown = ModelCapabilities::default();
     let names = ToolNames::of(&request, NameRule::ANTHROPIC);
-    let tools = tools(
+    let tools = map_tools(
         ToolContext {
             request: &request,
             model: &model(),
@@ -177,7 +177,7 @@ fn strict_tools_respect_the_limits_of_the_api() {
         };
         let mut warnings = Vec::new();
         let names = ToolNames::of(&request, NameRule::ANTHROPIC);
-        let tools = tools(
+        let tools = map_tools(
             ToolContext {
                 request: &request,
                 model: &model(),

@@ -14,7 +14,7 @@ use crate::{
 
 /// A conversation in the form of the API.
 #[derive(Debug)]
-pub(crate) struct Conversation<'a> {
+pub(crate) struct WireConversation<'a> {
     /// The instructions before the conversation, and later instructions that the model does not
     /// support in their place.
     pub(crate) system: Vec<Block<'a>>,
@@ -24,7 +24,7 @@ pub(crate) struct Conversation<'a> {
     pub(crate) messages: Vec<wire::Message<'a>>,
 }
 
-impl Conversation<'_> {
+impl WireConversation<'_> {
     /// Returns whether the model must continue a turn that does not start with thinking, after tool
     /// results or after its own text. The API then refuses thinking with a budget: "Expected
     /// `thinking` or `redacted_thinking`, but found `tool_use`".
@@ -48,12 +48,12 @@ impl Conversation<'_> {
 /// text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] when there is no message to answer.
-pub(crate) fn conversation<'a>(
+pub(crate) fn map_conversation<'a>(
     request: &'a ChatRequest,
     rules: Option<&Rules>,
     mut mapper: ContentMapper<'_>,
-) -> Result<Conversation<'a>, ModelError> {
-    let mut turns = Turns {
+) -> Result<WireConversation<'a>, ModelError> {
+    let mut turns = ConversationTurns {
         inline_instructions: rules.is_some_and(|rules| rules.later_instructions),
         moved_instructions: 0,
         system: Vec::new(),
@@ -70,14 +70,14 @@ pub(crate) fn conversation<'a>(
              were refused",
             mapper.dropped_reasoning
         );
-        mapper.warn(WarningKind::PartDropped, message);
+        mapper.add_warning(WarningKind::PartDropped, message);
     }
     if mapper.dropped_states > 0 {
         let message = format!(
             "{} part(s) were sent without the state of another model",
             mapper.dropped_states
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
     if turns.moved_instructions > 0 {
         let message = format!(
@@ -85,7 +85,7 @@ pub(crate) fn conversation<'a>(
              elsewhere",
             turns.moved_instructions, mapper.model.name
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
     if turns.list.is_empty() {
         let kind = ModelErrorKind::InvalidRequest {
@@ -96,31 +96,31 @@ pub(crate) fn conversation<'a>(
     }
     turns.pair_results(&mut mapper);
     turns.start_with_user(&mut mapper);
-    turns.adjust_end(rules, &mut mapper);
-    Ok(Conversation {
+    turns.adjust_last_turn(rules, &mut mapper);
+    Ok(WireConversation {
         leading: turns.system.len() - turns.moved_instructions,
         system: turns.system,
         messages: turns
             .list
             .into_iter()
-            .flat_map(Turn::into_messages)
+            .flat_map(ConversationTurn::into_messages)
             .collect(),
     })
 }
 
-struct Turns<'a> {
+struct ConversationTurns<'a> {
     /// Whether the model supports instructions between messages.
     inline_instructions: bool,
     /// Number of later instructions that were moved to `system`.
     moved_instructions: usize,
     system: Vec<Block<'a>>,
-    list: Vec<Turn<'a>>,
+    list: Vec<ConversationTurn<'a>>,
     /// Instructions that wait for the next turn of the user.
     pending_instructions: Vec<Block<'a>>,
 }
 
 /// A turn: consecutive messages of the same role.
-struct Turn<'a> {
+struct ConversationTurn<'a> {
     role: wire::Role,
     /// Tool results of the turn. They are sent first.
     results: Vec<Block<'a>>,
@@ -129,11 +129,11 @@ struct Turn<'a> {
     instructions: Vec<Block<'a>>,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> ConversationTurns<'a> {
     fn add_message(&mut self, message: &'a Message, mapper: &mut ContentMapper<'_>) {
         for result in message.results() {
             let mut after_results = Vec::new();
-            let block = mapper.tool_result(result, &mut after_results);
+            let block = mapper.map_tool_result(result, &mut after_results);
             let turn = self.current_turn(wire::Role::User);
             turn.results.push(block);
             turn.content.append(&mut after_results);
@@ -143,9 +143,9 @@ impl<'a> Turns<'a> {
                 continue;
             }
             let (role, block) = match message.role {
-                Role::System => (wire::Role::System, mapper.instruction(part)),
-                Role::User | Role::Tool => (wire::Role::User, mapper.user(part)),
-                Role::Assistant => (wire::Role::Assistant, mapper.assistant(part)),
+                Role::System => (wire::Role::System, mapper.map_instruction_part(part)),
+                Role::User | Role::Tool => (wire::Role::User, mapper.map_user_part(part)),
+                Role::Assistant => (wire::Role::Assistant, mapper.map_assistant_part(part)),
             };
             match (block, role) {
                 (Some(block), wire::Role::System) => self.add_instruction(block),
@@ -168,15 +168,15 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the current turn if it has this role, otherwise starts a new turn.
-    fn current_turn(&mut self, role: wire::Role) -> &mut Turn<'a> {
+    fn current_turn(&mut self, role: wire::Role) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|last| last.role != role) {
             let instructions = match role {
                 wire::Role::User => std::mem::take(&mut self.pending_instructions),
                 _ => Vec::new(),
             };
-            self.list.push(Turn {
+            self.list.push(ConversationTurn {
                 instructions,
-                ..Turn::new(role)
+                ..ConversationTurn::new(role)
             });
         }
         let last = self.list.len() - 1;
@@ -198,7 +198,8 @@ impl<'a> Turns<'a> {
             let turn = self.list.get(index);
             let is_user = turn.is_some_and(|it| it.role == wire::Role::User);
             if !open.is_empty() && !is_user {
-                self.list.insert(index, Turn::new(wire::Role::User));
+                self.list
+                    .insert(index, ConversationTurn::new(wire::Role::User));
             }
             let Some(turn) = self.list.get_mut(index) else {
                 return;
@@ -215,15 +216,15 @@ impl<'a> Turns<'a> {
             return;
         }
         let text = "[The conversation begins with the assistant.]";
-        self.list.insert(0, Turn::of_user(text));
+        self.list.insert(0, ConversationTurn::user_turn(text));
         let message = format!("`{text}` was inserted: the API requires a user message first");
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
 
     /// Adjusts a conversation that ends with an assistant message, which the model would continue.
     /// The newest models refuse such a conversation unless the turn has paused. Older models refuse
     /// trailing white space.
-    fn adjust_end(&mut self, rules: Option<&Rules>, mapper: &mut ContentMapper<'_>) {
+    fn adjust_last_turn(&mut self, rules: Option<&Rules>, mapper: &mut ContentMapper<'_>) {
         let last = self.list.last_mut();
         let Some(last) = last.filter(|it| it.role == wire::Role::Assistant) else {
             return;
@@ -241,16 +242,16 @@ impl<'a> Turns<'a> {
             return;
         }
         let text = "Continue.";
-        self.list.push(Turn::of_user(text));
+        self.list.push(ConversationTurn::user_turn(text));
         let message = format!(
             "`{text}` was sent after the last assistant message: {} does not continue it otherwise",
             mapper.model.name
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
 }
 
-impl<'a> Turn<'a> {
+impl<'a> ConversationTurn<'a> {
     fn new(role: wire::Role) -> Self {
         Self {
             role,
@@ -260,7 +261,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn of_user(text: &'static str) -> Self {
+    fn user_turn(text: &'static str) -> Self {
         Self {
             content: vec![Block::text(text)],
             ..Self::new(wire::Role::User)
@@ -295,7 +296,7 @@ impl<'a> Turn<'a> {
                         "the result of call `{tool_use_id}` was sent as text: the previous message \
                          does not contain the call"
                     );
-                    mapper.warn(WarningKind::PartDowngraded, message);
+                    mapper.add_warning(WarningKind::PartDowngraded, message);
                     unmatched.push(Block::text(lead));
                     unmatched.extend(content);
                 }
@@ -305,7 +306,7 @@ impl<'a> Turn<'a> {
         for call in calls {
             if missing.contains(call.as_str()) {
                 let message = format!("call `{call}` has no result; an error was sent for it");
-                mapper.warn(WarningKind::PartDowngraded, message);
+                mapper.add_warning(WarningKind::PartDowngraded, message);
                 self.results.push(Block::ToolResult {
                     tool_use_id: call.clone().into(),
                     content: vec![Block::text("No result of this call was recorded.")],

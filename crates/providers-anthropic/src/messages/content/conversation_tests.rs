@@ -8,7 +8,7 @@ use switchboard_domain::{
 use switchboard_providers_common::tool_names::{NameRule, ToolNames};
 
 use super::*;
-use crate::{options::MessagesOptions, rules::rules};
+use crate::{options::MessagesOptions, rules::find_rules};
 
 struct Mapped {
     system: Value,
@@ -38,7 +38,7 @@ fn map_with(
         &options,
         &mut warnings,
     );
-    let sent = conversation(&request, rules(&model.name), mapper)?;
+    let sent = map_conversation(&request, find_rules(&model.name), mapper)?;
     Ok(Mapped {
         system: json!(sent.system),
         messages: json!(sent.messages),

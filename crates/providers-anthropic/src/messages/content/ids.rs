@@ -11,11 +11,11 @@ pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
     if !id.is_empty() && id.bytes().all(is_valid) {
         return Cow::Borrowed(id);
     }
-    Cow::Owned(format!("call_{:016x}", digest(id)))
+    Cow::Owned(format!("call_{:016x}", hash_text(id)))
 }
 
 /// Returns the 64-bit FNV-1a hash of a text.
-fn digest(text: &str) -> u64 {
+fn hash_text(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

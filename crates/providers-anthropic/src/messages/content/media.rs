@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use switchboard_domain::{Document, Media, MediaSource, WarningKind};
 use switchboard_providers_common::media::{decode_text, essence, is_text};
 
-use super::{ContentMapper, visible_owned_text};
+use super::{ContentMapper, owned_text_block};
 use crate::messages::wire::{Block, Source};
 
 impl ContentMapper<'_> {
     /// Converts the bytes of a resource to a block. Returns `None` for a type that the API does not
     /// support.
-    pub(super) fn resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
-        if let Some(media_type) = image_type(media_type) {
+    pub(super) fn map_resource<'a>(&self, media_type: &'a str, data: &'a str) -> Option<Block<'a>> {
+        if let Some(media_type) = supported_image_type(media_type) {
             let supported = self.capabilities.images != Some(false);
             return supported.then_some(Block::Image {
                 source: Source::Base64 { media_type, data },
@@ -29,23 +29,21 @@ impl ContentMapper<'_> {
             });
         }
         if is_text(media_type) {
-            return visible_owned_text(decode_text(data)?);
+            return owned_text_block(decode_text(data)?);
         }
         None
     }
 
-    pub(super) fn image<'a>(&mut self, media: &'a Media) -> Block<'a> {
+    pub(super) fn map_image<'a>(&mut self, media: &'a Media) -> Block<'a> {
         if self.capabilities.images == Some(false) {
             return self.media_as_text("image", media, "the model does not support images");
         }
         let source = match &media.source {
-            MediaSource::Base64(data) => {
-                image_type(&media.media_type).map(|media_type| Source::Base64 { media_type, data })
-            }
-            MediaSource::Url(url) => match data_url(url) {
-                Some((media_type, data)) => {
-                    image_type(media_type).map(|media_type| Source::Base64 { media_type, data })
-                }
+            MediaSource::Base64(data) => supported_image_type(&media.media_type)
+                .map(|media_type| Source::Base64 { media_type, data }),
+            MediaSource::Url(url) => match parse_data_url(url) {
+                Some((media_type, data)) => supported_image_type(media_type)
+                    .map(|media_type| Source::Base64 { media_type, data }),
                 None => Some(Source::Url { url }),
             },
             _ => None,
@@ -56,14 +54,14 @@ impl ContentMapper<'_> {
         }
     }
 
-    pub(super) fn document<'a>(&mut self, document: &'a Document) -> Block<'a> {
+    pub(super) fn map_document<'a>(&mut self, document: &'a Document) -> Block<'a> {
         let media = &document.media;
         let title = document.title.as_deref();
         let (media_type, data) = match &media.source {
             MediaSource::Base64(data) => (media.media_type.as_str(), data.as_str()),
-            MediaSource::Url(url) => match data_url(url) {
+            MediaSource::Url(url) => match parse_data_url(url) {
                 Some(parts) => parts,
-                None => return self.document_url(url, document),
+                None => return self.map_document_url(url, document),
             },
             _ => return self.media_as_text("document", media, "its source is not supported"),
         };
@@ -95,7 +93,7 @@ impl ContentMapper<'_> {
 
     /// Converts a document URL, from which the API downloads. The API supports only PDF documents
     /// there.
-    fn document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
+    fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
         let is_pdf = essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
         let title = document.title.as_deref();
         if is_pdf && self.capabilities.documents != Some(false) {
@@ -106,13 +104,13 @@ impl ContentMapper<'_> {
         }
         let name = format!("[{}: {url}]", title.unwrap_or("document"));
         let message = format!("{name} was sent as this text: this API downloads only PDF");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
         Block::text(name)
     }
 }
 
 /// Returns the media type of an image if the API supports it.
-fn image_type(media_type: &str) -> Option<&'static str> {
+fn supported_image_type(media_type: &str) -> Option<&'static str> {
     match essence(media_type).to_ascii_lowercase().as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),
         "image/png" => Some("image/png"),
@@ -123,6 +121,6 @@ fn image_type(media_type: &str) -> Option<&'static str> {
 }
 
 /// Returns the media type and the base64 text of a `data:` URL. The API does not accept such URLs.
-fn data_url(url: &str) -> Option<(&str, &str)> {
+fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

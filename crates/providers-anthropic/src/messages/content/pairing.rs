@@ -21,7 +21,7 @@ impl<'a> UnpairedBlocks<'a> {
     ///
     /// A call may still get its result until the next message of the user: the turn paused, or the
     /// provider's code waits for results of the request's tools.
-    pub(super) fn find(request: &'a ChatRequest, model: &ModelId) -> Self {
+    pub(super) fn find_in_request(request: &'a ChatRequest, model: &ModelId) -> Self {
         // Ids of calls without a result: in this turn, and in earlier turns.
         let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());
         let mut results = HashSet::new();
@@ -54,7 +54,7 @@ impl<'a> UnpairedBlocks<'a> {
     }
 
     /// Returns whether a block is unpaired.
-    pub(super) fn contains(&self, block: &Value) -> bool {
+    pub(super) fn contains_block(&self, block: &Value) -> bool {
         match (call_id(block), result_id(block)) {
             (Some(id), _) => self.calls.contains(id),
             (None, Some(id)) => self.results.contains(id),
@@ -117,10 +117,10 @@ mod tests {
     fn unpaired(messages: Vec<Message>, id: &str) -> (bool, bool) {
         let request = ChatRequest::new(messages);
         let model = model();
-        let unpaired = UnpairedBlocks::find(&request, &model);
+        let unpaired = UnpairedBlocks::find_in_request(&request, &model);
         (
-            unpaired.contains(&search(id)),
-            unpaired.contains(&found(id)),
+            unpaired.contains_block(&search(id)),
+            unpaired.contains_block(&found(id)),
         )
     }
 

@@ -11,6 +11,6 @@ pub use request::{
     ServerTool, Thinking, Tool, ToolChoice,
 };
 pub use response::{
-    CacheCreation, Envelope, MessageDelta, MessageStart, OutputDetails, ServerToolUse, StopDetails,
-    UsageReport,
+    CacheCreation, MessageDelta, MessageStart, OutputDetails, ServerToolUse, StopDetails,
+    StreamEvent, UsageReport,
 };

@@ -119,7 +119,7 @@ struct BlocksWithBreakpoint<'b, 'a> {
 impl Serialize for BlocksWithBreakpoint<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct WithControl<'b, 'a> {
+        struct BlockWithCacheControl<'b, 'a> {
             #[serde(flatten)]
             block: &'b Block<'a>,
             cache_control: CacheControl,
@@ -127,10 +127,12 @@ impl Serialize for BlocksWithBreakpoint<'_, '_> {
         let mut list = serializer.serialize_seq(Some(self.blocks.len()))?;
         for (index, block) in self.blocks.iter().enumerate() {
             match self.breakpoint.filter(|it| it.index == index) {
-                Some(CacheBreakpoint { control, .. }) => list.serialize_element(&WithControl {
-                    block,
-                    cache_control: control,
-                })?,
+                Some(CacheBreakpoint { control, .. }) => {
+                    list.serialize_element(&BlockWithCacheControl {
+                        block,
+                        cache_control: control,
+                    })?
+                }
                 None => list.serialize_element(block)?,
             }
         }

@@ -9,7 +9,7 @@ use switchboard_providers_common::lenient::{lenient, lenient_list};
 /// An event of a response stream. A response without streaming is read as a `message` event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Envelope {
+pub struct StreamEvent {
     /// Type of the event: `message_start`, `content_block_start` and others, `message` for a
     /// response without streaming, or `error`.
     #[serde(rename = "type", deserialize_with = "lenient")]
@@ -120,7 +120,7 @@ pub struct CacheCreation {
 
 impl CacheCreation {
     /// Returns the sum of the counts that are known, or `None` if none is known.
-    fn sum(self) -> Option<u64> {
+    fn sum_counts(self) -> Option<u64> {
         match (
             self.ephemeral_5m_input_tokens,
             self.ephemeral_1h_input_tokens,
@@ -157,9 +157,9 @@ pub struct OutputDetails {
 impl UsageReport {
     /// Merges a later report of the same answer. The larger count wins, because some servers report
     /// zeros at the end.
-    pub(crate) fn update(&mut self, later: Self) {
+    pub(crate) fn merge_report(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;
-        let written = written.or_else(|| later.cache_creation?.sum());
+        let written = written.or_else(|| later.cache_creation?.sum_counts());
         let details = self.output_tokens_details.get_or_insert_default();
         let later_details = later.output_tokens_details.unwrap_or_default();
         let created = self.cache_creation.get_or_insert_default();
