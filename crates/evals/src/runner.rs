@@ -179,7 +179,9 @@ impl PlannedRun<'_> {
         self.run_turns(&mut result).await;
         let not_run = scenario.turns.iter().skip(result.turns.len());
         let not_reached = not_run.flat_map(required_calls);
-        result.not_reached = not_reached.map(|it| self.redaction.text(&it)).collect();
+        result.not_reached = not_reached
+            .map(|it| self.redaction.redact_text(&it))
+            .collect();
         result.passed = result.turns.len() == scenario.turns.len()
             && result.turns.iter().all(|turn| turn.faults.is_empty());
         result
@@ -203,7 +205,7 @@ impl PlannedRun<'_> {
         let agent = match self.engine.agent(conversation.clone()).await {
             Ok(agent) => agent,
             Err(error) => {
-                result.error = Some(self.redaction.text(&error));
+                result.error = Some(self.redaction.redact_text(&error));
                 return;
             }
         };
@@ -223,14 +225,14 @@ impl PlannedRun<'_> {
             let mut report = None;
             while let Some(event) = run.next().await {
                 self.engine.observe(&event).await;
-                transcript.add(&event.kind, millis(start.elapsed()));
+                transcript.add(&event.kind, to_milliseconds(start.elapsed()));
                 first_response.add(&event.kind);
                 meter.add(&event.kind, |model, usage| self.engine.cost(model, usage));
                 if let RunEventKind::RunFinished { report: last } = event.kind {
                     report = Some(last);
                 }
             }
-            let duration_ms = millis(start.elapsed());
+            let duration_ms = to_milliseconds(start.elapsed());
             if let Some(run) = run.into_run() {
                 messages.extend(run.session_messages());
             }
@@ -241,29 +243,29 @@ impl PlannedRun<'_> {
                         .to_owned(),
                 );
                 result.unfinished_turn = Some(UnfinishedTurn {
-                    message: self.redaction.text(&turn.say),
+                    message: self.redaction.redact_text(&turn.say),
                     transcript: transcript.finish(&[]),
                 });
                 return;
             };
             let transcript = transcript.finish(&report.tool_calls);
             self.redact_results(&mut report);
-            tools.update(&agent, &report).await;
+            tools.add_current_tools(&agent, &report).await;
             let is_redacted =
                 |call: &ToolCallRecord| self.engine.is_input_redacted(&conversation, call);
             let (score, mut faults) = match turn.scoring {
                 ScoringRules::Switchboard => {
                     let score = score_turn(turn, &report.tool_calls, &earlier, &is_redacted);
-                    let mut faults = faults(turn, &report, &score);
+                    let mut faults = find_faults(turn, &report, &score);
                     if matches!(report.outcome, Outcome::Completed | Outcome::Limited) {
-                        faults.extend(tools.missing_for(turn));
+                        faults.extend(tools.describe_missing_tools(turn));
                     }
                     (score, faults)
                 }
                 ScoringRules::Bfcl => {
-                    let calls = first_response.calls(&report.tool_calls);
+                    let calls = first_response.into_call_records(&report.tool_calls);
                     let score = bfcl::score_turn(turn, &calls, &is_redacted);
-                    let faults = bfcl::faults(turn, &report, &score);
+                    let faults = bfcl::find_faults(turn, &report, &score);
                     (score, faults)
                 }
             };
@@ -282,7 +284,7 @@ impl PlannedRun<'_> {
                 score,
                 steps: report.steps,
                 usage: report.usage,
-                unmetered: meter.unmetered(),
+                unmetered: meter.unmetered_responses(),
                 cost_usd: meter.cost_usd(),
                 duration_ms,
                 transcript,
@@ -292,7 +294,7 @@ impl PlannedRun<'_> {
             earlier.extend(report.tool_calls);
             if report.outcome == Outcome::Failed {
                 let error = report.error.as_ref().and_then(external_error);
-                result.error = error.map(|error| self.redaction.text(error));
+                result.error = error.map(|error| self.redaction.redact_text(error));
                 break;
             }
         }
@@ -303,7 +305,7 @@ impl PlannedRun<'_> {
     fn redact_results(&self, report: &mut RunReport) {
         for call in &mut report.tool_calls {
             let content = call.result.content.iter().map(|content| match content {
-                ToolContent::Text { text } => ToolContent::text(self.redaction.text(text)),
+                ToolContent::Text { text } => ToolContent::text(self.redaction.redact_text(text)),
                 other => other.clone(),
             });
             call.result.content = content.collect();
@@ -321,7 +323,7 @@ fn external_error(error: &RunError) -> Option<&str> {
     is_external.then_some(error.message.as_str())
 }
 
-fn millis(time: Duration) -> u64 {
+fn to_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -333,17 +335,20 @@ fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     let texts = texts.chain(&mut turn.faults).chain(&mut score.missing);
     let texts = texts.chain(&mut score.not_executed);
     for text in texts {
-        *text = redaction.text(text);
+        *text = redaction.redact_text(text);
     }
     for call in &mut score.calls {
-        call.input = redaction.value(&call.input);
-        call.reason = call.reason.as_deref().map(|reason| redaction.text(reason));
-        call.result = redaction.text(&call.result);
+        call.input = redaction.redact_value(&call.input);
+        call.reason = call
+            .reason
+            .as_deref()
+            .map(|reason| redaction.redact_text(reason));
+        call.result = redaction.redact_text(&call.result);
     }
 }
 
 /// Returns each violated expectation about the calls and the outcome of a turn, one sentence each.
-fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
+fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
     let mut faults = Vec::new();
     if report.outcome != Outcome::Completed {
         let error = report.error.as_ref();

@@ -17,10 +17,10 @@ use crate::{
     recording::is_redacted,
     suite::{ExpectedCall, MatchResult, ToolPattern, Turn, maximum_matching},
 };
-use alignment::{Assignment, assign};
+use alignment::{CallAssignment, assign_calls};
 use call_key::CallKey;
 use call_matcher::CallMatcher;
-pub(crate) use call_matcher::describe;
+pub(crate) use call_matcher::describe_expected_call;
 
 /// The outcome of a tool call, independent of the calls that the scenario expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -153,13 +153,13 @@ pub fn score_turn(
             }
         })
         .collect();
-    let Assignment {
+    let CallAssignment {
         assigned,
         misplaced,
         missing,
         mut unmet,
         mut attempted,
-    } = assign(turn, &matchers, &calls);
+    } = assign_calls(turn, &matchers, &calls);
     let open: Vec<usize> = (0..calls.len())
         .filter(|call| {
             let is_assigned = assigned.contains_key(call) || misplaced.contains(call);
@@ -170,12 +170,12 @@ pub fn score_turn(
     let optional = missing.iter().filter(|one| expected[**one].optional);
     // Required calls are matched before optional ones.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
-    let unknown = possible_matches(&candidates, &open, |one, call| {
+    let unknown = find_possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
-        matchers[one].match_result(call.record, call.is_redacted) == MatchResult::Unknown
+        matchers[one].match_call(call.record, call.is_redacted) == MatchResult::Unknown
     });
     unmet.retain(|one| !unknown.values().any(|it| it == one));
-    let not_executed = not_executed(expected, &matchers, &assigned, &calls);
+    let not_executed = describe_unexecuted_calls(expected, &matchers, &assigned, &calls);
     let forbidden: Vec<ToolPattern> = turn
         .forbidden
         .iter()
@@ -204,18 +204,18 @@ pub fn score_turn(
             let reason = "the tool is forbidden in this turn".to_owned();
             (Verdict::Forbidden, Some(reason))
         } else if info.outcome == CallOutcome::Hallucinated {
-            (Verdict::Hallucinated, call.failure.map(failure_text))
+            (Verdict::Hallucinated, call.failure.map(describe_failure))
         } else if assigned.contains_key(&position) {
             (Verdict::Right, None)
         } else if misplaced.contains(&position) {
             let reason = "it is expected at another position".to_owned();
             (Verdict::WrongOrder, Some(reason))
         } else if unknown.contains_key(&position) {
-            (Verdict::Unknown, unknown_reason(call))
+            (Verdict::Unknown, describe_redacted_arguments(call))
         } else if let Some(place) = unmet.iter().position(|one| matchers[*one].is_tool_of(call)) {
             let one = unmet.remove(place);
             attempted += 1;
-            let reason = matchers[one].difference(call, info.is_redacted);
+            let reason = matchers[one].describe_difference(call, info.is_redacted);
             (Verdict::WrongInput, reason)
         } else if turn.calls.is_some() && is_repeated {
             let reason = "its result was already known".to_owned();
@@ -228,7 +228,7 @@ pub fn score_turn(
         };
         scored.push(ScoredCall::new(call, info.outcome, verdict, reason));
     }
-    attempted += rejected_attempts(&unmet, &calls, &matchers);
+    attempted += count_rejected_attempts(&unmet, &calls, &matchers);
     TurnScore {
         calls: scored,
         missing: describe_missing(&missing, expected, &unknown),
@@ -254,7 +254,9 @@ fn describe_missing(
         let may_be_made = unknown.values().any(|it| it == *one);
         !expected[**one].optional && !may_be_made
     });
-    missing.map(|one| describe(&expected[*one])).collect()
+    missing
+        .map(|one| describe_expected_call(&expected[*one]))
+        .collect()
 }
 
 /// Returns the outcome of a call whose input may be redacted. Redacted input may violate the schema
@@ -276,7 +278,7 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
 
 /// Returns the number of missing calls that were made with invalid input, so that they do not count
 /// as missing too.
-fn rejected_attempts(
+fn count_rejected_attempts(
     unmet: &[usize],
     calls: &[CallInfo<'_>],
     matchers: &[CallMatcher<'_>],
@@ -292,7 +294,7 @@ fn rejected_attempts(
 }
 
 /// Returns for each call with redacted input the expected call that it may match.
-fn possible_matches(
+fn find_possible_matches(
     candidates: &[usize],
     calls: &[usize],
     may_match: impl Fn(usize, usize) -> bool,
@@ -310,7 +312,7 @@ fn possible_matches(
 
 /// Describes the required calls that were right but not executed, unless a later equal call was
 /// executed.
-fn not_executed(
+fn describe_unexecuted_calls(
     expected: &[ExpectedCall],
     matchers: &[CallMatcher<'_>],
     assigned: &HashMap<usize, usize>,
@@ -333,26 +335,29 @@ fn not_executed(
         }
         let is_equal = |other: &usize| {
             let other = &calls[*other];
-            matchers[one].match_result(other.record, other.is_redacted) == MatchResult::Yes
+            matchers[one].match_call(other.record, other.is_redacted) == MatchResult::Yes
         };
         if let Some(place) = others.iter().position(is_equal) {
             others.remove(place);
             continue;
         }
         let failure = info.record.failure;
-        let reason = failure.map_or_else(|| "it never started".to_owned(), failure_text);
+        let reason = failure.map_or_else(|| "it never started".to_owned(), describe_failure);
         let hint = match failure {
             Some(ToolFailure::NotApproved | ToolFailure::Denied) => {
                 "; `--approve` allows calls without approval"
             }
             _ => "",
         };
-        found.push(format!("{} ({reason}{hint})", describe(&expected[one])));
+        found.push(format!(
+            "{} ({reason}{hint})",
+            describe_expected_call(&expected[one])
+        ));
     }
     found
 }
 
-fn failure_text(failure: ToolFailure) -> String {
+fn describe_failure(failure: ToolFailure) -> String {
     failure.as_str().replace('_', " ")
 }
 
@@ -393,7 +398,7 @@ fn result_excerpt(call: &ToolCallRecord) -> String {
 }
 
 /// Returns an explanation that lists the redacted arguments of a call with an unknown verdict.
-fn unknown_reason(call: &ToolCallRecord) -> Option<String> {
+fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
     let fields = call.input.as_object()?.iter();
     let names = fields.filter(|(_, value)| is_redacted(value));
     let names: Vec<String> = names.map(|(name, _)| format!("`{name}`")).collect();
@@ -407,7 +412,9 @@ fn unknown_reason(call: &ToolCallRecord) -> Option<String> {
 /// Describes the required calls of a turn.
 pub(crate) fn required_calls(turn: &Turn) -> impl Iterator<Item = String> {
     let calls = turn.calls.iter().flatten();
-    calls.filter(|call| !call.optional).map(describe)
+    calls
+        .filter(|call| !call.optional)
+        .map(describe_expected_call)
 }
 
 #[cfg(test)]

@@ -13,24 +13,24 @@ use crate::suite::{
 
 /// An entry of a benchmark question file. Fields for unsupported categories are ignored.
 #[derive(Debug, Deserialize)]
-pub(super) struct Question {
+pub(super) struct BenchmarkQuestion {
     pub(super) id: String,
     /// The user and system messages of the question, grouped by turn.
     #[serde(rename = "question")]
-    turns: Vec<Vec<Message>>,
+    turns: Vec<Vec<QuestionMessage>>,
     /// The functions that the model may call. `None` in unsupported categories.
     #[serde(rename = "function")]
-    functions: Option<Vec<Function>>,
+    functions: Option<Vec<FunctionDefinition>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Message {
+struct QuestionMessage {
     role: MessageRole,
     content: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct Function {
+struct FunctionDefinition {
     name: String,
     #[serde(default)]
     description: String,
@@ -39,14 +39,14 @@ struct Function {
 
 /// An entry of a benchmark answer file: the right values of each argument, by function.
 #[derive(Debug, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct BenchmarkAnswer {
     pub(super) id: String,
     ground_truth: Vec<Map<String, Value>>,
 }
 
 /// The benchmark category of a question, which determines how many calls are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Category {
+enum BenchmarkCategory {
     /// The model must call the only function once.
     Simple,
     /// The model must call one of several functions once.
@@ -57,18 +57,18 @@ enum Category {
     Irrelevance,
 }
 
-const CATEGORIES: [(&str, Category); 11] = [
-    ("simple", Category::Simple),
-    ("simple_python", Category::Simple),
-    ("live_simple", Category::Simple),
-    ("multiple", Category::Multiple),
-    ("live_multiple", Category::Multiple),
-    ("parallel", Category::Parallel),
-    ("live_parallel", Category::Parallel),
-    ("parallel_multiple", Category::Parallel),
-    ("live_parallel_multiple", Category::Parallel),
-    ("irrelevance", Category::Irrelevance),
-    ("live_irrelevance", Category::Irrelevance),
+const CATEGORIES: [(&str, BenchmarkCategory); 11] = [
+    ("simple", BenchmarkCategory::Simple),
+    ("simple_python", BenchmarkCategory::Simple),
+    ("live_simple", BenchmarkCategory::Simple),
+    ("multiple", BenchmarkCategory::Multiple),
+    ("live_multiple", BenchmarkCategory::Multiple),
+    ("parallel", BenchmarkCategory::Parallel),
+    ("live_parallel", BenchmarkCategory::Parallel),
+    ("parallel_multiple", BenchmarkCategory::Parallel),
+    ("live_parallel_multiple", BenchmarkCategory::Parallel),
+    ("irrelevance", BenchmarkCategory::Irrelevance),
+    ("live_irrelevance", BenchmarkCategory::Irrelevance),
 ];
 
 /// Supported categories, as text for error messages. `simple` is an older name of `simple_python`.
@@ -76,7 +76,7 @@ const SUPPORTED: &str = "simple_python, multiple, parallel, parallel_multiple, i
     live_simple, live_multiple, live_parallel, live_parallel_multiple, live_irrelevance";
 
 /// Parses the entries of a benchmark file, which is JSON Lines or a JSON array.
-pub(super) fn entries<T: DeserializeOwned>(
+pub(super) fn parse_entries<T: DeserializeOwned>(
     text: &str,
     file: &'static str,
 ) -> Result<Vec<T>, BfclError> {
@@ -104,16 +104,19 @@ pub(super) fn entries<T: DeserializeOwned>(
     Ok(entries)
 }
 
-impl Question {
-    fn functions(&self) -> &[Function] {
+impl BenchmarkQuestion {
+    fn question_functions(&self) -> &[FunctionDefinition] {
         self.functions.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn invalid(&self, reason: impl fmt::Display) -> BfclError {
+    pub(super) fn invalid_entry_error(&self, reason: impl fmt::Display) -> BfclError {
         BfclError(format!("`{}`: {reason}", self.id))
     }
 
-    pub(super) fn scenario(&self, answer: Option<&Answer>) -> Result<Scenario, BfclError> {
+    pub(super) fn to_scenario(
+        &self,
+        answer: Option<&BenchmarkAnswer>,
+    ) -> Result<Scenario, BfclError> {
         // An entry id ends with `_` and a number, such as `simple_python_0`.
         let kind = self.id.rsplit_once('_').map_or("", |(kind, _)| kind);
         let Some((_, category)) = CATEGORIES.iter().find(|(name, _)| *name == kind) else {
@@ -123,20 +126,20 @@ impl Question {
             )));
         };
         if self.functions.is_none() {
-            return Err(self.invalid("it has no `function`"));
+            return Err(self.invalid_entry_error("it has no `function`"));
         }
         let [messages] = self.turns.as_slice() else {
-            return Err(self.invalid("it has several turns, but only one is supported"));
+            return Err(self.invalid_entry_error("it has several turns, but only one is supported"));
         };
         let Some((last, before)) = messages.split_last() else {
-            return Err(self.invalid("it has no message"));
+            return Err(self.invalid_entry_error("it has no message"));
         };
         if last.role != MessageRole::User || last.content.trim().is_empty() {
-            return Err(self.invalid("its last message must be a text of the user"));
+            return Err(self.invalid_entry_error("its last message must be a text of the user"));
         }
         let calls = match (category, answer) {
-            (Category::Irrelevance, _) => Vec::new(),
-            (category, Some(answer)) => self.calls(*category, answer)?,
+            (BenchmarkCategory::Irrelevance, _) => Vec::new(),
+            (category, Some(answer)) => self.expected_calls(*category, answer)?,
             (_, None) => {
                 return Err(BfclError(format!(
                     "`{}` has no answer: `{kind}` needs the file of the same name in \
@@ -149,12 +152,15 @@ impl Question {
             role: message.role,
             text: message.content.clone(),
         });
-        let tools = self.functions().iter().map(|function| DeclaredTool {
-            name: function.name.clone(),
-            description: schema::description(&function.description),
-            input_schema: schema::input(&function.parameters),
-            result: Value::from("done"),
-        });
+        let tools = self
+            .question_functions()
+            .iter()
+            .map(|function| DeclaredTool {
+                name: function.name.clone(),
+                description: schema::clean_description(&function.description),
+                input_schema: schema::convert_parameters(&function.parameters),
+                result: Value::from("done"),
+            });
         let mut parameters = Map::new();
         parameters.insert("max_steps".to_owned(), json!(1));
         Ok(Scenario {
@@ -169,7 +175,7 @@ impl Question {
             turns: vec![Turn {
                 say: last.content.clone(),
                 calls: Some(calls),
-                any_order: *category == Category::Parallel,
+                any_order: *category == BenchmarkCategory::Parallel,
                 forbidden: Vec::new(),
                 answer: AnswerCheck::default(),
                 scoring: ScoringRules::Bfcl,
@@ -177,34 +183,40 @@ impl Question {
         })
     }
 
-    fn calls(&self, category: Category, answer: &Answer) -> Result<Vec<ExpectedCall>, BfclError> {
-        if category != Category::Parallel && answer.ground_truth.len() != 1 {
-            return Err(self.invalid("its answer must have exactly one call"));
+    fn expected_calls(
+        &self,
+        category: BenchmarkCategory,
+        answer: &BenchmarkAnswer,
+    ) -> Result<Vec<ExpectedCall>, BfclError> {
+        if category != BenchmarkCategory::Parallel && answer.ground_truth.len() != 1 {
+            return Err(self.invalid_entry_error("its answer must have exactly one call"));
         }
         let mut calls = Vec::with_capacity(answer.ground_truth.len());
         for call in &answer.ground_truth {
             let mut named = call.iter();
             let (Some((name, Value::Object(arguments))), None) = (named.next(), named.next())
             else {
-                return Err(self.invalid("a call must have one function with its arguments"));
+                return Err(
+                    self.invalid_entry_error("a call must have one function with its arguments")
+                );
             };
             let function = match category {
                 // The function name in the answer is ignored, because the question has only one
                 // function.
-                Category::Simple => self.functions().first(),
-                _ => self.functions().iter().find(|it| it.name == *name),
+                BenchmarkCategory::Simple => self.question_functions().first(),
+                _ => self.question_functions().iter().find(|it| it.name == *name),
             };
             let function = function.ok_or_else(|| {
-                self.invalid(format!("the answer calls the unknown function `{name}`"))
+                self.invalid_entry_error(format!("the answer calls the unknown function `{name}`"))
             })?;
-            calls.push(self.call(function, arguments)?);
+            calls.push(self.expected_call(function, arguments)?);
         }
         Ok(calls)
     }
 
-    fn call(
+    fn expected_call(
         &self,
-        function: &Function,
+        function: &FunctionDefinition,
         arguments: &Map<String, Value>,
     ) -> Result<ExpectedCall, BfclError> {
         let declared = function.parameters.get("properties");
@@ -220,21 +232,26 @@ impl Question {
         };
         for (name, allowed) in arguments {
             let Value::Array(allowed) = allowed else {
-                return Err(self.invalid(format!("the values of `{name}` must be a list")));
+                return Err(
+                    self.invalid_entry_error(format!("the values of `{name}` must be a list"))
+                );
             };
             let property = declared.and_then(|it| it.get(name));
-            let of = |place: &str| self.type_at(name, property?.pointer(place)?).transpose();
+            let of = |place: &str| {
+                self.parameter_type(name, property?.pointer(place)?)
+                    .transpose()
+            };
             let declared = of("/type").transpose()?;
             let items = match declared {
                 Some(BfclType::Array | BfclType::Tuple) => {
                     Some(of("/items/type").transpose()?.ok_or_else(|| {
-                        self.invalid(format!("the items of `{name}` have no type"))
+                        self.invalid_entry_error(format!("the items of `{name}` have no type"))
                     })?)
                 }
                 _ => None,
             };
             if property.is_some() && declared.is_none() {
-                return Err(self.invalid(format!("`{name}` has no type")));
+                return Err(self.invalid_entry_error(format!("`{name}` has no type")));
             }
             let parameter = BfclParameter {
                 declared,
@@ -264,8 +281,8 @@ impl Question {
         })
     }
 
-    fn type_at(&self, name: &str, value: &Value) -> Result<Option<BfclType>, BfclError> {
+    fn parameter_type(&self, name: &str, value: &Value) -> Result<Option<BfclType>, BfclError> {
         let read = BfclType::deserialize(value).map(Some);
-        read.map_err(|_| self.invalid(format!("`{name}` has the unknown type {value}")))
+        read.map_err(|_| self.invalid_entry_error(format!("`{name}` has the unknown type {value}")))
     }
 }

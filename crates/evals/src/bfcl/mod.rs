@@ -37,7 +37,7 @@ mod schema;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::suite::{Suite, Thresholds};
-use entry::{Answer, Question};
+use entry::{BenchmarkAnswer, BenchmarkQuestion};
 
 /// An error in the benchmark data: the id of the entry and its problem.
 #[derive(Debug, thiserror::Error)]
@@ -58,20 +58,21 @@ pub struct BfclError(String);
 /// # Ok::<(), switchboard_evals::bfcl::BfclError>(())
 /// ```
 pub fn read(questions: &str, answers: Option<&str>) -> Result<Suite, BfclError> {
-    let questions: Vec<Question> = entry::entries(questions, "question")?;
-    let answers: Vec<Answer> = match answers {
-        Some(text) => entry::entries(text, "answer")?,
+    let questions: Vec<BenchmarkQuestion> = entry::parse_entries(questions, "question")?;
+    let answers: Vec<BenchmarkAnswer> = match answers {
+        Some(text) => entry::parse_entries(text, "answer")?,
         None => Vec::new(),
     };
-    let answers: HashMap<&str, &Answer> = answers.iter().map(|it| (it.id.as_str(), it)).collect();
+    let answers: HashMap<&str, &BenchmarkAnswer> =
+        answers.iter().map(|it| (it.id.as_str(), it)).collect();
     let mut scenarios = Vec::with_capacity(questions.len());
     let mut kinds: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();
     for question in &questions {
         if !ids.insert(question.id.as_str()) {
-            return Err(question.invalid("another entry has this id"));
+            return Err(question.invalid_entry_error("another entry has this id"));
         }
-        let scenario = question.scenario(answers.get(question.id.as_str()).copied())?;
+        let scenario = question.to_scenario(answers.get(question.id.as_str()).copied())?;
         if !kinds.contains(&scenario.kind) {
             kinds.push(scenario.kind.clone());
         }

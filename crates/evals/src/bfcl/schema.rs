@@ -7,20 +7,20 @@ const PYTHON: &str = " Note that the provided function is in Python 3 syntax.";
 /// Sentence that the benchmark adds to the description of every float parameter.
 const FLOAT: &str = " This is a float type value.";
 
-pub(super) fn description(text: &str) -> String {
+pub(super) fn clean_description(text: &str) -> String {
     format!("{text}{PYTHON}")
 }
 
 /// Returns the JSON Schema of a function's parameters.
-pub(super) fn input(parameters: &Map<String, Value>) -> Value {
+pub(super) fn convert_parameters(parameters: &Map<String, Value>) -> Value {
     let mut schema = parameters.clone();
     schema.insert("type".to_owned(), Value::from("object"));
-    map_parts(&mut schema);
+    convert_subschemas(&mut schema);
     Value::Object(schema)
 }
 
 /// Converts the types in the `properties` and `items` of a schema.
-fn map_parts(schema: &mut Map<String, Value>) {
+fn convert_subschemas(schema: &mut Map<String, Value>) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for (_, property) in properties {
             let Value::Object(property) = property else {
@@ -34,19 +34,19 @@ fn map_parts(schema: &mut Map<String, Value>) {
             if !property.contains_key("type") {
                 property.insert("type".to_owned(), Value::from("string"));
             }
-            map_type(property);
+            convert_type(property);
         }
     }
     if let Some(Value::Object(items)) = schema.get_mut("items") {
-        map_type(items);
+        convert_type(items);
     }
 }
 
-fn map_type(schema: &mut Map<String, Value>) {
+fn convert_type(schema: &mut Map<String, Value>) {
     if let Some(Value::String(name)) = schema.get_mut("type") {
         *name = json_type(name).to_owned();
     }
-    map_parts(schema);
+    convert_subschemas(schema);
 }
 
 /// Returns the JSON Schema type for a Python, Java or benchmark type name. Unknown types become

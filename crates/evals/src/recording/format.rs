@@ -30,13 +30,13 @@ const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// The first line of a recording, which identifies its format.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct RecordingHeader {
     format: String,
     version: u32,
     program: String,
 }
 
-impl Header {
+impl RecordingHeader {
     pub(super) fn new(program: &str) -> Self {
         Self {
             format: FORMAT.to_owned(),
@@ -49,7 +49,7 @@ impl Header {
 /// A line of a recording after its header line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum RecordingLine {
     /// A message of a conversation. Requests refer to it by its number.
     Message { number: usize, message: Value },
     /// A list of tools. Requests refer to it by its number.
@@ -57,7 +57,7 @@ pub(super) enum Line {
     /// A request to a model with its response.
     ModelCall(Box<ModelCall>),
     /// A changed tool catalog of the tool host.
-    Catalog(Catalog),
+    Catalog(RecordedCatalog),
     /// A call of a tool with its result.
     ToolCall(Box<RecordedToolCall>),
 }
@@ -117,7 +117,7 @@ pub(super) struct StoredModelError {
 
 /// The tool catalog of a tool host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Catalog {
+pub(super) struct RecordedCatalog {
     tools: Vec<Arc<ToolDefinition>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     problems: Vec<ServerProblem>,
@@ -146,11 +146,11 @@ pub(super) enum CallResult {
     Dropped,
 }
 
-fn millis(time: Duration) -> u64 {
+fn to_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl From<ToolCatalog> for Catalog {
+impl From<ToolCatalog> for RecordedCatalog {
     fn from(catalog: ToolCatalog) -> Self {
         let ToolCatalog { tools, problems } = catalog;
         Self { tools, problems }
@@ -178,7 +178,7 @@ impl From<&ModelError> for StoredModelError {
             provider: error.provider().to_owned(),
             kind: error.kind.as_str().to_owned(),
             subject,
-            duration_ms: duration.map(millis),
+            duration_ms: duration.map(to_milliseconds),
             message: error.message().to_owned(),
             status: error.status(),
             request_id: error.request_id().map(ToOwned::to_owned),
@@ -240,7 +240,7 @@ pub(super) struct Recording {
 }
 
 /// Reads a recording. Ignores an incomplete last line, which a crash may leave.
-pub(super) fn read(mut input: impl BufRead) -> Result<Recording, RecordingError> {
+pub(super) fn read_recording(mut input: impl BufRead) -> Result<Recording, RecordingError> {
     let mut recording = Recording::default();
     let mut bytes = Vec::new();
     for line in 1_usize.. {
@@ -264,9 +264,9 @@ pub(super) fn read(mut input: impl BufRead) -> Result<Recording, RecordingError>
             continue;
         }
         match serde_json::from_slice(&bytes) {
-            Ok(line) => recording.add(line).map_err(damaged)?,
+            Ok(line) => recording.add_line(line).map_err(damaged)?,
             Err(_) if !bytes.ends_with(b"\n") => break,
-            Err(error) => return Err(damaged(without_position(&error))),
+            Err(error) => return Err(damaged(error_without_position(&error))),
         }
     }
     recording.tool_calls.sort_by_key(|call| call.number);
@@ -276,23 +276,25 @@ pub(super) fn read(mut input: impl BufRead) -> Result<Recording, RecordingError>
 fn check_header(line: &[u8]) -> Result<(), RecordingError> {
     /// The first line of a recording with the format from before version 1.
     #[derive(Deserialize)]
-    struct OldHeader {
+    struct UnversionedHeader {
         #[serde(rename = "type")]
         kind: String,
     }
-    match serde_json::from_slice::<Header>(line) {
-        Ok(Header { format, .. }) if format != FORMAT => Err(RecordingError::NotARecording),
-        Ok(Header { version, .. }) if version == VERSION => Ok(()),
-        Ok(Header { version: found, .. }) => Err(RecordingError::UnknownVersion { found }),
-        Err(_) => match serde_json::from_slice::<OldHeader>(line) {
-            Ok(OldHeader { kind }) if kind == "recording" => Err(RecordingError::OldFormat),
+    match serde_json::from_slice::<RecordingHeader>(line) {
+        Ok(RecordingHeader { format, .. }) if format != FORMAT => {
+            Err(RecordingError::NotARecording)
+        }
+        Ok(RecordingHeader { version, .. }) if version == VERSION => Ok(()),
+        Ok(RecordingHeader { version: found, .. }) => Err(RecordingError::UnknownVersion { found }),
+        Err(_) => match serde_json::from_slice::<UnversionedHeader>(line) {
+            Ok(UnversionedHeader { kind }) if kind == "recording" => Err(RecordingError::OldFormat),
             _ => Err(RecordingError::NotARecording),
         },
     }
 }
 
 /// Returns the message of a parse error without its position, which would be relative to the line.
-fn without_position(error: &serde_json::Error) -> String {
+fn error_without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     text.strip_suffix(&position)
@@ -301,16 +303,16 @@ fn without_position(error: &serde_json::Error) -> String {
 }
 
 impl Recording {
-    fn add(&mut self, line: Line) -> Result<(), String> {
+    fn add_line(&mut self, line: RecordingLine) -> Result<(), String> {
         match line {
-            Line::Message { number, message } => {
+            RecordingLine::Message { number, message } => {
                 let message = Arc::new(CanonicalMessage::new(message));
                 self.messages.insert(number, message);
             }
-            Line::Tools { number, tools } => {
+            RecordingLine::Tools { number, tools } => {
                 self.tools.insert(number, Arc::new(tools));
             }
-            Line::ModelCall(call) => {
+            RecordingLine::ModelCall(call) => {
                 let messages = call.messages.iter().map(|number| {
                     let message = self.messages.get(number).cloned();
                     message.ok_or_else(|| format!("message {number} is missing"))
@@ -321,10 +323,10 @@ impl Recording {
                 let request = CanonicalRequest::new(messages, tools, call.settings.clone());
                 self.model_calls.push((*call, request));
             }
-            Line::Catalog(Catalog { tools, problems }) => {
+            RecordingLine::Catalog(RecordedCatalog { tools, problems }) => {
                 self.catalogs.push(ToolCatalog { tools, problems });
             }
-            Line::ToolCall(call) => self.tool_calls.push(*call),
+            RecordingLine::ToolCall(call) => self.tool_calls.push(*call),
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use serde_json::Value;
 use switchboard_domain::ChatRequest;
 
-use super::{Redaction, is_redacted, redacted::may_equal};
+use super::{Redaction, is_redacted, redacted::may_match_redacted};
 
 /// The strategy for finding the recorded response to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ pub enum Matching {
 
 /// The quality of a match between a recorded and a new request, with the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Quality {
+pub(super) enum MatchQuality {
     /// The requests are equal except for redacted text.
     Equal,
     /// The requests are equal up to a tool use with redacted input. Later messages may differ,
@@ -31,7 +31,7 @@ pub(super) enum Quality {
 }
 
 /// Returns the ids of the tool uses and tool results of a message.
-fn ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
+fn tool_use_ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     let parts = message.get_mut("parts").and_then(Value::as_array_mut);
     parts.into_iter().flatten().filter_map(|part| {
         let field = match part.get("type").and_then(Value::as_str) {
@@ -56,7 +56,7 @@ pub(super) struct CanonicalMessage {
 
 impl CanonicalMessage {
     pub(super) fn new(mut message: Value) -> Self {
-        let ids = ids_mut(&mut message).map(std::mem::take).collect();
+        let ids = tool_use_ids_mut(&mut message).map(std::mem::take).collect();
         Self { message, ids }
     }
 }
@@ -93,42 +93,46 @@ impl CanonicalRequest {
         }
     }
 
-    pub(super) fn of(
+    pub(super) fn from_request(
         request: &ChatRequest,
         redaction: &Redaction,
     ) -> Result<Self, serde_json::Error> {
         let messages = request.messages.iter().map(|message| {
-            let message = redaction.json(message)?;
+            let message = redaction.redact_to_json(message)?;
             Ok(Arc::new(CanonicalMessage::new(message)))
         });
         let messages = messages.collect::<Result<_, serde_json::Error>>()?;
-        let tools = Arc::new(redaction.json(&request.tools)?);
-        Ok(Self::new(messages, tools, redaction.settings(request)?))
+        let tools = Arc::new(redaction.redact_to_json(&request.tools)?);
+        Ok(Self::new(
+            messages,
+            tools,
+            redaction.redact_settings(request)?,
+        ))
     }
 
     /// Compares this recorded request with a new one. Returns `None` if they do not match.
-    pub(super) fn matches(&self, new: &Self) -> Option<Quality> {
+    pub(super) fn compare_request(&self, new: &Self) -> Option<MatchQuality> {
         if self.messages.len() != new.messages.len() {
             return None;
         }
-        let common = self.common_messages(new);
+        let common = self.count_common_messages(new);
         let quality = if common == new.messages.len() {
-            Quality::Equal
+            MatchQuality::Equal
         } else {
             let mut redacted = new.messages.iter();
             let redacted = redacted.position(|it| has_redacted_input(&it.0.message))?;
-            (common >= redacted).then_some(Quality::AfterRedactedInput)?
+            (common >= redacted).then_some(MatchQuality::AfterRedactedInput)?
         };
-        let is_equal =
-            may_equal(&self.settings, &new.settings) && may_equal(&self.tools, &new.tools);
+        let is_equal = may_match_redacted(&self.settings, &new.settings)
+            && may_match_redacted(&self.tools, &new.tools);
         is_equal.then_some(quality)
     }
 
     /// Returns the number of equal messages at the beginning of both requests.
-    fn common_messages(&self, new: &Self) -> usize {
+    fn count_common_messages(&self, new: &Self) -> usize {
         let pairs = self.messages.iter().zip(&new.messages);
         let equal = pairs.take_while(|((a, a_ids), (b, b_ids))| {
-            a_ids == b_ids && may_equal(&a.message, &b.message)
+            a_ids == b_ids && may_match_redacted(&a.message, &b.message)
         });
         equal.count()
     }
@@ -136,7 +140,7 @@ impl CanonicalRequest {
     /// Returns a similarity rank of this recorded request and a new one. A larger rank means more
     /// similar.
     pub(super) fn similarity(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
-        let common = self.common_messages(new);
+        let common = self.count_common_messages(new);
         (common, std::cmp::Reverse(self.messages.len()))
     }
 
@@ -145,7 +149,7 @@ impl CanonicalRequest {
         let messages = |request: &Self| {
             let messages = request.messages.iter().map(|(message, numbers)| {
                 let mut message = message.message.clone();
-                for (id, number) in ids_mut(&mut message).zip(numbers) {
+                for (id, number) in tool_use_ids_mut(&mut message).zip(numbers) {
                     *id = format!("call-{number}");
                 }
                 message
@@ -158,38 +162,40 @@ impl CanonicalRequest {
     }
 
     /// Returns an excerpt of the last text or tool result in the request.
-    pub(super) fn last_text(&self) -> String {
+    pub(super) fn last_text_excerpt(&self) -> String {
         let part = self
             .messages
             .last()
-            .and_then(|(message, _)| parts(&message.message).last());
+            .and_then(|(message, _)| message_parts(&message.message).last());
         let text = part.and_then(|part| {
             let result = || part.pointer("/content/0/text");
             part.get("text").or_else(result).or(Some(part))
         });
-        excerpt(text.unwrap_or(&Value::Null))
+        value_excerpt(text.unwrap_or(&Value::Null))
     }
 }
 
-fn parts(message: &Value) -> &[Value] {
+fn message_parts(message: &Value) -> &[Value] {
     let parts = message.get("parts").and_then(Value::as_array);
     parts.map(Vec::as_slice).unwrap_or_default()
 }
 
 fn has_redacted_input(message: &Value) -> bool {
-    let mut inputs = parts(message).iter().filter_map(|part| part.get("input"));
+    let mut inputs = message_parts(message)
+        .iter()
+        .filter_map(|part| part.get("input"));
     inputs.any(is_redacted)
 }
 
 fn difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {
     let mut path = path.to_owned();
-    let (recorded, new) = first_difference(recorded, new, &mut path)?;
-    let (recorded, new) = (excerpt(recorded), excerpt(new));
+    let (recorded, new) = find_first_difference(recorded, new, &mut path)?;
+    let (recorded, new) = (value_excerpt(recorded), value_excerpt(new));
     Some(format!("{path}: recorded {recorded}, now {new}"))
 }
 
 /// Finds the first different values in two JSON values and appends their location to the path.
-fn first_difference<'v>(
+fn find_first_difference<'v>(
     recorded: &'v Value,
     new: &'v Value,
     path: &mut String,
@@ -213,12 +219,12 @@ fn first_difference<'v>(
             };
             (0..recorded.len().max(new.len())).map(item).collect()
         }
-        _ => return (!may_equal(recorded, new)).then_some((recorded, new)),
+        _ => return (!may_match_redacted(recorded, new)).then_some((recorded, new)),
     };
     fields.into_iter().find_map(|(step, recorded, new)| {
         let length = path.len();
         path.push_str(&step);
-        let found = first_difference(recorded, new, path);
+        let found = find_first_difference(recorded, new, path);
         if found.is_none() {
             path.truncate(length);
         }
@@ -229,7 +235,7 @@ fn first_difference<'v>(
 /// Maximum size of an excerpt in an error message, in bytes.
 const MAX_EXCERPT_BYTES: usize = 80;
 
-pub(super) fn excerpt(value: &Value) -> String {
+pub(super) fn value_excerpt(value: &Value) -> String {
     if value.is_null() {
         return "nothing".to_owned();
     }
@@ -262,16 +268,16 @@ mod tests {
     }
 
     fn canonical(request: &ChatRequest) -> CanonicalRequest {
-        CanonicalRequest::of(request, &Redaction::new(Redactor::default())).unwrap()
+        CanonicalRequest::from_request(request, &Redaction::new(Redactor::default())).unwrap()
     }
 
     #[test]
     fn tool_use_ids_may_differ_but_data_may_not() {
         let one = canonical(&conversation("call_a", "7"));
-        let matches = |other: &ChatRequest| one.matches(&canonical(other));
+        let matches = |other: &ChatRequest| one.compare_request(&canonical(other));
         assert_eq!(
             matches(&conversation("toolu_01", "7")),
-            Some(Quality::Equal)
+            Some(MatchQuality::Equal)
         );
         assert_eq!(matches(&conversation("call_a", "8")), None);
         let mut other_use = conversation("a", "7");

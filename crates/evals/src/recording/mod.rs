@@ -34,11 +34,11 @@ pub use error::RecordingError;
 pub use matching::Matching;
 pub use player::Player;
 pub use recorder::Recorder;
-pub(crate) use redacted::{is_redacted, may_equal};
+pub(crate) use redacted::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
 
 /// Returns the input of a tool call without the arguments that the host adds.
-fn visible_input<'a>(
+fn input_without_hidden<'a>(
     hidden: &ContextInjection,
     catalogs: impl Iterator<Item = &'a ToolCatalog>,
     tool: &str,

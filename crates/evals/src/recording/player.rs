@@ -18,9 +18,9 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 use super::{
     Matching, RecordingError, Redaction,
     format::{self, CallResult, EarlyEnd, ModelCall, RecordedToolCall, Recording},
-    matching::{CanonicalRequest, Quality, excerpt},
-    redacted::may_equal,
-    visible_input,
+    input_without_hidden,
+    matching::{CanonicalRequest, MatchQuality, value_excerpt},
+    redacted::may_match_redacted,
 };
 
 /// Maximum number of stored error messages for unmatched requests, because a server may run for
@@ -40,24 +40,24 @@ const MAX_MISSED: usize = 1_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Player {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecording>,
     matching: Matching,
-    selection: Selection,
+    selection: ConversationSelection,
     /// Arguments that the host adds to tool calls and that the recording therefore omits.
     hidden: ContextInjection,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedRecording {
     redaction: Redaction,
     catalogs: Vec<ToolCatalog>,
-    state: Mutex<State>,
+    state: Mutex<PlaybackState>,
 }
 
 #[derive(Debug)]
-struct State {
-    model_calls: Vec<Response<(ModelCall, CanonicalRequest)>>,
-    tool_calls: Vec<Response<RecordedToolCall>>,
+struct PlaybackState {
+    model_calls: Vec<RecordedResponse<(ModelCall, CanonicalRequest)>>,
+    tool_calls: Vec<RecordedResponse<RecordedToolCall>>,
     /// Conversations from which a response was already replayed.
     used_conversations: HashSet<Arc<str>>,
     missed: Vec<String>,
@@ -65,13 +65,13 @@ struct State {
 
 /// A recorded response, which is replayed only once.
 #[derive(Debug)]
-struct Response<T> {
+struct RecordedResponse<T> {
     conversation: Option<Arc<str>>,
     recorded: Arc<T>,
     is_used: bool,
 }
 
-impl<T> Response<T> {
+impl<T> RecordedResponse<T> {
     fn new(conversation: Option<Arc<str>>, recorded: T) -> Self {
         Self {
             conversation,
@@ -83,7 +83,7 @@ impl<T> Response<T> {
 
 /// The recorded conversations from which a player takes its responses.
 #[derive(Debug, Clone)]
-enum Selection {
+enum ConversationSelection {
     All,
     /// Only the conversation with this name, and traffic recorded without a conversation.
     Named(Arc<str>),
@@ -91,11 +91,11 @@ enum Selection {
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl State {
+impl PlaybackState {
     fn add_missed(&mut self, message: String) {
         if self.missed.len() < MAX_MISSED {
             self.missed.push(message);
@@ -117,25 +117,26 @@ impl Player {
             catalogs,
             tool_calls,
             ..
-        } = format::read(input)?;
+        } = format::read_recording(input)?;
         let model_calls = model_calls.into_iter();
-        let model_calls = model_calls.map(|it| Response::new(it.0.conversation.clone(), it));
+        let model_calls =
+            model_calls.map(|it| RecordedResponse::new(it.0.conversation.clone(), it));
         let tool_calls = tool_calls.into_iter();
-        let tool_calls = tool_calls.map(|it| Response::new(it.conversation.clone(), it));
-        let state = State {
+        let tool_calls = tool_calls.map(|it| RecordedResponse::new(it.conversation.clone(), it));
+        let state = PlaybackState {
             model_calls: model_calls.collect(),
             tool_calls: tool_calls.collect(),
             used_conversations: HashSet::new(),
             missed: Vec::new(),
         };
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedRecording {
                 redaction: Redaction::new(redactor),
                 catalogs,
                 state: Mutex::new(state),
             }),
             matching: Matching::default(),
-            selection: Selection::All,
+            selection: ConversationSelection::All,
             hidden: ContextInjection::new(),
         })
     }
@@ -152,9 +153,9 @@ impl Player {
     /// without a conversation.
     #[must_use]
     pub fn conversation(&self, name: &str) -> Self {
-        let name = self.shared.redaction.label(name);
+        let name = self.shared.redaction.redact_label(name);
         Self {
-            selection: Selection::Named(name.into()),
+            selection: ConversationSelection::Named(name.into()),
             ..self.clone()
         }
     }
@@ -164,7 +165,7 @@ impl Player {
     #[must_use]
     pub fn any_conversation(&self) -> Self {
         Self {
-            selection: Selection::Found(Arc::default()),
+            selection: ConversationSelection::Found(Arc::default()),
             ..self.clone()
         }
     }
@@ -179,7 +180,7 @@ impl Player {
     /// Returns the recorded models in the order of their first responses.
     pub fn models(&self) -> Vec<ModelId> {
         let mut models: Vec<ModelId> = Vec::new();
-        for call in &self.state().model_calls {
+        for call in &self.lock_state().model_calls {
             if !models.contains(&call.recorded.0.model) {
                 models.push(call.recorded.0.model.clone());
             }
@@ -190,7 +191,7 @@ impl Player {
     /// Returns a replayed model with the recorded responses of model `id`, or `None` if there are
     /// no such responses.
     pub fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
-        let state = self.state();
+        let state = self.lock_state();
         let mut calls = state.model_calls.iter();
         let call = calls.find(|call| call.recorded.0.model == *id)?;
         Some(Arc::new(ReplayedModel {
@@ -209,68 +210,75 @@ impl Player {
 
     /// Returns whether secrets were removed from the input of the tool use with this id.
     pub fn is_input_redacted(&self, tool_use: &str) -> bool {
-        let state = self.state();
+        let state = self.lock_state();
         let mut calls = state.model_calls.iter();
         calls.any(|call| {
             let mut ids = call.recorded.0.redacted_inputs.iter();
-            ids.any(|id| id == tool_use) && self.rank(call, &state.used_conversations).is_some()
+            ids.any(|id| id == tool_use)
+                && self
+                    .rank_response(call, &state.used_conversations)
+                    .is_some()
         })
     }
 
     /// Returns an error message for each request without a recorded response, at most 1,000.
     pub fn missed(&self) -> Vec<String> {
-        self.state().missed.clone()
+        self.lock_state().missed.clone()
     }
 
     /// Returns the number of recorded responses and tool results that were not replayed.
     pub fn unused(&self) -> usize {
-        let state = self.state();
+        let state = self.lock_state();
         let models = state.model_calls.iter().filter(|call| !call.is_used);
         let tools = state.tool_calls.iter().filter(|call| !call.is_used);
         models.count() + tools.count()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.shared.state)
+    fn lock_state(&self) -> MutexGuard<'_, PlaybackState> {
+        lock_mutex(&self.shared.state)
     }
 
     /// Returns the recorded conversation whose responses are preferred.
-    fn own_conversation(&self) -> Option<Arc<str>> {
+    fn preferred_conversation(&self) -> Option<Arc<str>> {
         match &self.selection {
-            Selection::All => None,
-            Selection::Named(name) => Some(Arc::clone(name)),
-            Selection::Found(name) => lock(name).clone(),
+            ConversationSelection::All => None,
+            ConversationSelection::Named(name) => Some(Arc::clone(name)),
+            ConversationSelection::Found(name) => lock_mutex(name).clone(),
         }
     }
 
     /// Returns 0 for a response of the preferred conversation and 1 for one of another
     /// conversation. `None` excludes the response.
-    fn rank<T>(&self, response: &Response<T>, used: &HashSet<Arc<str>>) -> Option<u8> {
+    fn rank_response<T>(
+        &self,
+        response: &RecordedResponse<T>,
+        used: &HashSet<Arc<str>>,
+    ) -> Option<u8> {
         let Some(conversation) = &response.conversation else {
             return Some(0);
         };
-        match (&self.selection, self.own_conversation()) {
-            (Selection::All, _) => Some(0),
+        match (&self.selection, self.preferred_conversation()) {
+            (ConversationSelection::All, _) => Some(0),
             (_, Some(own)) if own == *conversation => Some(0),
-            (Selection::Found(_), _) if self.matching == Matching::Exact => Some(1),
+            (ConversationSelection::Found(_), _) if self.matching == Matching::Exact => Some(1),
             // When responses are replayed in order, a new conversation starts with an unused
             // recorded conversation.
-            (Selection::Found(_), None) => (!used.contains(conversation)).then_some(0),
-            (Selection::Named(_) | Selection::Found(_), _) => None,
+            (ConversationSelection::Found(_), None) => (!used.contains(conversation)).then_some(0),
+            (ConversationSelection::Named(_) | ConversationSelection::Found(_), _) => None,
         }
     }
 
     /// Returns the best unused response and marks it as used. `compare` returns `None` for a
     /// response to another request.
-    fn take<T>(
+    fn take_response<T>(
         &self,
-        responses: &mut [Response<T>],
+        responses: &mut [RecordedResponse<T>],
         used: &mut HashSet<Arc<str>>,
-        compare: impl Fn(&T) -> Option<Quality>,
+        compare: impl Fn(&T) -> Option<MatchQuality>,
     ) -> Option<Arc<T>> {
         let unused = responses.iter().enumerate().filter(|(_, it)| !it.is_used);
         let candidates = unused.filter_map(|(position, response)| {
-            let rank = self.rank(response, used)?;
+            let rank = self.rank_response(response, used)?;
             Some((rank, compare(&response.recorded)?, position))
         });
         let (_, _, position) = candidates.min()?;
@@ -281,14 +289,16 @@ impl Player {
     }
 
     /// Makes the conversation of a replayed response the preferred one.
-    fn follow(&self, conversation: Option<&Arc<str>>) {
-        if let (Selection::Found(name), Some(conversation)) = (&self.selection, conversation) {
-            *lock(name) = Some(Arc::clone(conversation));
+    fn follow_conversation(&self, conversation: Option<&Arc<str>>) {
+        if let (ConversationSelection::Found(name), Some(conversation)) =
+            (&self.selection, conversation)
+        {
+            *lock_mutex(name) = Some(Arc::clone(conversation));
         }
     }
 
     /// Returns the recorded response to a model request and marks it as used.
-    fn respond(
+    fn take_model_response(
         &self,
         model: &ModelId,
         request: &ChatRequest,
@@ -296,37 +306,40 @@ impl Player {
         let error = |message: String| {
             ModelError::new(&*model.provider, ModelErrorKind::Configuration, message)
         };
-        let request = CanonicalRequest::of(request, &self.shared.redaction)
+        let request = CanonicalRequest::from_request(request, &self.shared.redaction)
             .map_err(|cause| error(cause.to_string()))?;
-        let state = &mut *self.state();
+        let state = &mut *self.lock_state();
         let compare = |(call, recorded): &(ModelCall, CanonicalRequest)| match self.matching {
             _ if call.model != *model => None,
-            Matching::Exact => recorded.matches(&request),
-            Matching::Order => Some(Quality::Equal),
+            Matching::Exact => recorded.compare_request(&request),
+            Matching::Order => Some(MatchQuality::Equal),
         };
         let used = &mut state.used_conversations;
-        let Some(recorded) = self.take(&mut state.model_calls, used, compare) else {
-            let message = self.missing_response(state, model, &request);
+        let Some(recorded) = self.take_response(&mut state.model_calls, used, compare) else {
+            let message = self.describe_missing_response(state, model, &request);
             state.add_missed(message.clone());
             return Err(error(message));
         };
-        self.follow(recorded.0.conversation.as_ref());
+        self.follow_conversation(recorded.0.conversation.as_ref());
         Ok(recorded)
     }
 
-    fn missing_response(
+    fn describe_missing_response(
         &self,
-        state: &State,
+        state: &PlaybackState,
         model: &ModelId,
         request: &CanonicalRequest,
     ) -> String {
         let calls = state.model_calls.iter().filter(|call| {
-            call.recorded.0.model == *model && self.rank(call, &state.used_conversations).is_some()
+            call.recorded.0.model == *model
+                && self
+                    .rank_response(call, &state.used_conversations)
+                    .is_some()
         });
         let (used, unused): (Vec<_>, Vec<_>) = calls.partition(|call| call.is_used);
         let is_repeated = used
             .iter()
-            .any(|call| call.recorded.1.matches(request).is_some());
+            .any(|call| call.recorded.1.compare_request(request).is_some());
         let similar = unused
             .iter()
             .max_by_key(|call| call.recorded.1.similarity(request));
@@ -345,36 +358,36 @@ impl Player {
             }
         };
         let conversation = match &self.selection {
-            Selection::Named(name) => format!(" of `{name}`"),
-            Selection::All | Selection::Found(_) => String::new(),
+            ConversationSelection::Named(name) => format!(" of `{name}`"),
+            ConversationSelection::All | ConversationSelection::Found(_) => String::new(),
         };
         format!(
             "the recording has no response of {model} to the request{conversation} that ends with \
              {}: {cause}. Record it again; with changing data such as dates, use `--match order`. \
              A question without a response stays in the conversation: start a new one (`/new`)",
-            request.last_text(),
+            request.last_text_excerpt(),
         )
     }
 
     /// Returns the recorded result of a tool call and marks it as used.
-    fn result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
-        let tool = self.shared.redaction.name(tool);
+    fn take_tool_result(&self, tool: &str, input: &Value) -> Option<Arc<RecordedToolCall>> {
+        let tool = self.shared.redaction.redact_name(tool);
         let compare = |recorded: &RecordedToolCall| {
             let recorded_input = Value::Object(recorded.input.clone());
             if recorded.tool != tool {
                 None
-            } else if may_equal(&recorded_input, input) {
-                Some(Quality::Equal)
+            } else if may_match_redacted(&recorded_input, input) {
+                Some(MatchQuality::Equal)
             } else {
-                (self.matching == Matching::Order).then_some(Quality::AfterRedactedInput)
+                (self.matching == Matching::Order).then_some(MatchQuality::AfterRedactedInput)
             }
         };
-        let state = &mut *self.state();
+        let state = &mut *self.lock_state();
         let used = &mut state.used_conversations;
-        let recorded = self.take(&mut state.tool_calls, used, compare)?;
+        let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
         // A resumed run may call tools before its first request.
-        if self.own_conversation().is_none() {
-            self.follow(recorded.conversation.as_ref());
+        if self.preferred_conversation().is_none() {
+            self.follow_conversation(recorded.conversation.as_ref());
         }
         Some(recorded)
     }
@@ -397,7 +410,7 @@ impl ChatModel for ReplayedModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let response = self.player.respond(&self.id, request)?;
+        let response = self.player.take_model_response(&self.id, request)?;
         let (call, _) = &*response;
         let end = match call.end.clone() {
             Some(EarlyEnd::Error(error)) => Some(ModelError::from(*error)),
@@ -427,11 +440,11 @@ fn is_error(call: &ModelCall) -> bool {
 impl ToolHost for Player {
     async fn tools(&self) -> ToolCatalog {
         let catalogs = &self.shared.catalogs;
-        let state = self.state();
+        let state = self.lock_state();
         let unused = state.model_calls.iter().filter(|call| !call.is_used);
         // Selects the first unused response with the best rank.
         let next = unused
-            .filter_map(|call| Some((self.rank(call, &state.used_conversations)?, call)))
+            .filter_map(|call| Some((self.rank_response(call, &state.used_conversations)?, call)))
             .min_by_key(|(rank, _)| *rank);
         let valid =
             next.and_then(|(_, call)| catalogs.get(call.recorded.0.catalogs.checked_sub(1)?));
@@ -440,20 +453,21 @@ impl ToolHost for Player {
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let catalogs = self.shared.catalogs.iter().rev();
-        let input = visible_input(&self.hidden, catalogs, &call.name, call.input.into_object());
-        let input = self.shared.redaction.value(&Value::Object(input));
+        let input =
+            input_without_hidden(&self.hidden, catalogs, &call.name, call.input.into_object());
+        let input = self.shared.redaction.redact_value(&Value::Object(input));
         let unavailable = |reason: String| ToolCallError::Unavailable {
             server: "recording".to_owned(),
             reason,
         };
-        let Some(recorded) = self.result(&call.name, &input) else {
+        let Some(recorded) = self.take_tool_result(&call.name, &input) else {
             let reason = format!(
                 "it has no unused result of `{}` with the input {}; record the run again",
                 call.name,
-                excerpt(&input)
+                value_excerpt(&input)
             );
             let missed = format!("the recording: {reason}");
-            self.state().add_missed(missed);
+            self.lock_state().add_missed(missed);
             return Err(unavailable(reason));
         };
         match recorded.result.clone() {

@@ -21,9 +21,10 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 use super::{
     RecordingError, Redaction,
     format::{
-        CallResult, Catalog, EarlyEnd, Header, Line, ModelCall, RecordedToolCall, StoredModelError,
+        CallResult, EarlyEnd, ModelCall, RecordedCatalog, RecordedToolCall, RecordingHeader,
+        RecordingLine, StoredModelError,
     },
-    visible_input,
+    input_without_hidden,
 };
 
 /// Maximum number of messages and lists of tools that the recorder remembers. At the limit it
@@ -36,18 +37,18 @@ const MAX_KNOWN_ITEMS: usize = 1 << 16;
 /// write error does not fail a run; [`Recorder::finish`] returns it.
 #[derive(Clone)]
 pub struct Recorder {
-    shared: Arc<Shared>,
+    shared: Arc<SharedWriter>,
     conversation: Option<Arc<str>>,
     /// Arguments that the host adds to tool calls and that the recorder omits.
     hidden: ContextInjection,
 }
 
-struct Shared {
+struct SharedWriter {
     redaction: Redaction,
-    writer: Mutex<Writer>,
+    writer: Mutex<RecordingWriter>,
 }
 
-struct Writer {
+struct RecordingWriter {
     output: Box<dyn Write + Send>,
     /// Numbers of the messages and tool lists already written, by a keyed hash of their JSON.
     numbers: HashMap<[u64; 2], usize>,
@@ -68,7 +69,7 @@ impl Recorder {
         program: &str,
         redactor: Redactor,
     ) -> Result<Self, RecordingError> {
-        let mut writer = Writer {
+        let mut writer = RecordingWriter {
             output: Box::new(output),
             numbers: HashMap::new(),
             hash_keys: [RandomState::new(), RandomState::new()],
@@ -78,9 +79,9 @@ impl Recorder {
             tool_calls: 0,
             error: None,
         };
-        writer.write(&Header::new(program))?;
+        writer.write(&RecordingHeader::new(program))?;
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedWriter {
                 redaction: Redaction::new(redactor),
                 writer: Mutex::new(writer),
             }),
@@ -102,7 +103,7 @@ impl Recorder {
     #[must_use]
     pub fn conversation(&self, name: &str) -> Self {
         Self {
-            conversation: Some(self.shared.redaction.label(name).into()),
+            conversation: Some(self.shared.redaction.redact_label(name).into()),
             ..self.clone()
         }
     }
@@ -129,20 +130,23 @@ impl Recorder {
     /// Flushes the recording. Returns the first write error. Nothing is written after a write
     /// error.
     pub fn finish(&self) -> Result<(), RecordingError> {
-        let mut writer = self.writer();
+        let mut writer = self.lock_writer();
         match writer.error.take() {
             Some(error) => Err(error),
             None => writer.output.flush().map_err(RecordingError::Write),
         }
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    fn lock_writer(&self) -> MutexGuard<'_, RecordingWriter> {
         let writer = self.shared.writer.lock();
         writer.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, write: impl FnOnce(&mut Writer, &Redaction) -> Result<(), RecordingError>) {
-        let mut writer = self.writer();
+    fn write(
+        &self,
+        write: impl FnOnce(&mut RecordingWriter, &Redaction) -> Result<(), RecordingError>,
+    ) {
+        let mut writer = self.lock_writer();
         if writer.error.is_none()
             && let Err(error) = write(&mut writer, &self.shared.redaction)
         {
@@ -151,7 +155,7 @@ impl Recorder {
     }
 }
 
-impl Writer {
+impl RecordingWriter {
     fn write(&mut self, line: &impl Serialize) -> Result<(), RecordingError> {
         let mut text = serde_json::to_string(line).map_err(RecordingError::Serialize)?;
         text.push('\n');
@@ -163,10 +167,10 @@ impl Writer {
 
     /// Returns the number of a message or a list of tools. Writes a new item to the recording
     /// first.
-    fn numbered(
+    fn number_item(
         &mut self,
         item: Value,
-        line: impl FnOnce(usize, Value) -> Line,
+        line: impl FnOnce(usize, Value) -> RecordingLine,
     ) -> Result<usize, RecordingError> {
         let json = item.to_string();
         let hash = self.hash_keys.each_ref().map(|key| key.hash_one(&json));
@@ -204,7 +208,7 @@ impl ChatModel for RecordedModel {
         let mut recorded = RecordedResponse {
             recorder: self.recorder.clone(),
             response: Some(PartialResponse {
-                catalogs: self.recorder.writer().catalogs,
+                catalogs: self.recorder.lock_writer().catalogs,
                 model: self.model.id().clone(),
                 capabilities: self.model.capabilities().clone(),
                 request: request.clone(),
@@ -218,13 +222,13 @@ impl ChatModel for RecordedModel {
                     state,
                     |(mut stream, mut recorded)| async {
                         let next = stream.next().await;
-                        recorded.add(next.as_ref());
+                        recorded.add_item(next.as_ref());
                         Some((next?, (stream, recorded)))
                     },
                 )))
             }
             Err(error) => {
-                recorded.end(Some(EarlyEnd::Error(Box::new((&error).into()))));
+                recorded.record_end(Some(EarlyEnd::Error(Box::new((&error).into()))));
                 Err(error)
             }
         }
@@ -249,18 +253,18 @@ struct RecordedResponse {
 
 impl RecordedResponse {
     /// Adds the next item of the response stream. `None` is the end of the stream.
-    fn add(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
+    fn add_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
         match (next, &mut self.response) {
             // Events of a failed attempt are discarded, because a replay does not repeat the retry.
             (Some(Ok(ModelEvent::Retrying { .. })), Some(response)) => response.events.clear(),
             (Some(Ok(event)), Some(response)) => response.events.push(event.clone()),
-            (Some(Err(error)), _) => self.end(Some(EarlyEnd::Error(Box::new(error.into())))),
-            (None, _) => self.end(None),
+            (Some(Err(error)), _) => self.record_end(Some(EarlyEnd::Error(Box::new(error.into())))),
+            (None, _) => self.record_end(None),
             _ => {}
         }
     }
 
-    fn end(&mut self, end: Option<EarlyEnd>) {
+    fn record_end(&mut self, end: Option<EarlyEnd>) {
         let Some(mut response) = self.response.take() else {
             return;
         };
@@ -268,31 +272,34 @@ impl RecordedResponse {
         recorder.write(|writer, redaction| {
             let mut messages = Vec::new();
             for message in &response.request.messages {
-                let message = redaction.json(message)?;
-                let line = |number, message| Line::Message { number, message };
-                messages.push(writer.numbered(message, line)?);
+                let message = redaction.redact_to_json(message)?;
+                let line = |number, message| RecordingLine::Message { number, message };
+                messages.push(writer.number_item(message, line)?);
             }
-            let tools = redaction.json(&response.request.tools)?;
-            let tools = writer.numbered(tools, |number, tools| Line::Tools { number, tools })?;
+            let tools = redaction.redact_to_json(&response.request.tools)?;
+            let tools = writer.number_item(tools, |number, tools| RecordingLine::Tools {
+                number,
+                tools,
+            })?;
             let call = ModelCall {
                 conversation: recorder.conversation.clone(),
                 catalogs: response.catalogs,
-                model: redaction.model(&response.model),
+                model: redaction.redact_model_id(&response.model),
                 capabilities: response.capabilities,
                 messages,
                 tools,
-                settings: redaction.settings(&response.request)?,
-                redacted_inputs: redaction.events(&mut response.events)?,
+                settings: redaction.redact_settings(&response.request)?,
+                redacted_inputs: redaction.redact_events(&mut response.events)?,
                 events: response.events,
-                end: end.map(|end| redacted_end(end, redaction)),
+                end: end.map(|end| redact_early_end(end, redaction)),
             };
-            writer.write(&Line::ModelCall(Box::new(call)))
+            writer.write(&RecordingLine::ModelCall(Box::new(call)))
         });
     }
 }
 
 /// Redacts the error of a response, because a gateway may repeat parts of the request in it.
-fn redacted_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
+fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
     if let EarlyEnd::Error(error) = &mut end {
         let StoredModelError {
             provider,
@@ -301,10 +308,10 @@ fn redacted_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
             request_id,
             ..
         } = &mut **error;
-        *provider = redaction.label(provider);
-        *message = redaction.text(message);
+        *provider = redaction.redact_label(provider);
+        *message = redaction.redact_text(message);
         for text in [subject, request_id] {
-            *text = text.as_deref().map(|text| redaction.text(text));
+            *text = text.as_deref().map(|text| redaction.redact_text(text));
         }
     }
     end
@@ -317,7 +324,7 @@ impl Drop for RecordedResponse {
         let is_complete = events
             .rev()
             .any(|event| matches!(event, ModelEvent::Finished { .. }));
-        self.end((!is_complete).then_some(EarlyEnd::Dropped));
+        self.record_end((!is_complete).then_some(EarlyEnd::Dropped));
     }
 }
 
@@ -334,8 +341,8 @@ impl ToolHost for RecordedTools {
             // The run requests the catalog before each request to the model, so only a changed one
             // is recorded.
             if writer.catalog.as_ref() != Some(&catalog) {
-                writer.write(&Line::Catalog(
-                    redaction.item(&Catalog::from(catalog.clone()))?,
+                writer.write(&RecordingLine::Catalog(
+                    redaction.redact_item(&RecordedCatalog::from(catalog.clone()))?,
                 ))?;
                 writer.catalog = Some(catalog.clone());
                 writer.catalogs += 1;
@@ -348,11 +355,11 @@ impl ToolHost for RecordedTools {
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let recorder = &self.recorder;
         let (number, input) = {
-            let mut writer = recorder.writer();
+            let mut writer = recorder.lock_writer();
             writer.tool_calls += 1;
             let input = call.input.clone().into_object();
             let catalog = writer.catalog.iter();
-            let input = visible_input(&recorder.hidden, catalog, &call.name, input);
+            let input = input_without_hidden(&recorder.hidden, catalog, &call.name, input);
             (writer.tool_calls, input)
         };
         let mut pending = PendingCall {
@@ -363,7 +370,7 @@ impl ToolHost for RecordedTools {
         };
         let result = self.host.call(call).await;
         let hidden = &recorder.hidden;
-        pending.end(match &result {
+        pending.record_end(match &result {
             Ok(output) => {
                 let mut output = output.clone();
                 hidden.redact_output(&mut output);
@@ -371,7 +378,7 @@ impl ToolHost for RecordedTools {
             }
             Err(error) => {
                 let mut error = error.clone();
-                if let Some(text) = error_text(&mut error) {
+                if let Some(text) = error_text_mut(&mut error) {
                     *text = hidden.redact_text(text).into_owned();
                 }
                 CallResult::Error(error)
@@ -386,7 +393,7 @@ impl ToolHost for RecordedTools {
 }
 
 /// Returns the text of a tool error that may come from a server and contain secrets.
-fn error_text(error: &mut ToolCallError) -> Option<&mut String> {
+fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
     match error {
         ToolCallError::Refused { message, .. } => Some(message),
         ToolCallError::Unavailable { reason, .. }
@@ -406,29 +413,29 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    fn end(&mut self, result: CallResult) {
+    fn record_end(&mut self, result: CallResult) {
         let Some(input) = self.input.take() else {
             return;
         };
         self.recorder.write(|writer, redaction| {
-            let input = match redaction.value(&Value::Object(input)) {
+            let input = match redaction.redact_value(&Value::Object(input)) {
                 Value::Object(input) => input,
                 _ => JsonObject::new(),
             };
             let result = match result {
-                CallResult::Output(output) => CallResult::Output(redaction.item(&output)?),
+                CallResult::Output(output) => CallResult::Output(redaction.redact_item(&output)?),
                 CallResult::Error(mut error) => {
-                    if let Some(text) = error_text(&mut error) {
-                        *text = redaction.text(text);
+                    if let Some(text) = error_text_mut(&mut error) {
+                        *text = redaction.redact_text(text);
                     }
                     CallResult::Error(error)
                 }
                 CallResult::Dropped => CallResult::Dropped,
             };
-            writer.write(&Line::ToolCall(Box::new(RecordedToolCall {
+            writer.write(&RecordingLine::ToolCall(Box::new(RecordedToolCall {
                 conversation: self.recorder.conversation.clone(),
                 number: self.number,
-                tool: redaction.name(&self.tool),
+                tool: redaction.redact_name(&self.tool),
                 input,
                 result,
             })))
@@ -438,7 +445,7 @@ impl PendingCall {
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        self.end(CallResult::Dropped);
+        self.record_end(CallResult::Dropped);
     }
 }
 

@@ -708,7 +708,7 @@ proptest! {
             events.push(ModelEvent::TextDelta { index: 0, text: whole[from..cut].to_owned() });
             from = cut;
         }
-        redaction().events(&mut events).unwrap();
+        redaction().redact_events(&mut events).unwrap();
         let text: String = events.iter().map(|event| match event {
             ModelEvent::TextDelta { text, .. } => text.as_str(),
             _ => "",

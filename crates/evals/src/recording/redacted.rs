@@ -15,26 +15,26 @@ pub(crate) fn is_redacted(value: &Value) -> bool {
 
 /// Returns whether redaction of `value` may produce `recorded`. Redacted text matches any text, and
 /// a completely redacted value matches any value except null.
-pub(crate) fn may_equal(recorded: &Value, value: &Value) -> bool {
+pub(crate) fn may_match_redacted(recorded: &Value, value: &Value) -> bool {
     match (recorded, value) {
         // Redaction also replaces numbers and lists by a string.
         (Value::String(recorded), value) if recorded == REDACTED => !value.is_null(),
-        (Value::String(recorded), Value::String(value)) => text_may_equal(recorded, value),
+        (Value::String(recorded), Value::String(value)) => may_match_redacted_text(recorded, value),
         (Value::Array(recorded), Value::Array(value)) => {
             let mut pairs = recorded.iter().zip(value);
-            recorded.len() == value.len() && pairs.all(|(a, b)| may_equal(a, b))
+            recorded.len() == value.len() && pairs.all(|(a, b)| may_match_redacted(a, b))
         }
         (Value::Object(recorded), Value::Object(value)) => {
             let mut fields = recorded.iter();
             recorded.len() == value.len()
-                && fields.all(|(name, a)| value.get(name).is_some_and(|b| may_equal(a, b)))
+                && fields.all(|(name, a)| value.get(name).is_some_and(|b| may_match_redacted(a, b)))
         }
         (recorded, value) => recorded == value,
     }
 }
 
 /// Returns whether redaction of `text` may produce `recorded`.
-fn text_may_equal(recorded: &str, text: &str) -> bool {
+fn may_match_redacted_text(recorded: &str, text: &str) -> bool {
     let Some((start, after)) = recorded.split_once(REDACTED) else {
         return recorded == text;
     };
@@ -73,11 +73,15 @@ mod tests {
             ("My is!", false),
             ("", false),
         ] {
-            assert_eq!(may_equal(&recorded, &value(text)), expected, "{text}");
+            assert_eq!(
+                may_match_redacted(&recorded, &value(text)),
+                expected,
+                "{text}"
+            );
         }
-        assert!(!may_equal(&json!("sk-1"), &json!("[redacted]")));
-        assert!(may_equal(&json!("[redacted]"), &json!([1])));
-        assert!(!may_equal(&json!("[redacted]"), &Value::Null));
-        assert!(!may_equal(&recorded, &json!({"a": [], "c": "x"})));
+        assert!(!may_match_redacted(&json!("sk-1"), &json!("[redacted]")));
+        assert!(may_match_redacted(&json!("[redacted]"), &json!([1])));
+        assert!(!may_match_redacted(&json!("[redacted]"), &Value::Null));
+        assert!(!may_match_redacted(&recorded, &json!({"a": [], "c": "x"})));
     }
 }

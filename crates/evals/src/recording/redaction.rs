@@ -27,11 +27,11 @@ impl Redaction {
 
     /// Redacts a text. A text that contains JSON, as many tools return, is redacted as a JSON
     /// value.
-    pub(crate) fn text(&self, text: &str) -> String {
+    pub(crate) fn redact_text(&self, text: &str) -> String {
         if text.trim_start().starts_with(['{', '['])
             && let Ok(value) = serde_json::from_str::<Value>(text)
         {
-            let clean = self.value(&value);
+            let clean = self.redact_value(&value);
             if clean != value {
                 return clean.to_string();
             }
@@ -40,42 +40,42 @@ impl Redaction {
     }
 
     /// Redacts a JSON value, including all values under names such as `password`.
-    pub(crate) fn value(&self, value: &Value) -> Value {
+    pub(crate) fn redact_value(&self, value: &Value) -> Value {
         self.redactor.redact_value(value)
     }
 
     /// Redacts an identifier that a replay compares, such as the name of a tool.
-    pub(super) fn name(&self, name: &str) -> String {
+    pub(super) fn redact_name(&self, name: &str) -> String {
         self.redactor.redact_known_in_name(name).into_owned()
     }
 
     /// Redacts a name that a user chose, such as that of a model or a conversation.
-    pub(super) fn label(&self, label: &str) -> String {
-        self.likely.redact_text(&self.name(label))
+    pub(super) fn redact_label(&self, label: &str) -> String {
+        self.likely.redact_text(&self.redact_name(label))
     }
 
-    pub(super) fn model(&self, id: &ModelId) -> ModelId {
-        ModelId::new(self.label(&id.provider), self.label(&id.name))
+    pub(super) fn redact_model_id(&self, id: &ModelId) -> ModelId {
+        ModelId::new(self.redact_label(&id.provider), self.redact_label(&id.name))
     }
 
     /// Converts a message, tool, tool output or request settings to JSON and redacts them.
-    pub(super) fn json(&self, item: &impl Serialize) -> Result<Value, serde_json::Error> {
+    pub(super) fn redact_to_json(&self, item: &impl Serialize) -> Result<Value, serde_json::Error> {
         let mut value = serde_json::to_value(item)?;
         self.redact_fields(&mut value);
         Ok(value)
     }
 
     /// Redacts a message, a tool or a tool output and keeps its type.
-    pub(super) fn item<T>(&self, item: &T) -> Result<T, serde_json::Error>
+    pub(super) fn redact_item<T>(&self, item: &T) -> Result<T, serde_json::Error>
     where
         T: Serialize + DeserializeOwned,
     {
-        serde_json::from_value(self.json(item)?)
+        serde_json::from_value(self.redact_to_json(item)?)
     }
 
     fn redact_fields(&self, value: &mut Value) {
         match value {
-            Value::String(text) => *text = self.text(text),
+            Value::String(text) => *text = self.redact_text(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.redact_fields(item)),
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -93,25 +93,30 @@ impl Redaction {
                 self.redactor.redact_known_in_value(value);
             }
             ("id" | "tool_use_id" | "name" | "server" | "tool", Value::String(name)) => {
-                *name = self.name(name);
+                *name = self.redact_name(name);
             }
             ("type" | "role" | "media_type" | "base64" | "blob", Value::String(_)) => {}
-            ("input" | "structured" | "value" | "extra", value) => *value = self.value(value),
-            ("input_schema" | "output_schema" | "schema", value) => *value = self.schema(value),
+            ("input" | "structured" | "value" | "extra", value) => {
+                *value = self.redact_value(value)
+            }
+            ("input_schema" | "output_schema" | "schema", value) => {
+                *value = self.redact_schema(value)
+            }
             (_, value) => self.redact_fields(value),
         }
     }
 
     /// Redacts the texts of a JSON Schema. Keeps property names, types and enum values, because a
     /// replay validates arguments with them.
-    fn schema(&self, schema: &Value) -> Value {
+    fn redact_schema(&self, schema: &Value) -> Value {
         match schema {
-            Value::String(text) if text.contains(' ') => Value::String(self.text(text)),
-            Value::String(name) => Value::String(self.label(name)),
-            Value::Array(items) => items.iter().map(|item| self.schema(item)).collect(),
+            Value::String(text) if text.contains(' ') => Value::String(self.redact_text(text)),
+            Value::String(name) => Value::String(self.redact_label(name)),
+            Value::Array(items) => items.iter().map(|item| self.redact_schema(item)).collect(),
             Value::Object(fields) => {
                 let fields = fields.iter();
-                let clean = fields.map(|(name, value)| (self.name(name), self.schema(value)));
+                let clean =
+                    fields.map(|(name, value)| (self.redact_name(name), self.redact_schema(value)));
                 Value::Object(clean.collect())
             }
             other => other.clone(),
@@ -119,8 +124,11 @@ impl Redaction {
     }
 
     /// Returns a request as redacted JSON without its messages and tools.
-    pub(super) fn settings(&self, request: &ChatRequest) -> Result<Value, serde_json::Error> {
-        self.json(&ChatRequest {
+    pub(super) fn redact_settings(
+        &self,
+        request: &ChatRequest,
+    ) -> Result<Value, serde_json::Error> {
+        self.redact_to_json(&ChatRequest {
             messages: Vec::new(),
             tools: Vec::new(),
             ..request.clone()
@@ -131,7 +139,7 @@ impl Redaction {
     ///
     /// Also finds secrets that are split between deltas. The first delta of such a part then has
     /// the complete text, and the others are empty.
-    pub(super) fn events(
+    pub(super) fn redact_events(
         &self,
         events: &mut [ModelEvent],
     ) -> Result<Vec<String>, serde_json::Error> {
@@ -142,12 +150,12 @@ impl Redaction {
             match event {
                 ModelEvent::PartStarted { index, part } => match part {
                     PartStart::ToolUse { id, name } => {
-                        *id = self.name(id);
-                        *name = self.name(name);
+                        *id = self.redact_name(id);
+                        *name = self.redact_name(name);
                         ids.insert(*index, id.clone());
                     }
                     PartStart::Whole { part } => {
-                        let clean: Part = self.item(&**part)?;
+                        let clean: Part = self.redact_item(&**part)?;
                         if let (Part::ToolUse(before), Part::ToolUse(after)) = (&**part, &clean)
                             && before.input != after.input
                         {
@@ -160,15 +168,17 @@ impl Redaction {
                 ModelEvent::PartState { state, .. } => {
                     self.redactor.redact_known_in_value(&mut state.data);
                 }
-                ModelEvent::Warning { warning } => warning.message = self.text(&warning.message),
+                ModelEvent::Warning { warning } => {
+                    warning.message = self.redact_text(&warning.message)
+                }
                 ModelEvent::Finished { raw, .. } => {
-                    *raw = raw.as_deref().map(|raw| self.text(raw));
+                    *raw = raw.as_deref().map(|raw| self.redact_text(raw));
                 }
                 ModelEvent::Started { model, .. } => {
-                    *model = model.as_deref().map(|model| self.label(model));
+                    *model = model.as_deref().map(|model| self.redact_label(model));
                 }
                 event => {
-                    if let Some((key, _)) = delta(event) {
+                    if let Some((key, _)) = delta_text_mut(event) {
                         deltas.entry(key).or_default().push(position);
                     }
                 }
@@ -177,11 +187,11 @@ impl Redaction {
         for ((index, kind), positions) in deltas {
             let mut text = String::new();
             for position in &positions {
-                if let Some((_, piece)) = delta(&mut events[*position]) {
+                if let Some((_, piece)) = delta_text_mut(&mut events[*position]) {
                     text.push_str(piece);
                 }
             }
-            let clean = self.text(&text);
+            let clean = self.redact_text(&text);
             if clean == text {
                 continue;
             }
@@ -190,7 +200,7 @@ impl Redaction {
             }
             let mut clean = Some(clean);
             for position in positions {
-                if let Some((_, piece)) = delta(&mut events[position]) {
+                if let Some((_, piece)) = delta_text_mut(&mut events[position]) {
                     *piece = clean.take().unwrap_or_default();
                 }
             }
@@ -207,7 +217,7 @@ enum DeltaKind {
 }
 
 /// Returns the key and the text of a delta event. The key consists of the part index and the kind.
-fn delta(event: &mut ModelEvent) -> Option<((u32, DeltaKind), &mut String)> {
+fn delta_text_mut(event: &mut ModelEvent) -> Option<((u32, DeltaKind), &mut String)> {
     match event {
         ModelEvent::TextDelta { index, text } => Some(((*index, DeltaKind::Text), text)),
         ModelEvent::ReasoningDelta { index, text } => Some(((*index, DeltaKind::Reasoning), text)),

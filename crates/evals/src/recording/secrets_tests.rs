@@ -203,7 +203,7 @@ fn only_known_secrets_are_removed_from_provider_state() {
         });
         serde_json::from_value(json!({"role": "assistant", "parts": [part]})).unwrap()
     };
-    let redacted = redaction().item(&message(KEY)).unwrap();
+    let redacted = redaction().redact_item(&message(KEY)).unwrap();
     assert_eq!(redacted, message("[redacted]"));
     let state = |key: &str| -> Vec<ModelEvent> {
         let state = json!({"provider": "a", "data": data(key)});
@@ -211,10 +211,10 @@ fn only_known_secrets_are_removed_from_provider_state() {
         vec![serde_json::from_value(event).unwrap()]
     };
     let mut redacted = state(KEY);
-    redaction().events(&mut redacted).unwrap();
+    redaction().redact_events(&mut redacted).unwrap();
     assert_eq!(redacted, state("[redacted]"));
     // The same data in a tool input.
-    let input = redaction().value(&data(KEY)).to_string();
+    let input = redaction().redact_value(&data(KEY)).to_string();
     assert!(!input.contains("eyJhbGci"), "{input}");
 }
 
@@ -316,7 +316,7 @@ fn tool_uses_with_redacted_input_are_listed() {
         }],
     ]
     .concat();
-    let mut redacted = redaction().events(&mut events).unwrap();
+    let mut redacted = redaction().redact_events(&mut events).unwrap();
     redacted.sort();
     assert_eq!(redacted, ["three", "two"]);
 }

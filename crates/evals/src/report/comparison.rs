@@ -182,7 +182,10 @@ impl ModelComparison {
     }
 
     fn of(model: &ModelId, earlier: &Report, later: &Report) -> Self {
-        let (before, now) = (scenarios(model, earlier), scenarios(model, later));
+        let (before, now) = (
+            collect_scenarios(model, earlier),
+            collect_scenarios(model, later),
+        );
         let mut changes = Vec::new();
         for (name, (kind, count)) in &now {
             let earlier = before.get(name).map(|(_, count)| *count);
@@ -197,7 +200,7 @@ impl ModelComparison {
                 let name = run.scenario.as_str();
                 run.model == *model && before.contains_key(name) && now.contains_key(name)
             });
-            ModelSummary::of(model, runs)
+            ModelSummary::from_runs(model, runs)
         };
         let (was, is) = (of_both(earlier), of_both(later));
         let change = |metric: Metric| MetricChange::of(metric, metric.of(&was), metric.of(&is));
@@ -211,7 +214,10 @@ impl ModelComparison {
 }
 
 /// Returns the scenarios of a model with their kinds and runs, in the order of their first runs.
-fn scenarios<'a>(model: &ModelId, report: &'a Report) -> IndexMap<&'a str, (&'a str, PassCount)> {
+fn collect_scenarios<'a>(
+    model: &ModelId,
+    report: &'a Report,
+) -> IndexMap<&'a str, (&'a str, PassCount)> {
     let mut scenarios: IndexMap<&str, (&str, PassCount)> = IndexMap::new();
     for run in report.runs.iter().filter(|run| run.model == *model) {
         let scenario = scenarios.entry(run.scenario.as_str());
@@ -257,7 +263,7 @@ impl MetricChange {
     /// Returns the difference with its sign, or `–` if it is unknown.
     pub fn difference_text(&self) -> String {
         match self.earlier.zip(self.later) {
-            Some((was, is)) => self.metric.difference(is - was),
+            Some((was, is)) => self.metric.format_difference(is - was),
             None => UNKNOWN.to_owned(),
         }
     }
@@ -301,17 +307,17 @@ impl ScenarioChange {
     /// Returns the passed runs of the earlier report as text, such as `2 of 3`, or `–` if there are
     /// none.
     pub fn earlier_text(&self) -> String {
-        pass_text(self.earlier)
+        format_pass_count(self.earlier)
     }
 
     /// Returns the passed runs of the later report as text, such as `2 of 3`, or `–` if there are
     /// none.
     pub fn later_text(&self) -> String {
-        pass_text(self.later)
+        format_pass_count(self.later)
     }
 }
 
-fn pass_text(count: Option<PassCount>) -> String {
+fn format_pass_count(count: Option<PassCount>) -> String {
     match count {
         Some(PassCount { runs, passed }) => format!("{passed} of {runs}"),
         None => UNKNOWN.to_owned(),

@@ -84,7 +84,7 @@ impl Metric {
     }
 
     /// Returns an explanation of the metric for readers of a report.
-    pub(crate) fn meaning(self) -> &'static str {
+    pub(crate) fn explanation(self) -> &'static str {
         match self {
             Self::Passed => "The share of runs that met all expectations.",
             Self::Accuracy => {
@@ -161,14 +161,14 @@ impl Metric {
             | Self::Unnecessary
             | Self::Forbidden => format!("{:.1} %", value * 100.0),
             Self::Calls => format!("{value:.2}"),
-            Self::MedianTurn | Self::SlowTurn => milliseconds(value),
-            Self::InputTokens | Self::OutputTokens => grouped(&format!("{value:.0}")),
-            Self::Cost => dollars(value),
+            Self::MedianTurn | Self::SlowTurn => format_milliseconds(value),
+            Self::InputTokens | Self::OutputTokens => group_thousands(&format!("{value:.0}")),
+            Self::Cost => format_dollars(value),
         }
     }
 
     /// Formats a difference of this metric with its sign: `+3.1 points`, `−0.20 s`.
-    pub(crate) fn difference(self, by: f64) -> String {
+    pub(crate) fn format_difference(self, by: f64) -> String {
         let text = self.text(by.abs());
         let size = match text.strip_suffix(" %") {
             Some(points) => format!("{points} points"),
@@ -184,11 +184,11 @@ impl Metric {
 }
 
 /// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
-pub(crate) fn duration(ms: u64) -> String {
-    milliseconds(share(ms, 1).unwrap_or(0.0))
+pub(crate) fn format_duration(ms: u64) -> String {
+    format_milliseconds(share(ms, 1).unwrap_or(0.0))
 }
 
-fn milliseconds(ms: f64) -> String {
+fn format_milliseconds(ms: f64) -> String {
     if ms < 1_000.0 {
         format!("{ms:.0} ms")
     } else if ms < 60_000.0 {
@@ -204,7 +204,7 @@ fn milliseconds(ms: f64) -> String {
 }
 
 /// Formats US dollars with two decimal places, or more for a small sum.
-pub(crate) fn dollars(sum: f64) -> String {
+pub(crate) fn format_dollars(sum: f64) -> String {
     match sum {
         0.0 => "$0".to_owned(),
         _ if sum.abs() < 0.000_001 => format!("${sum:.1e}"),
@@ -215,7 +215,7 @@ pub(crate) fn dollars(sum: f64) -> String {
 }
 
 /// Inserts thousands separators into the digits of a whole number.
-pub(crate) fn grouped(digits: &str) -> String {
+pub(crate) fn group_thousands(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn differences_have_a_sign_unless_they_are_zero() {
-        assert_eq!(Metric::Passed.difference(0.031), "+3.1 points");
-        assert_eq!(Metric::Passed.difference(-0.1), "−10.0 points");
-        assert_eq!(Metric::MedianTurn.difference(-200.0), "−200 ms");
-        assert_eq!(Metric::MedianTurn.difference(0.2), "0");
-        assert_eq!(Metric::Cost.difference(0.0), "0");
+        assert_eq!(Metric::Passed.format_difference(0.031), "+3.1 points");
+        assert_eq!(Metric::Passed.format_difference(-0.1), "−10.0 points");
+        assert_eq!(Metric::MedianTurn.format_difference(-200.0), "−200 ms");
+        assert_eq!(Metric::MedianTurn.format_difference(0.2), "0");
+        assert_eq!(Metric::Cost.format_difference(0.0), "0");
     }
 }

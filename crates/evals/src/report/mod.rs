@@ -194,14 +194,14 @@ impl Report {
     /// ```
     pub fn read(text: &str) -> Result<Self, ReportError> {
         #[derive(Deserialize)]
-        struct Header {
+        struct ReportHeader {
             format: Option<String>,
             version: u64,
         }
         let invalid = |error: serde_json::Error| ReportError::Invalid {
             reason: error.to_string(),
         };
-        let header: Header = serde_json::from_str(text).map_err(invalid)?;
+        let header: ReportHeader = serde_json::from_str(text).map_err(invalid)?;
         match header.format.as_deref() {
             None => Err(ReportError::OldFormat),
             Some(FORMAT) if header.version != u64::from(VERSION) => {
@@ -234,7 +234,9 @@ impl Report {
 
     /// Returns the summary of each model, in the order of their first runs.
     pub fn summary(&self) -> Vec<ModelSummary> {
-        let of = |model| ModelSummary::of(model, self.runs.iter().filter(|it| it.model == *model));
+        let of = |model| {
+            ModelSummary::from_runs(model, self.runs.iter().filter(|it| it.model == *model))
+        };
         self.models().into_iter().map(of).collect()
     }
 
@@ -256,15 +258,15 @@ impl Report {
                 self.not_run.saturating_add(self.runs.len() as u64),
             ));
         }
-        missed.extend(self.failed_runs());
+        missed.extend(self.describe_failed_runs());
         for it in self.summary() {
-            self.missed_by(&it, &mut missed);
+            self.add_missed_thresholds(&it, &mut missed);
         }
         missed
     }
 
     /// Returns the runs with an error, grouped by model and error.
-    fn failed_runs(&self) -> Vec<String> {
+    fn describe_failed_runs(&self) -> Vec<String> {
         // For each model and error: the first failed scenario and the number of failed runs.
         let mut failed: IndexMap<(String, &str), (&str, usize)> = IndexMap::new();
         for run in &self.runs {
@@ -283,7 +285,7 @@ impl Report {
         sentences.collect()
     }
 
-    fn missed_by(&self, summary: &ModelSummary, missed: &mut Vec<String>) {
+    fn add_missed_thresholds(&self, summary: &ModelSummary, missed: &mut Vec<String>) {
         let Thresholds {
             passed,
             accuracy,

@@ -43,7 +43,7 @@ pub struct CallCounts {
 }
 
 impl CallCounts {
-    fn add(&mut self, call: &ScoredCall) {
+    fn add_call(&mut self, call: &ScoredCall) {
         self.calls += 1;
         match call.outcome {
             CallOutcome::Successful => self.successful += 1,
@@ -139,7 +139,10 @@ pub struct ToolSummary {
 
 impl ModelSummary {
     /// Summarizes the runs of one model.
-    pub(crate) fn of<'a>(model: &ModelId, runs: impl Iterator<Item = &'a RunResult>) -> Self {
+    pub(crate) fn from_runs<'a>(
+        model: &ModelId,
+        runs: impl Iterator<Item = &'a RunResult>,
+    ) -> Self {
         let mut summary = Self {
             model: model.clone(),
             runs: 0,
@@ -177,7 +180,7 @@ impl ModelSummary {
                 let both = summary.cost_usd.zip(turn.cost_usd);
                 summary.cost_usd = both.map(|(sum, cost)| sum + cost);
                 for call in &turn.score.calls {
-                    summary.counts.add(call);
+                    summary.counts.add_call(call);
                     let name = match &call.server {
                         Some(server) => format!("{server}/{}", call.tool),
                         None => call.tool.clone(),
@@ -186,7 +189,7 @@ impl ModelSummary {
                         let durations = call_durations.entry(name.clone()).or_default();
                         durations.push(call.duration_ms);
                     }
-                    summary.tools.entry(name).or_default().counts.add(call);
+                    summary.tools.entry(name).or_default().counts.add_call(call);
                 }
                 let score = &turn.score;
                 let missing = score.missing.len().saturating_sub(score.attempted);
@@ -196,10 +199,10 @@ impl ModelSummary {
         if summary.turns == 0 {
             summary.cost_usd = None;
         }
-        summary.turn_ms = percentiles(turn_durations);
+        summary.turn_ms = median_and_percentile_95(turn_durations);
         for (name, durations) in call_durations {
             if let Some(tool) = summary.tools.get_mut(&name) {
-                tool.call_ms = percentiles(durations);
+                tool.call_ms = median_and_percentile_95(durations);
             }
         }
         summary
@@ -207,7 +210,7 @@ impl ModelSummary {
 }
 
 /// Returns the median and the 95th percentile of the values by the nearest-rank method.
-fn percentiles(mut values: Vec<u64>) -> Option<(u64, u64)> {
+fn median_and_percentile_95(mut values: Vec<u64>) -> Option<(u64, u64)> {
     values.sort_unstable();
     let percentile = |percent: usize| {
         let rank = (values.len() * percent).div_ceil(100);

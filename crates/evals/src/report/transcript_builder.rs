@@ -74,7 +74,7 @@ impl<'a> TranscriptBuilder<'a> {
         self.finish_text();
         for entry in &mut self.transcript.entries {
             if let Event::Call(call) = &mut entry.event {
-                call.scored_call = calls.iter().position(|it| short_name(&it.id) == call.id);
+                call.scored_call = calls.iter().position(|it| shorten_name(&it.id) == call.id);
             }
         }
         self.transcript
@@ -98,13 +98,13 @@ impl<'a> TranscriptBuilder<'a> {
         let Some(pending) = self.text.take().filter(|it| !it.text.is_empty()) else {
             return;
         };
-        let excerpt = self.excerpt(&pending.text, MAX_TEXT_BYTES);
+        let excerpt = self.redacted_excerpt(&pending.text, MAX_TEXT_BYTES);
         let event = if pending.is_reasoning {
             Event::Reasoning(excerpt)
         } else {
             Event::Text(excerpt)
         };
-        self.push(event, pending.at_ms);
+        self.push_event(event, pending.at_ms);
     }
 
     fn add_event(&mut self, event: &RunEventKind, at_ms: u64) {
@@ -113,7 +113,7 @@ impl<'a> TranscriptBuilder<'a> {
                 step, model, tools, ..
             } => {
                 let (step, model, tools) = (*step, model.clone(), *tools);
-                self.push(Event::ModelRequest { step, model, tools }, at_ms);
+                self.push_event(Event::ModelRequest { step, model, tools }, at_ms);
             }
             RunEventKind::ModelCallFinished {
                 step,
@@ -124,16 +124,17 @@ impl<'a> TranscriptBuilder<'a> {
             } => {
                 let event = Event::ModelResponse {
                     step: *step,
-                    model: model.as_deref().map(short_name),
-                    reason: short_name(finish_reason.as_str()),
+                    model: model.as_deref().map(shorten_name),
+                    reason: shorten_name(finish_reason.as_str()),
                     usage: **usage,
                 };
-                self.push(event, at_ms);
+                self.push_event(event, at_ms);
             }
             RunEventKind::ProviderBlock { kind, text } => {
-                let text = self.excerpt(text.as_deref().unwrap_or_default(), MAX_DETAIL_BYTES);
-                let kind = short_name(kind);
-                self.push(Event::Provider { kind, text }, at_ms);
+                let text =
+                    self.redacted_excerpt(text.as_deref().unwrap_or_default(), MAX_DETAIL_BYTES);
+                let kind = shorten_name(kind);
+                self.push_event(Event::Provider { kind, text }, at_ms);
             }
             RunEventKind::ToolPlanned {
                 id,
@@ -142,15 +143,15 @@ impl<'a> TranscriptBuilder<'a> {
                 input,
             } => {
                 let call = Call {
-                    id: short_name(id),
-                    server: server.as_deref().map(short_name),
-                    tool: short_name(tool),
+                    id: shorten_name(id),
+                    server: server.as_deref().map(shorten_name),
+                    tool: shorten_name(tool),
                     scored_call: None,
-                    input: self.json(input),
+                    input: self.json_excerpt(input),
                     notes: Vec::new(),
                     result: None,
                 };
-                self.push(Event::Call(Box::new(call)), at_ms);
+                self.push_event(Event::Call(Box::new(call)), at_ms);
             }
             RunEventKind::ToolFinished {
                 id,
@@ -164,8 +165,8 @@ impl<'a> TranscriptBuilder<'a> {
             } => {
                 let content: Vec<String> = content.iter().map(ToolContent::as_text).collect();
                 let content = match structured {
-                    Some(structured) if content.is_empty() => self.json(structured),
-                    _ => self.excerpt(&content.join("\n"), MAX_DETAIL_BYTES),
+                    Some(structured) if content.is_empty() => self.json_excerpt(structured),
+                    _ => self.redacted_excerpt(&content.join("\n"), MAX_DETAIL_BYTES),
                 };
                 let result = CallResult {
                     at_ms,
@@ -176,7 +177,7 @@ impl<'a> TranscriptBuilder<'a> {
                     duration_ms: *duration_ms,
                     content: vec![content],
                 };
-                if let Some(call) = self.call(id) {
+                if let Some(call) = self.call_mut(id) {
                     call.result = Some(result);
                 }
             }
@@ -200,7 +201,7 @@ impl<'a> TranscriptBuilder<'a> {
             _ => None,
         };
         let (kind, id) = (name("type").unwrap_or_default(), name("id"));
-        let Value::Object(fields) = self.redaction.value(&Value::Object(fields)) else {
+        let Value::Object(fields) = self.redaction.redact_value(&Value::Object(fields)) else {
             return;
         };
         let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
@@ -209,26 +210,26 @@ impl<'a> TranscriptBuilder<'a> {
             value => format!("{name}: {value}"),
         });
         let text = fields.collect::<Vec<_>>().join("; ");
-        let text = self.cut(&text, MAX_DETAIL_BYTES);
-        match id.and_then(|id| self.call(&id)) {
+        let text = self.shorten_text(&text, MAX_DETAIL_BYTES);
+        match id.and_then(|id| self.call_mut(&id)) {
             Some(call) if call.notes.len() < MAX_ENTRIES => {
                 call.notes.push(CallNote { at_ms, kind, text });
             }
             Some(_) => {}
-            None => self.push(Event::Note { kind, text }, at_ms),
+            None => self.push_event(Event::Note { kind, text }, at_ms),
         }
     }
 
-    fn call(&mut self, id: &str) -> Option<&mut Call> {
+    fn call_mut(&mut self, id: &str) -> Option<&mut Call> {
         let entries = self.transcript.entries.iter_mut().rev();
         let mut calls = entries.filter_map(|entry| match &mut entry.event {
             Event::Call(call) => Some(&mut **call),
             _ => None,
         });
-        calls.find(|call| call.id == short_name(id))
+        calls.find(|call| call.id == shorten_name(id))
     }
 
-    fn push(&mut self, event: Event, at_ms: u64) {
+    fn push_event(&mut self, event: Event, at_ms: u64) {
         if self.transcript.entries.len() < MAX_ENTRIES {
             self.transcript.entries.push(Entry { at_ms, event });
         } else {
@@ -236,18 +237,18 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    fn json(&mut self, value: &Value) -> Excerpt {
-        let clean = self.redaction.value(value).to_string();
-        self.cut(&clean, MAX_DETAIL_BYTES)
+    fn json_excerpt(&mut self, value: &Value) -> Excerpt {
+        let clean = self.redaction.redact_value(value).to_string();
+        self.shorten_text(&clean, MAX_DETAIL_BYTES)
     }
 
     /// Returns the beginning of a text after redaction.
-    fn excerpt(&mut self, text: &str, max_bytes: usize) -> Excerpt {
-        let clean = self.redaction.text(text);
-        self.cut(&clean, max_bytes)
+    fn redacted_excerpt(&mut self, text: &str, max_bytes: usize) -> Excerpt {
+        let clean = self.redaction.redact_text(text);
+        self.shorten_text(&clean, max_bytes)
     }
 
-    fn cut(&mut self, text: &str, max_bytes: usize) -> Excerpt {
+    fn shorten_text(&mut self, text: &str, max_bytes: usize) -> Excerpt {
         let end = text.floor_char_boundary(max_bytes.min(self.bytes_left));
         self.bytes_left -= end;
         Excerpt {
@@ -257,6 +258,6 @@ impl<'a> TranscriptBuilder<'a> {
     }
 }
 
-fn short_name(name: &str) -> String {
+fn shorten_name(name: &str) -> String {
     name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
 }

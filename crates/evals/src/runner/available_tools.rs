@@ -18,7 +18,7 @@ pub(super) struct AvailableTools {
 
 impl AvailableTools {
     /// Adds the tools that the agent has now and the tools that the run called.
-    pub(super) async fn update(&mut self, agent: &Agent, report: &RunReport) {
+    pub(super) async fn add_current_tools(&mut self, agent: &Agent, report: &RunReport) {
         if let Some(host) = agent.tools() {
             let tools = host.tools().await.tools;
             self.tools
@@ -36,7 +36,7 @@ impl AvailableTools {
 
     /// Returns one sentence for each required call or forbidden pattern of a turn that matches no
     /// existing tool.
-    pub(super) fn missing_for(&self, turn: &Turn) -> Vec<String> {
+    pub(super) fn describe_missing_tools(&self, turn: &Turn) -> Vec<String> {
         let mut missing = Vec::new();
         let required = turn.calls.iter().flatten().filter(|call| !call.optional);
         for call in required {

@@ -70,7 +70,7 @@ impl UsageMeter {
     }
 
     /// Returns the number of responses whose tokens were not reported completely.
-    pub(crate) fn unmetered(&self) -> u32 {
+    pub(crate) fn unmetered_responses(&self) -> u32 {
         self.unmetered
     }
 
@@ -118,7 +118,7 @@ mod tests {
                 _ => None,
             });
         }
-        (meter.unmetered(), meter.cost_usd())
+        (meter.unmetered_responses(), meter.cost_usd())
     }
 
     fn started(model: &str) -> Value {

@@ -6,7 +6,7 @@ use super::{CallInfo, CallMatcher, CallOutcome};
 use crate::suite::{ExpectedCall, MatchResult, Turn, maximum_matching};
 
 /// The assignment of the model's calls to the expected calls.
-pub(super) struct Assignment {
+pub(super) struct CallAssignment {
     /// The expected call that each call at the right position matches, by call index.
     pub(super) assigned: HashMap<usize, usize>,
     /// Indexes of the calls that match an expected call but are at the wrong position.
@@ -19,23 +19,23 @@ pub(super) struct Assignment {
     pub(super) attempted: usize,
 }
 
-pub(super) fn assign(
+pub(super) fn assign_calls(
     turn: &Turn,
     matchers: &[CallMatcher<'_>],
     calls: &[CallInfo<'_>],
-) -> Assignment {
+) -> CallAssignment {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let is_match = |one: usize, call: usize| {
         let call = &calls[call];
         call.outcome != CallOutcome::Hallucinated
-            && matchers[one].match_result(call.record, call.is_redacted) == MatchResult::Yes
+            && matchers[one].match_call(call.record, call.is_redacted) == MatchResult::Yes
     };
     let all: Vec<usize> = (0..matchers.len()).collect();
     let in_order = if turn.any_order {
-        paired(&all, expected, calls.len(), is_match)
+        match_in_any_order(&all, expected, calls.len(), is_match)
     } else {
         let is_optional = |one: usize| expected[one].optional;
-        aligned(matchers.len(), calls.len(), is_optional, is_match)
+        match_in_order(matchers.len(), calls.len(), is_optional, is_match)
     };
     let missing: Vec<usize> = (0..matchers.len())
         .filter(|one| in_order[*one].is_none())
@@ -44,14 +44,14 @@ pub(super) fn assign(
     let assigned: HashMap<usize, usize> = pairs
         .filter_map(|(one, call)| Some(((*call)?, one)))
         .collect();
-    let out_of_order = paired(&missing, expected, calls.len(), |one, call| {
+    let out_of_order = match_in_any_order(&missing, expected, calls.len(), |one, call| {
         !assigned.contains_key(&call) && is_match(one, call)
     });
     let misplaced = out_of_order.iter().flatten().copied().collect();
     let required = missing.iter().zip(&out_of_order);
     let required = required.filter(|(one, _)| !expected[**one].optional);
     let (attempted, unmet): (Vec<_>, Vec<_>) = required.partition(|(_, call)| call.is_some());
-    Assignment {
+    CallAssignment {
         assigned,
         misplaced,
         attempted: attempted.len(),
@@ -62,7 +62,7 @@ pub(super) fn assign(
 
 /// Matches as many expected calls as possible in any order, required calls first. Returns the
 /// matched call of each expected call.
-fn paired(
+fn match_in_any_order(
     ones: &[usize],
     expected: &[ExpectedCall],
     calls: usize,
@@ -80,7 +80,7 @@ fn paired(
 
 /// Matches as many expected calls as possible in order, and prefers required calls. Returns the
 /// matched call of each expected call.
-pub(super) fn aligned(
+pub(super) fn match_in_order(
     ones: usize,
     calls: usize,
     is_optional: impl Fn(usize) -> bool,

@@ -4,8 +4,8 @@
 use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord, ToolFailure};
 
 use super::{
-    CallMatcher, CallOutcome, ScoredCall, TurnScore, Verdict, describe, failure_text,
-    redacted_outcome, unknown_reason,
+    CallMatcher, CallOutcome, ScoredCall, TurnScore, Verdict, describe_expected_call,
+    describe_failure, describe_redacted_arguments, redacted_outcome,
 };
 use crate::suite::{MatchResult, Turn};
 
@@ -18,7 +18,7 @@ pub(crate) fn score_turn(
 ) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
     let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::with_null).collect();
-    let result = |one: usize, call| matchers[one].match_result(call, is_redacted(call));
+    let result = |one: usize, call| matchers[one].match_call(call, is_redacted(call));
     // As in the benchmark, each expected call takes the first matching call and keeps it.
     let mut assigned = vec![None; calls.len()];
     for one in 0..matchers.len() {
@@ -40,7 +40,10 @@ pub(crate) fn score_turn(
             is_unknown[position] = possible.map(|place| left.remove(place)).is_some();
         }
     }
-    let missing = left.iter().map(|one| describe(&expected[*one])).collect();
+    let missing = left
+        .iter()
+        .map(|one| describe_expected_call(&expected[*one]))
+        .collect();
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
         let outcome = redacted_outcome(call, is_redacted(call));
@@ -50,17 +53,22 @@ pub(crate) fn score_turn(
             outcome => outcome,
         };
         if is_unknown[position] {
-            return ScoredCall::new(call, accepted, Verdict::Unknown, unknown_reason(call));
+            return ScoredCall::new(
+                call,
+                accepted,
+                Verdict::Unknown,
+                describe_redacted_arguments(call),
+            );
         }
         if assigned[position].is_some() {
             return ScoredCall::new(call, accepted, Verdict::Right, None);
         }
         let (verdict, reason) = if let Some(failure) = call.failure.filter(|it| is_invented(*it)) {
-            (Verdict::Hallucinated, Some(failure_text(failure)))
+            (Verdict::Hallucinated, Some(describe_failure(failure)))
         } else if let Some(place) = left.iter().position(|one| matchers[*one].is_tool_of(call)) {
             attempted += 1;
             let one = left.remove(place);
-            let reason = matchers[one].difference(call, is_redacted(call));
+            let reason = matchers[one].describe_difference(call, is_redacted(call));
             (Verdict::WrongInput, reason)
         } else {
             let reason = "the call is not expected".to_owned();
@@ -84,8 +92,8 @@ fn is_invented(failure: ToolFailure) -> bool {
 }
 
 /// Returns each violated expectation of a turn, one sentence each.
-pub(crate) fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
-    let mut faults: Vec<String> = failure(report).into_iter().collect();
+pub(crate) fn find_faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<String> {
+    let mut faults: Vec<String> = describe_missing_response(report).into_iter().collect();
     let missing = score.missing.iter();
     faults.extend(missing.map(|call| format!("missing call: {call}")));
     // If no call is expected, a response with malformed tool input counts as a response without
@@ -105,7 +113,7 @@ pub(crate) fn faults(turn: &Turn, report: &RunReport, score: &TurnScore) -> Vec<
 
 /// Returns an explanation for a run without a model response. A run that reaches its limit of one
 /// step has a response, and an empty response counts as a response without calls.
-fn failure(report: &RunReport) -> Option<String> {
+fn describe_missing_response(report: &RunReport) -> Option<String> {
     let error = report.error.as_ref();
     let has_response = match report.outcome {
         Outcome::Completed | Outcome::Limited => true,

@@ -21,7 +21,7 @@ impl<'a> CallKey<'a> {
         let mut input = String::new();
         match &*call.input {
             Value::Null => input.push_str("{}"),
-            value => write_canonical(value, &mut input),
+            value => write_canonical_json(value, &mut input),
         }
         Self {
             server: call.server.as_deref(),
@@ -33,7 +33,7 @@ impl<'a> CallKey<'a> {
 
 /// Writes a JSON value in canonical form: equal values get equal texts, with sorted names and `1`
 /// for `1.0`.
-fn write_canonical(value: &Value, text: &mut String) {
+fn write_canonical_json(value: &Value, text: &mut String) {
     // Writing to a string does not fail.
     let _ = match value {
         Value::Object(fields) => {
@@ -42,7 +42,7 @@ fn write_canonical(value: &Value, text: &mut String) {
             text.push('{');
             for (name, value) in fields {
                 let _ = write!(text, "{name:?}:");
-                write_canonical(value, text);
+                write_canonical_json(value, text);
                 text.push(',');
             }
             text.write_char('}')
@@ -50,7 +50,7 @@ fn write_canonical(value: &Value, text: &mut String) {
         Value::Array(items) => {
             text.push('[');
             for item in items {
-                write_canonical(item, text);
+                write_canonical_json(item, text);
                 text.push(',');
             }
             text.write_char(']')

@@ -40,10 +40,10 @@ impl<'a> CallMatcher<'a> {
 
     /// Returns whether a call uses the expected tool or the tool of an alternative.
     pub(super) fn is_tool_of(&self, call: &ToolCallRecord) -> bool {
-        self.all().any(|it| it.has_tool_of(call))
+        self.with_alternatives().any(|it| it.has_tool_of(call))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Self> {
+    fn with_alternatives(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.alternatives)
     }
 
@@ -53,28 +53,39 @@ impl<'a> CallMatcher<'a> {
     }
 
     /// Compares a call with this expected call and its alternatives.
-    pub(super) fn match_result(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
-        let results = self.all().filter(|it| it.has_tool_of(call)).map(|it| {
-            let is_at_least =
-                |least: MatchResult| it.first_difference(call, is_redacted, least).is_none();
-            let mut best = [MatchResult::Yes, MatchResult::Unknown].into_iter();
-            best.find(|least| is_at_least(*least))
-                .unwrap_or(MatchResult::No)
-        });
+    pub(super) fn match_call(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
+        let results = self
+            .with_alternatives()
+            .filter(|it| it.has_tool_of(call))
+            .map(|it| {
+                let is_at_least = |least: MatchResult| {
+                    it.first_wrong_argument(call, is_redacted, least).is_none()
+                };
+                let mut best = [MatchResult::Yes, MatchResult::Unknown].into_iter();
+                best.find(|least| is_at_least(*least))
+                    .unwrap_or(MatchResult::No)
+            });
         results.max().unwrap_or(MatchResult::No)
     }
 
     /// Describes the first wrong argument of a call. Certain differences take precedence over
     /// possible ones.
-    pub(super) fn difference(&self, call: &ToolCallRecord, is_redacted: bool) -> Option<String> {
-        let matcher = self.all().find(|it| it.has_tool_of(call)).unwrap_or(self);
+    pub(super) fn describe_difference(
+        &self,
+        call: &ToolCallRecord,
+        is_redacted: bool,
+    ) -> Option<String> {
+        let matcher = self
+            .with_alternatives()
+            .find(|it| it.has_tool_of(call))
+            .unwrap_or(self);
         matcher
-            .first_difference(call, is_redacted, MatchResult::Unknown)
-            .or_else(|| matcher.first_difference(call, is_redacted, MatchResult::Yes))
+            .first_wrong_argument(call, is_redacted, MatchResult::Unknown)
+            .or_else(|| matcher.first_wrong_argument(call, is_redacted, MatchResult::Yes))
     }
 
     /// Describes the first argument whose match result is worse than `least`.
-    fn first_difference(
+    fn first_wrong_argument(
         &self,
         call: &ToolCallRecord,
         is_redacted: bool,
@@ -87,8 +98,8 @@ impl<'a> CallMatcher<'a> {
         };
         for (name, matcher) in &self.arguments {
             let found = input.get(*name);
-            if argument_result(matcher, found, is_redacted) < least {
-                let expected = readable(&self.call.input[*name]);
+            if match_argument(matcher, found, is_redacted) < least {
+                let expected = readable_argument(&self.call.input[*name]);
                 return Some(match found {
                     Some(found) => format!("`{name}` is {found}, expected {expected}"),
                     None => format!("`{name}` is missing, expected {expected}"),
@@ -106,7 +117,7 @@ impl<'a> CallMatcher<'a> {
     }
 }
 
-fn argument_result(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
+fn match_argument(matcher: &Matcher, argument: Option<&Value>, is_redacted: bool) -> MatchResult {
     // Redaction placeholders have a special meaning only in redacted calls. Elsewhere the model may
     // have written them.
     if is_redacted {
@@ -119,21 +130,21 @@ fn argument_result(matcher: &Matcher, argument: Option<&Value>, is_redacted: boo
 }
 
 /// Describes an expected call with its arguments and alternatives.
-pub(crate) fn describe(call: &ExpectedCall) -> String {
+pub(crate) fn describe_expected_call(call: &ExpectedCall) -> String {
     let arguments = call.input.iter();
     let input: Map<String, Value> = arguments
-        .map(|(name, expected)| (name.clone(), readable(expected)))
+        .map(|(name, expected)| (name.clone(), readable_argument(expected)))
         .collect();
     let mut text = format!("{} {}", call.name(), Value::Object(input));
     for alternative in &call.or {
         text.push_str(", or ");
-        text.push_str(&describe(alternative));
+        text.push_str(&describe_expected_call(alternative));
     }
     text
 }
 
 /// Returns an expected argument in a readable form for messages.
-fn readable(expected: &Value) -> Value {
+fn readable_argument(expected: &Value) -> Value {
     match expected.pointer("/$bfcl/allowed") {
         Some(Value::Array(allowed)) => match allowed.as_slice() {
             [one] => one.clone(),

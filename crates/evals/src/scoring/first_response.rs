@@ -27,7 +27,7 @@ impl FirstResponse {
     }
 
     /// Returns the records of the calls in the first response, with their input before repairs.
-    pub(crate) fn calls(self, records: &[ToolCallRecord]) -> Vec<ToolCallRecord> {
+    pub(crate) fn into_call_records(self, records: &[ToolCallRecord]) -> Vec<ToolCallRecord> {
         let record = |(id, input): (String, Arc<Value>)| {
             let mut record = records.iter().find(|record| record.id == id)?.clone();
             record.input = input;

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use switchboard_orchestration::RecordedResult;
 
-use super::{alignment::aligned, *};
+use super::{alignment::match_in_order, *};
 use crate::{suite::Matcher, test_table::rows};
 
 fn call(tool: &str, input: Value) -> ToolCallRecord {
@@ -385,7 +385,7 @@ proptest! {
 
     #[test]
     fn an_alignment_is_in_order(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5), optional in any::<u8>()) {
-        let paired = aligned(grid.len(), 5, |one| optional & (1 << one) != 0, |one, other| grid[one][other]);
+        let paired = match_in_order(grid.len(), 5, |one| optional & (1 << one) != 0, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert!(used.windows(2).all(|two| two[0] < two[1]));
         prop_assert!(paired.iter().enumerate().all(|(one, other)| other.is_none_or(|other| grid[one][other])));

@@ -22,7 +22,7 @@ pub struct AnswerCheck {
 
 impl AnswerCheck {
     /// Validates the checks. Returns the name of an invalid field and its problem.
-    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(super) fn validate_fields(&self) -> Result<(), (&'static str, String)> {
         for (field, texts) in [
             ("contains", &self.contains),
             ("contains_any", &self.contains_any),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::python_value::{
-    PythonType, equal, is_among, is_empty_text, normalized, normalized_text,
+    PythonType, is_empty_text, is_in_list, normalize_text, normalize_value, python_equal,
 };
 
 /// The accepted values of one argument, in the benchmark's `$bfcl` form.
@@ -52,7 +52,7 @@ pub enum BfclType {
 
 impl BfclType {
     /// Returns the Python type that the benchmark's checker requires for this type.
-    fn python_type(self) -> PythonType {
+    fn required_python_type(self) -> PythonType {
         match self {
             Self::String | Self::Any => PythonType::Text,
             Self::Integer => PythonType::Int,
@@ -85,17 +85,17 @@ impl BfclParameter {
     fn is_right(&self, value: &Value, declared: BfclType) -> bool {
         // A float parameter accepts a whole number, but an integer parameter does not accept a
         // float.
-        let float = match (declared, PythonType::of(value)) {
+        let float = match (declared, PythonType::from_json_value(value)) {
             (BfclType::Float, PythonType::Int) => value.as_f64().map(Value::from),
             _ => None,
         };
         let value = float.as_ref().unwrap_or(value);
-        let class = declared.python_type();
-        let items = self.items.map(BfclType::python_type);
+        let class = declared.required_python_type();
+        let items = self.items.map(BfclType::required_python_type);
         let items = items.filter(|_| class == PythonType::List);
-        match match_type(value, &self.allowed, class, items) {
+        match match_value_type(value, &self.allowed, class, items) {
             None => false,
-            Some(TypeMatch::Answered) => is_among(value, &self.allowed),
+            Some(TypeMatch::Answered) => is_in_list(value, &self.allowed),
             Some(TypeMatch::Declared) => match value {
                 Value::Object(fields) => is_dict(fields, &self.allowed),
                 Value::Array(list) if items == Some(PythonType::Dict) => {
@@ -103,20 +103,20 @@ impl BfclParameter {
                 }
                 Value::Array(list) => is_list(list, &self.allowed),
                 Value::String(text) => is_text(text, &self.allowed),
-                _ => is_among(value, &self.allowed),
+                _ => is_in_list(value, &self.allowed),
             },
         }
     }
 }
 
 /// Returns whether a value has the declared type, or else the type of the accepted values.
-fn match_type(
+fn match_value_type(
     value: &Value,
     allowed: &[Value],
     expected: PythonType,
     items: Option<PythonType>,
 ) -> Option<TypeMatch> {
-    let answered = answered(allowed);
+    let answered = accepted_value_type(allowed);
     let is_other = answered.is_some_and(|it| it != expected);
     let declared = || {
         Some(if is_other {
@@ -125,7 +125,7 @@ fn match_type(
             TypeMatch::Declared
         })
     };
-    if PythonType::of(value) == expected {
+    if PythonType::from_json_value(value) == expected {
         let (Some(items), Value::Array(list)) = (items, value) else {
             return declared();
         };
@@ -134,31 +134,35 @@ fn match_type(
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()
-                .all(|item| match_type(item, answer, items, None).is_some()),
+                .all(|item| match_value_type(item, answer, items, None).is_some()),
             _ => true,
         };
         return allowed.iter().any(suits).then(declared).flatten();
     }
-    (answered == Some(PythonType::of(value))).then_some(TypeMatch::Answered)
+    (answered == Some(PythonType::from_json_value(value))).then_some(TypeMatch::Answered)
 }
 
 /// Returns the Python type of the first accepted value that is not an empty string.
-fn answered(allowed: &[Value]) -> Option<PythonType> {
+fn accepted_value_type(allowed: &[Value]) -> Option<PythonType> {
     allowed
         .iter()
         .find(|answer| !is_empty_text(answer))
-        .map(PythonType::of)
+        .map(PythonType::from_json_value)
 }
 
 fn is_text(text: &str, allowed: &[Value]) -> bool {
-    let text = normalized_text(text);
+    let text = normalize_text(text);
     let mut texts = allowed.iter().filter_map(Value::as_str);
-    texts.any(|answer| normalized_text(answer) == text)
+    texts.any(|answer| normalize_text(answer) == text)
 }
 
 fn is_list(list: &[Value], allowed: &[Value]) -> bool {
-    let list: Vec<Value> = list.iter().map(normalized).collect();
-    let Some(answers) = allowed.iter().map(sequence).collect::<Option<Vec<_>>>() else {
+    let list: Vec<Value> = list.iter().map(normalize_value).collect();
+    let Some(answers) = allowed
+        .iter()
+        .map(sequence_items)
+        .collect::<Option<Vec<_>>>()
+    else {
         return false;
     };
     answers.iter().any(|answer| {
@@ -166,12 +170,12 @@ fn is_list(list: &[Value], allowed: &[Value]) -> bool {
             && answer
                 .iter()
                 .zip(&list)
-                .all(|(answer, item)| equal(&normalized(answer), item))
+                .all(|(answer, item)| python_equal(&normalize_value(answer), item))
     })
 }
 
 /// Returns the items of a Python sequence. The items of a string are its characters.
-fn sequence(value: &Value) -> Option<Vec<Value>> {
+fn sequence_items(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
         Value::String(text) => Some(text.chars().map(|it| Value::from(it.to_string())).collect()),
@@ -199,11 +203,11 @@ fn is_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
 }
 
 fn is_field(value: &Value, allowed: &Value) -> bool {
-    let value = normalized(value);
-    let allowed = sequence(allowed).unwrap_or_default();
+    let value = normalize_value(value);
+    let allowed = sequence_items(allowed).unwrap_or_default();
     allowed
         .iter()
-        .any(|answer| equal(&normalized(answer), &value))
+        .any(|answer| python_equal(&normalize_value(answer), &value))
 }
 
 fn is_optional(allowed: &Value) -> bool {

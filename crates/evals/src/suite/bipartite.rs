@@ -9,7 +9,7 @@ pub(crate) fn maximum_matching(
 ) -> Vec<Option<usize>> {
     let mut partners = vec![None; right];
     for item in 0..left {
-        place(item, &matches, &mut partners, &mut vec![false; right]);
+        find_partner(item, &matches, &mut partners, &mut vec![false; right]);
     }
     let mut paired = vec![None; left];
     for (position, item) in partners.into_iter().enumerate() {
@@ -22,7 +22,7 @@ pub(crate) fn maximum_matching(
 
 /// Assigns a partner to an item and moves other items to other partners if necessary (augmenting
 /// path).
-fn place(
+fn find_partner(
     item: usize,
     matches: &impl Fn(usize, usize) -> bool,
     partners: &mut [Option<usize>],
@@ -34,7 +34,7 @@ fn place(
         }
         visited[position] = true;
         let is_free =
-            partners[position].is_none_or(|other| place(other, matches, partners, visited));
+            partners[position].is_none_or(|other| find_partner(other, matches, partners, visited));
         if is_free {
             partners[position] = Some(item);
             return true;

@@ -16,13 +16,13 @@ pub const DECLARED_SERVER: &str = "scenario";
 const MAX_NAME_CHARS: usize = 128;
 
 /// Validates the tools that a scenario declares, and that its turns expect no other tools.
-pub(super) fn check(scenario: &Scenario, place: &str) -> Result<(), SuiteError> {
+pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(), SuiteError> {
     let mut names = BTreeSet::new();
     for (at, tool) in scenario.tools.iter().enumerate() {
         let place = format!("{place}.tools[{at}]");
         tool.check(&place)?;
         if !names.insert(tool.name.as_str()) {
-            return error(format!("{place}.name"), "another tool has this name");
+            return suite_error(format!("{place}.name"), "another tool has this name");
         }
     }
     if names.is_empty() {
@@ -47,7 +47,7 @@ fn check_turn(turn: &Turn, names: &BTreeSet<&str>, place: &str) -> Result<(), Su
             if !is_declared(call, names) {
                 let name = call.name();
                 let reason = format!("unknown tool `{name}`: {}", tools());
-                return error(format!("{place}.calls[{at}].tool"), reason);
+                return suite_error(format!("{place}.calls[{at}].tool"), reason);
             }
         }
     }
@@ -58,7 +58,7 @@ fn check_turn(turn: &Turn, names: &BTreeSet<&str>, place: &str) -> Result<(), Su
             && !is_builtin_tool(&pattern)
         {
             let reason = format!("`{text}` forbids nothing: {}", tools());
-            return error(format!("{place}.forbidden[{at}]"), reason);
+            return suite_error(format!("{place}.forbidden[{at}]"), reason);
         }
     }
     Ok(())
@@ -78,43 +78,45 @@ impl DeclaredTool {
             || self.name.len() > MAX_NAME_CHARS
             || !self.name.chars().all(is_name)
         {
-            return error(
+            return suite_error(
                 format!("{place}.name"),
                 "must have 1 to 128 letters, digits, `_`, `-` and `.`",
             );
         }
         let place = format!("{place}.input_schema");
         let Value::Object(schema) = &self.input_schema else {
-            return error(
+            return suite_error(
                 place,
                 "must be the JSON Schema of an object, such as {type: object}",
             );
         };
         if schema.get("type").is_some_and(|it| it != "object") {
-            return error(format!("{place}.type"), "must be `object`");
+            return suite_error(format!("{place}.type"), "must be `object`");
         }
         match schema.get("properties") {
             Some(Value::Object(properties)) => {
                 let mut schemas = properties.iter();
                 let invalid = schemas.find(|(_, it)| !(it.is_object() || it.is_boolean()));
                 if let Some((name, _)) = invalid {
-                    return error(
+                    return suite_error(
                         format!("{place}.properties.{name}"),
                         "must be a JSON Schema, such as {type: string}",
                     );
                 }
             }
-            Some(_) => return error(format!("{place}.properties"), "must be a map of schemas"),
+            Some(_) => {
+                return suite_error(format!("{place}.properties"), "must be a map of schemas");
+            }
             None => {}
         }
         match schema.get("required") {
             Some(Value::Array(names)) if names.iter().all(Value::is_string) => Ok(()),
             None => Ok(()),
-            Some(_) => error(format!("{place}.required"), "must be a list of names"),
+            Some(_) => suite_error(format!("{place}.required"), "must be a list of names"),
         }
     }
 }
 
-fn error(place: String, reason: impl Into<String>) -> Result<(), SuiteError> {
-    Err(SuiteError::meaning(place, reason))
+fn suite_error(place: String, reason: impl Into<String>) -> Result<(), SuiteError> {
+    Err(SuiteError::invalid_value(place, reason))
 }

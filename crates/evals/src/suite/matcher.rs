@@ -65,23 +65,23 @@ impl Matcher {
                 Some(name) if fields.len() > 1 => {
                     Err(format!("`{name}` must be the only field of its object"))
                 }
-                Some(name) => Self::named(name, &fields[name]),
+                Some(name) => Self::parse_operator(name, &fields[name]),
                 None => fields
                     .iter()
                     .map(|(name, value)| Ok((name.clone(), Self::read(value)?)))
                     .collect::<Result<_, _>>()
                     .map(Self::Fields),
             },
-            Value::Array(items) => Self::list(items).map(Self::List),
+            Value::Array(items) => Self::parse_list(items).map(Self::List),
             other => Ok(Self::Value(other.clone())),
         }
     }
 
-    fn list(items: &[Value]) -> Result<Vec<Self>, String> {
+    fn parse_list(items: &[Value]) -> Result<Vec<Self>, String> {
         items.iter().map(Self::read).collect()
     }
 
-    fn named(name: &str, value: &Value) -> Result<Self, String> {
+    fn parse_operator(name: &str, value: &Value) -> Result<Self, String> {
         let wrong_type = |expected: &str| format!("`{name}` needs {expected}");
         let text = || {
             value
@@ -100,7 +100,7 @@ impl Matcher {
             "$absent" => yes().map(|()| Self::Absent)?,
             "$one_of" => match items()?.as_slice() {
                 [] => return Err(wrong_type("a list that is not empty")),
-                several => Self::OneOf(Self::list(several)?),
+                several => Self::OneOf(Self::parse_list(several)?),
             },
             "$matches" => {
                 Self::Matches(Regex::new(&text()?).map_err(|error| format!("`$matches`: {error}"))?)
@@ -120,7 +120,7 @@ impl Matcher {
             },
             "$optional" => Self::Optional(Box::new(Self::read(value)?)),
             "$exactly" => Self::Exactly(value.clone()),
-            "$unordered" => Self::Unordered(Self::list(items()?)?),
+            "$unordered" => Self::Unordered(Self::parse_list(items()?)?),
             "$bfcl" => Self::Bfcl(BfclParameter::deserialize(value).map_err(|_| {
                 wrong_type("an object with `allowed`, and the `type` of a declared parameter")
             })?),
@@ -144,7 +144,7 @@ impl Matcher {
             Self::Matches(regex) => present
                 .and_then(Value::as_str)
                 .is_some_and(|it| regex.is_match(it)),
-            Self::Contains(expected) => present.is_some_and(|it| contains(it, expected)),
+            Self::Contains(expected) => present.is_some_and(|it| contains_value(it, expected)),
             Self::IgnoringCase(expected) => present
                 .and_then(Value::as_str)
                 .is_some_and(|it| it.trim().to_lowercase() == *expected),
@@ -152,7 +152,7 @@ impl Matcher {
                 .and_then(Value::as_f64)
                 .is_some_and(|it| (*low..=*high).contains(&it)),
             Self::Exactly(expected) => {
-                argument.unwrap_or(&Value::Null) == expected || equal(argument, expected)
+                argument.unwrap_or(&Value::Null) == expected || values_match(argument, expected)
             }
             Self::Unordered(expected) => match present {
                 Some(Value::Array(items)) => {
@@ -161,7 +161,7 @@ impl Matcher {
                 _ => false,
             },
             Self::Bfcl(parameter) => parameter.matches(argument),
-            Self::Value(expected) => equal(argument, expected),
+            Self::Value(expected) => values_match(argument, expected),
             Self::List(expected) => match present {
                 Some(Value::Array(items)) => {
                     items.len() == expected.len()
@@ -190,18 +190,20 @@ fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
         .all(Option::is_some)
 }
 
-fn contains(argument: &Value, expected: &Value) -> bool {
+fn contains_value(argument: &Value, expected: &Value) -> bool {
     match (argument, expected) {
         (Value::String(text), Value::String(expected)) => {
             text.to_lowercase().contains(&expected.to_lowercase())
         }
-        (Value::Array(items), expected) => items.iter().any(|item| equal(Some(item), expected)),
+        (Value::Array(items), expected) => {
+            items.iter().any(|item| values_match(Some(item), expected))
+        }
         _ => false,
     }
 }
 
 /// Returns whether two JSON values are equal, with the tolerance of plain values.
-fn equal(argument: Option<&Value>, expected: &Value) -> bool {
+fn values_match(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
         // Whole numbers are compared exactly, because large ones lose precision as floating-point
         // numbers.
@@ -210,15 +212,15 @@ fn equal(argument: Option<&Value>, expected: &Value) -> bool {
         }
         (Value::String(a), Value::String(b)) => a.trim() == b.trim(),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(Some(a), b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| values_match(Some(a), b))
         }
-        (Value::Object(a), Value::Object(b)) => equal_fields(a, b),
+        (Value::Object(a), Value::Object(b)) => fields_match(a, b),
         (a, b) => a == b,
     }
 }
 
-fn equal_fields(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
+fn fields_match(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.len() == b.len()
         && b.iter()
-            .all(|(name, expected)| a.contains_key(name) && equal(a.get(name), expected))
+            .all(|(name, expected)| a.contains_key(name) && values_match(a.get(name), expected))
 }

@@ -71,7 +71,7 @@ pub struct Suite {
     #[serde(default)]
     pub files: BTreeMap<String, String>,
     /// Number of runs of each scenario with each model. The default is 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_repetitions")]
     pub repetitions: u32,
     /// Thresholds that the results must meet.
     #[serde(default)]
@@ -139,10 +139,10 @@ pub struct DeclaredTool {
     #[serde(default)]
     pub description: String,
     /// JSON Schema of the tool's input.
-    #[serde(default = "any_object")]
+    #[serde(default = "default_input_schema")]
     pub input_schema: Value,
     /// Result that every call of the tool returns.
-    #[serde(default = "done")]
+    #[serde(default = "default_result")]
     pub result: Value,
 }
 
@@ -192,15 +192,15 @@ pub struct ExpectedCall {
     pub or: Vec<ExpectedCall>,
 }
 
-fn one() -> u32 {
+fn default_repetitions() -> u32 {
     1
 }
 
-fn any_object() -> Value {
+fn default_input_schema() -> Value {
     serde_json::json!({"type": "object"})
 }
 
-fn done() -> Value {
+fn default_result() -> Value {
     Value::String("done".to_owned())
 }
 
@@ -225,7 +225,7 @@ pub enum SuiteError {
 const MAX_REPETITIONS: u32 = 1_000;
 
 impl SuiteError {
-    fn meaning(place: String, reason: impl Into<String>) -> Self {
+    fn invalid_value(place: String, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         Self::Meaning { place, reason }
     }
@@ -251,7 +251,7 @@ impl Suite {
 
     /// Validates a suite. [`read`](Self::read) already does this.
     pub fn check(&self) -> Result<(), SuiteError> {
-        let wrong = |place: String, reason: &str| Err(SuiteError::meaning(place, reason));
+        let wrong = |place: String, reason: &str| Err(SuiteError::invalid_value(place, reason));
         if self.scenarios.is_empty() {
             return wrong(
                 "scenarios".to_owned(),
@@ -311,7 +311,7 @@ impl Suite {
             for (number, turn) in scenario.turns.iter().enumerate() {
                 turn.check(&format!("{place}.turns[{number}]"))?;
             }
-            declared_tools::check(scenario, &place)?;
+            declared_tools::check_declared_tools(scenario, &place)?;
         }
         Ok(())
     }
@@ -320,7 +320,7 @@ impl Suite {
 impl Turn {
     fn check(&self, place: &str) -> Result<(), SuiteError> {
         if self.say.trim().is_empty() {
-            return Err(SuiteError::meaning(
+            return Err(SuiteError::invalid_value(
                 format!("{place}.say"),
                 "must not be empty",
             ));
@@ -329,16 +329,16 @@ impl Turn {
             call.check(&format!("{place}.calls[{at}]"))?;
         }
         for (at, pattern) in self.forbidden.iter().enumerate() {
-            if let Some(problem) = ToolPattern::problem(pattern) {
-                return Err(SuiteError::meaning(
+            if let Some(problem) = ToolPattern::find_problem(pattern) {
+                return Err(SuiteError::invalid_value(
                     format!("{place}.forbidden[{at}]"),
                     problem,
                 ));
             }
         }
-        let checked = self.answer.check();
+        let checked = self.answer.validate_fields();
         checked.map_err(|(field, reason)| {
-            SuiteError::meaning(format!("{place}.answer.{field}"), reason)
+            SuiteError::invalid_value(format!("{place}.answer.{field}"), reason)
         })
     }
 }
@@ -354,21 +354,22 @@ impl ExpectedCall {
 
     fn check(&self, place: &str) -> Result<(), SuiteError> {
         if self.tool.trim().is_empty() {
-            return Err(SuiteError::meaning(
+            return Err(SuiteError::invalid_value(
                 format!("{place}.tool"),
                 "must not be empty",
             ));
         }
         for (name, wanted) in &self.input {
-            Matcher::read(wanted)
-                .map_err(|reason| SuiteError::meaning(format!("{place}.input.{name}"), reason))?;
+            Matcher::read(wanted).map_err(|reason| {
+                SuiteError::invalid_value(format!("{place}.input.{name}"), reason)
+            })?;
         }
         for (at, other) in self.or.iter().enumerate() {
             let place = format!("{place}.or[{at}]");
             if other.optional || !other.or.is_empty() {
                 let reason =
                     "an alternative cannot have `optional` or `or`: set them on the call itself";
-                return Err(SuiteError::meaning(place, reason));
+                return Err(SuiteError::invalid_value(place, reason));
             }
             other.check(&place)?;
         }

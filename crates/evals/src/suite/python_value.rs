@@ -15,7 +15,7 @@ pub(super) enum PythonType {
 }
 
 impl PythonType {
-    pub(super) fn of(value: &Value) -> Self {
+    pub(super) fn from_json_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::None,
             Value::Bool(_) => Self::Bool,
@@ -29,20 +29,20 @@ impl PythonType {
 }
 
 /// Implements `==` of Python: numbers are compared by value, and booleans are 1 and 0.
-pub(super) fn equal(a: &Value, b: &Value) -> bool {
+pub(super) fn python_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Null, Value::Null) => true,
         (Value::String(a), Value::String(b)) => a == b,
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| python_equal(a, b))
         }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
                 && a.iter()
-                    .all(|(name, a)| b.get(name).is_some_and(|b| equal(a, b)))
+                    .all(|(name, a)| b.get(name).is_some_and(|b| python_equal(a, b)))
         }
         (Value::Number(_) | Value::Bool(_), Value::Number(_) | Value::Bool(_)) => {
-            match (whole(a), whole(b)) {
+            match (to_whole_number(a), to_whole_number(b)) {
                 (Some(a), Some(b)) => a == b,
                 (None, None) => a.as_f64() == b.as_f64(),
                 _ => false,
@@ -53,14 +53,14 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 }
 
 /// Returns a number or boolean as a whole number, without loss of precision.
-fn whole(value: &Value) -> Option<i128> {
+fn to_whole_number(value: &Value) -> Option<i128> {
     match value {
         Value::Bool(it) => Some(i128::from(*it)),
         Value::Number(number) => number
             .as_i64()
             .map(i128::from)
             .or_else(|| number.as_u64().map(i128::from))
-            .or_else(|| number.as_f64().and_then(whole_of)),
+            .or_else(|| number.as_f64().and_then(float_to_whole_number)),
         _ => None,
     }
 }
@@ -71,14 +71,14 @@ fn whole(value: &Value) -> Option<i128> {
     clippy::cast_possible_truncation,
     reason = "the number is whole and below 2^127"
 )]
-fn whole_of(number: f64) -> Option<i128> {
+fn float_to_whole_number(number: f64) -> Option<i128> {
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
     (number.fract() == 0.0 && number.abs() <= BEYOND).then_some(number as i128)
 }
 
 /// Implements the Python operator `in` for a list.
-pub(super) fn is_among(value: &Value, list: &[Value]) -> bool {
-    list.iter().any(|one| equal(one, value))
+pub(super) fn is_in_list(value: &Value, list: &[Value]) -> bool {
+    list.iter().any(|one| python_equal(one, value))
 }
 
 /// Returns whether an accepted value is the empty string, which means that the argument may be
@@ -88,16 +88,16 @@ pub(super) fn is_empty_text(value: &Value) -> bool {
 }
 
 /// Returns the normalized form of a string. Returns other values unchanged.
-pub(super) fn normalized(value: &Value) -> Value {
+pub(super) fn normalize_value(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(normalized_text(text)),
+        Value::String(text) => Value::String(normalize_text(text)),
         other => other.clone(),
     }
 }
 
 /// Normalizes a string as the benchmark does: lower case, without spaces and `,./-_*^`, with double
 /// quotation marks.
-pub(super) fn normalized_text(text: &str) -> String {
+pub(super) fn normalize_text(text: &str) -> String {
     let text: String = text
         .chars()
         .filter(|it| !matches!(it, ' ' | ',' | '.' | '/' | '-' | '_' | '*' | '^'))

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::matcher::Matcher;
-use crate::recording::{is_redacted, may_equal};
+use crate::recording::{is_redacted, may_match_redacted};
 
 /// The result of matching an argument that may be redacted. To combine results, take the minimum if
 /// all must match and the maximum if one must match.
@@ -42,7 +42,7 @@ impl Matcher {
                 results.min().unwrap_or(MatchResult::Yes)
             }
             (Self::Value(expected) | Self::Exactly(expected), found)
-                if !may_equal(found, expected) =>
+                if !may_match_redacted(found, expected) =>
             {
                 MatchResult::No
             }

@@ -29,7 +29,7 @@ impl ToolPattern {
     }
 
     /// Returns the reason why a pattern can never match any tool.
-    pub(super) fn problem(text: &str) -> Option<&'static str> {
+    pub(super) fn find_problem(text: &str) -> Option<&'static str> {
         if text.trim().is_empty() {
             return Some("must not be empty; `*` matches any tool");
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{
-    super::{ModelSummary, metric::duration, share},
-    table::kind_name,
+    super::{ModelSummary, metric::format_duration, share},
+    table::kind_display_name,
 };
 
 /// Maximum number of rows of a chart. The tables of the page contain all rows.
@@ -16,22 +16,22 @@ const MAX_ROWS: usize = 120;
 #[derive(Serialize)]
 pub(super) struct Chart {
     title: &'static str,
-    rows: Vec<Row>,
+    rows: Vec<ChartRow>,
     /// CSS class and label of each color.
     legend: &'static [(&'static str, &'static str)],
     hidden_rows: usize,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ChartRow {
     label: String,
     value: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<BarSegment>,
 }
 
 /// A colored segment of a bar. Its size is a percentage of the chart width.
 #[derive(Serialize)]
-struct Piece {
+struct BarSegment {
     class: &'static str,
     x: String,
     width: String,
@@ -40,7 +40,7 @@ struct Piece {
 impl Chart {
     fn new(
         title: &'static str,
-        mut rows: Vec<Row>,
+        mut rows: Vec<ChartRow>,
         legend: &'static [(&'static str, &'static str)],
     ) -> Self {
         let hidden_rows = rows.len().saturating_sub(MAX_ROWS);
@@ -54,7 +54,7 @@ impl Chart {
     }
 }
 
-impl Row {
+impl ChartRow {
     /// Creates a chart row from the shares of its segments. A bar never exceeds the chart width,
     /// even if the report contains impossible numbers.
     fn new(label: String, value: String, shares: &[(&'static str, Option<f64>)]) -> Self {
@@ -63,7 +63,7 @@ impl Row {
         for (class, share) in shares {
             let width = share.unwrap_or(0.0).clamp(0.0, 1.0 - x);
             if width > 0.0 {
-                pieces.push(Piece {
+                pieces.push(BarSegment {
                     class,
                     x: format!("{:.2}%", x * 100.0),
                     width: format!("{:.2}%", width * 100.0),
@@ -80,12 +80,16 @@ impl Row {
 }
 
 /// Creates the charts of a report from the summaries of its models.
-pub(super) fn charts(summary: &[ModelSummary]) -> [Chart; 3] {
-    [passed(summary), calls(summary), durations(summary)]
+pub(super) fn create_charts(summary: &[ModelSummary]) -> [Chart; 3] {
+    [
+        passed_runs_chart(summary),
+        call_outcomes_chart(summary),
+        turn_durations_chart(summary),
+    ]
 }
 
 /// Creates the chart of passed runs, by kind of scenario and model.
-fn passed(summary: &[ModelSummary]) -> Chart {
+fn passed_runs_chart(summary: &[ModelSummary]) -> Chart {
     let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
     let mut rows = Vec::new();
     for kind in kinds {
@@ -94,18 +98,22 @@ fn passed(summary: &[ModelSummary]) -> Chart {
                 continue;
             };
             let label = match summary {
-                [_] => kind_name(kind).to_owned(),
-                _ => format!("{}: {}", kind_name(kind), model.model),
+                [_] => kind_display_name(kind).to_owned(),
+                _ => format!("{}: {}", kind_display_name(kind), model.model),
             };
             let value = format!("{passed} of {runs}");
-            rows.push(Row::new(label, value, &[("f-main", share(passed, runs))]));
+            rows.push(ChartRow::new(
+                label,
+                value,
+                &[("f-main", share(passed, runs))],
+            ));
         }
     }
     Chart::new("Runs that passed, by kind", rows, &[])
 }
 
 /// Creates the chart of tool call outcomes, by model.
-fn calls(summary: &[ModelSummary]) -> Chart {
+fn call_outcomes_chart(summary: &[ModelSummary]) -> Chart {
     let row = |model: &ModelSummary| {
         let counts = &model.counts;
         let outcomes = [
@@ -124,7 +132,7 @@ fn calls(summary: &[ModelSummary]) -> Chart {
             texts.join(", ")
         };
         let shares = outcomes.map(|(class, count, _)| (class, share(count, counts.calls)));
-        Row::new(model.model.to_string(), value, &shares)
+        ChartRow::new(model.model.to_string(), value, &shares)
     };
     let legend = &[
         ("f-good", "successful"),
@@ -143,20 +151,24 @@ fn calls(summary: &[ModelSummary]) -> Chart {
 }
 
 /// Creates the chart of turn durations, by model.
-fn durations(summary: &[ModelSummary]) -> Chart {
+fn turn_durations_chart(summary: &[ModelSummary]) -> Chart {
     let durations = summary.iter().filter_map(|model| model.turn_ms);
     let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);
     let row = |model: &ModelSummary| {
         let label = model.model.to_string();
         let Some((median, slow)) = model.turn_ms else {
-            return Row::new(label, "no turn".to_owned(), &[]);
+            return ChartRow::new(label, "no turn".to_owned(), &[]);
         };
-        let value = format!("{}, 95 % within {}", duration(median), duration(slow));
+        let value = format!(
+            "{}, 95 % within {}",
+            format_duration(median),
+            format_duration(slow)
+        );
         let shares = [
             ("f-main", share(median, longest)),
             ("f-soft", share(slow.saturating_sub(median), longest)),
         ];
-        Row::new(label, value, &shares)
+        ChartRow::new(label, value, &shares)
     };
     let legend = &[
         ("f-main", "half of the turns"),

@@ -8,20 +8,24 @@ use std::fmt::{self, Write};
 use minijinja::{Error, Output, State, Value};
 
 /// Writes a template value and escapes it. Only the output of macros is not escaped.
-pub(super) fn format(out: &mut Output<'_>, _: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+pub(super) fn format_value(
+    out: &mut Output<'_>,
+    _: &State<'_, '_>,
+    value: &Value,
+) -> Result<(), Error> {
     if value.is_undefined() || value.is_none() {
         return Ok(());
     }
     let written = match value.as_str() {
         Some(text) if value.is_safe() => out.write_str(text),
-        Some(text) => escape(text, out),
-        None => escape(&value.to_string(), out),
+        Some(text) => escape_html(text, out),
+        None => escape_html(&value.to_string(), out),
     };
     written.map_err(Error::from)
 }
 
 /// Escapes a text for element content and for attribute values in double quotes.
-pub(super) fn escape(text: &str, out: &mut impl Write) -> fmt::Result {
+pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
     let mut characters = text.chars().peekable();
     while let Some(c) = characters.next() {
         match c {
@@ -69,7 +73,7 @@ mod tests {
 
     fn escaped(text: &str) -> String {
         let mut out = String::new();
-        escape(text, &mut out).unwrap();
+        escape_html(text, &mut out).unwrap();
         out
     }
 

@@ -53,13 +53,13 @@ pub struct PageError(#[from] minijinja::Error);
 /// A run and its transcript need some kilobytes. Texts are cut at 64 KiB, and transcripts are
 /// omitted after 64 MiB.
 pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
-    let environment = environment()?;
+    let environment = template_environment()?;
     let summary = report.summary();
-    let metrics = Metric::ALL.map(|metric| (metric.title(), metric.meaning()));
-    let models = numbered(report.runs.iter().map(|run| run.model.to_string()));
-    let kinds = numbered(report.runs.iter().map(|run| run.kind.clone()));
-    let runs = runs(&environment, report, &models, &kinds)?;
-    let comparison = earlier.map(|earlier| comparison(earlier, report));
+    let metrics = Metric::ALL.map(|metric| (metric.title(), metric.explanation()));
+    let models = number_names(report.runs.iter().map(|run| run.model.to_string()));
+    let kinds = number_names(report.runs.iter().map(|run| run.kind.clone()));
+    let runs = render_runs(&environment, report, &models, &kinds)?;
+    let comparison = earlier.map(|earlier| create_comparison_view(earlier, report));
     let context = context! {
         policy => Value::from_safe_string(POLICY.to_owned()),
         style => Value::from_safe_string(STYLE.to_owned()),
@@ -69,34 +69,34 @@ pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageErr
             title => title,
         },
         report => context! { created_at => report.created_at, program => report.program },
-        status => status(report),
-        models => table::models(&summary),
+        status => create_status_boxes(report),
+        models => table::model_metrics_table(&summary),
         metrics => metrics.as_slice(),
-        charts => chart::charts(&summary).as_slice(),
-        kinds => table::kinds(&summary),
-        tools => table::tools(&summary),
+        charts => chart::create_charts(&summary).as_slice(),
+        kinds => table::scenario_kinds_table(&summary),
+        tools => table::tool_calls_table(&summary),
         comparison => comparison,
         run_count => report.runs.len(),
         failed_count => report.runs.iter().filter(|run| !run.passed).count(),
         filter_models => models.keys().collect::<Vec<_>>(),
-        filter_kinds => kinds.keys().map(|kind| table::kind_name(kind)).collect::<Vec<_>>(),
+        filter_kinds => kinds.keys().map(|kind| table::kind_display_name(kind)).collect::<Vec<_>>(),
         runs => Value::from_safe_string(runs),
     };
     Ok(environment.get_template("page.html")?.render(context)?)
 }
 
-fn environment() -> Result<Environment<'static>, minijinja::Error> {
+fn template_environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html"))?;
     environment.add_template("run.html", include_str!("run.html"))?;
-    environment.set_formatter(escape::format);
+    environment.set_formatter(escape::format_value);
     environment.add_filter("name", |text: &str| {
         match text.char_indices().nth(MAX_NAME_CHARS) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text.to_owned(),
         }
     });
-    environment.add_filter("excerpt", excerpt);
+    environment.add_filter("excerpt", format_excerpt);
     environment.add_filter("size", |text: &str, omitted: Option<u64>| {
         (text.len() as u64).saturating_add(omitted.unwrap_or(0))
     });
@@ -106,18 +106,20 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
         let pretty = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
         pretty.unwrap_or_else(|| text.to_owned())
     });
-    environment.add_filter("count", |number: u64| metric::grouped(&number.to_string()));
+    environment.add_filter("count", |number: u64| {
+        metric::group_thousands(&number.to_string())
+    });
     environment.add_filter("plural", |number: u64, one: &str, many: &str| {
-        let count = metric::grouped(&number.to_string());
+        let count = metric::group_thousands(&number.to_string());
         format!("{count} {}", if number == 1 { one } else { many })
     });
-    environment.add_filter("duration", metric::duration);
-    environment.add_filter("dollars", metric::dollars);
+    environment.add_filter("duration", metric::format_duration);
+    environment.add_filter("dollars", metric::format_dollars);
     Ok(environment)
 }
 
 /// Returns the beginning of a text, followed by the number of omitted bytes.
-fn excerpt(text: &str, omitted: Option<u64>) -> String {
+fn format_excerpt(text: &str, omitted: Option<u64>) -> String {
     let end = text.floor_char_boundary(MAX_TEXT_BYTES);
     let omitted = omitted
         .unwrap_or(0)
@@ -129,7 +131,7 @@ fn excerpt(text: &str, omitted: Option<u64>) -> String {
 }
 
 /// Assigns a number to each distinct name, in alphabetical order.
-fn numbered(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+fn number_names(names: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     let names: BTreeSet<String> = names.collect();
     names.into_iter().zip(0..).collect()
 }
@@ -166,7 +168,7 @@ impl StatusBox {
 }
 
 /// Creates the status boxes: whether the report is complete and meets its thresholds.
-fn status(report: &Report) -> Vec<StatusBox> {
+fn create_status_boxes(report: &Report) -> Vec<StatusBox> {
     let mut boxes = Vec::new();
     if report.is_unfinished() {
         let text = format!("Runs that were not made: {}.", report.not_run);
@@ -223,7 +225,7 @@ struct ModelView {
     tables: Vec<table::Table>,
 }
 
-fn comparison<'a>(earlier: &'a Report, later: &Report) -> ComparisonView<'a> {
+fn create_comparison_view<'a>(earlier: &'a Report, later: &Report) -> ComparisonView<'a> {
     let found = Comparison::of(earlier, later);
     let status = if found.is_empty() {
         let text = "The reports have no scenario of a model in common.".to_owned();
@@ -256,7 +258,7 @@ fn comparison<'a>(earlier: &'a Report, later: &Report) -> ComparisonView<'a> {
         if model.partial {
             note.push_str(" The metrics are of the scenarios that both reports have.");
         }
-        let tables = table::changes(model, later);
+        let tables = table::comparison_tables(model, later);
         ModelView { name, note, tables }
     });
     ComparisonView {
@@ -291,7 +293,7 @@ impl<'a> TurnView<'a> {
 }
 
 /// Renders all runs of the report with their transcripts.
-fn runs(
+fn render_runs(
     environment: &Environment<'_>,
     report: &Report,
     models: &BTreeMap<String, usize>,
@@ -344,7 +346,7 @@ fn runs(
         html.push_str(&template.render(context! {
             number => position + 1,
             run => run_fields,
-            kind => table::kind_name(&run.kind),
+            kind => table::kind_display_name(&run.kind),
             model_index => models.get(&run.model.to_string()),
             kind_index => kinds.get(&run.kind),
             duration_ms => durations.fold(0, u64::saturating_add),
