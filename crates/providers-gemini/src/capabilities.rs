@@ -11,9 +11,9 @@ use switchboard_providers_common::catalog;
 /// precedence over the series.
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
-    let of_series = of_series(model);
+    let of_series = series_capabilities(model);
     let mut both = catalog::either(&known.unwrap_or_default(), &of_series);
-    if Series::of(model).is_some_and(|series| series.line == Line::Gemma) {
+    if ModelSeries::from_model_name(model).is_some_and(|series| series.line == ModelLine::Gemma) {
         // The catalog describes Gemma as other servers run it. This API has refused functions for
         // it, so the series decides.
         both.tools = of_series.tools;
@@ -21,19 +21,19 @@ pub fn capabilities(model: &str) -> ModelCapabilities {
     both
 }
 
-fn of_series(model: &str) -> ModelCapabilities {
-    let Some(series) = Series::of(model) else {
+fn series_capabilities(model: &str) -> ModelCapabilities {
+    let Some(series) = ModelSeries::from_model_name(model) else {
         return ModelCapabilities::default();
     };
-    let (context_window, max_output_tokens) = series.limits().unzip();
+    let (context_window, max_output_tokens) = series.token_limits().unzip();
     let common = ModelCapabilities {
         context_window,
         max_output_tokens,
-        reasoning: Some(series.thinking().is_some()),
+        reasoning: Some(series.thinking_control().is_some()),
         images: Some(true),
         ..ModelCapabilities::default()
     };
-    if series.line == Line::Gemma {
+    if series.line == ModelLine::Gemma {
         return ModelCapabilities {
             tools: (series.version >= (4, 0)).then_some(true),
             ..common
@@ -44,7 +44,7 @@ fn of_series(model: &str) -> ModelCapabilities {
         parallel_tools: Some(true),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        sampling: series.sampling(),
+        sampling: series.supports_sampling(),
         documents: Some(true),
         audio: Some(true),
         ..common
@@ -53,14 +53,14 @@ fn of_series(model: &str) -> ModelCapabilities {
 
 /// A generation of Google's chat models, such as Gemini 2.5 Flash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Series {
-    line: Line,
+pub(crate) struct ModelSeries {
+    line: ModelLine,
     /// Major and minor version, such as (2, 5).
     version: (u32, u32),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum ModelLine {
     Pro,
     Flash,
     FlashLite,
@@ -71,7 +71,7 @@ enum Line {
 
 /// The request field that controls a model's thinking, with its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thinking {
+pub(crate) enum ThinkingControl {
     /// The model uses the field `thinkingLevel`.
     Levels {
         /// The lowest level that the model accepts.
@@ -90,7 +90,7 @@ pub(crate) enum Thinking {
     },
 }
 
-impl Thinking {
+impl ThinkingControl {
     /// The thinking control that is assumed for an unknown model.
     pub(crate) const NEWEST: Self = Self::Levels {
         least: "LOW",
@@ -98,10 +98,10 @@ impl Thinking {
     };
 }
 
-impl Series {
+impl ModelSeries {
     /// Returns the series of a model by its name or by a path that ends with its name. Returns
     /// `None` for unknown names, and for speech, image and robot models, which have other rules.
-    pub(crate) fn of(model: &str) -> Option<Self> {
+    pub(crate) fn from_model_name(model: &str) -> Option<Self> {
         let special = [
             "tts",
             "image",
@@ -119,27 +119,27 @@ impl Series {
         if words.iter().any(|word| special.contains(word)) {
             return None;
         }
-        let version = words.first().and_then(|word| version(word));
+        let version = words.first().and_then(|word| parse_version(word));
         match family {
             "gemma" => Some(Self {
-                line: Line::Gemma,
+                line: ModelLine::Gemma,
                 version: version?,
             }),
             "gemini" => {
                 let has = |word| words.contains(&word);
                 let line = match (has("pro"), has("flash"), has("lite")) {
-                    (true, ..) => Line::Pro,
-                    (_, true, true) => Line::FlashLite,
-                    (_, true, false) => Line::Flash,
-                    _ => Line::Other,
+                    (true, ..) => ModelLine::Pro,
+                    (_, true, true) => ModelLine::FlashLite,
+                    (_, true, false) => ModelLine::Flash,
+                    _ => ModelLine::Other,
                 };
                 // The version to which the aliases with `latest` refer in November 2026.
                 let latest = || match line {
                     _ if !has("latest") => None,
-                    Line::Pro => Some((3, 1)),
-                    Line::Flash => Some((3, 8)),
-                    Line::FlashLite => Some((3, 5)),
-                    Line::Other | Line::Gemma => None,
+                    ModelLine::Pro => Some((3, 1)),
+                    ModelLine::Flash => Some((3, 8)),
+                    ModelLine::FlashLite => Some((3, 5)),
+                    ModelLine::Other | ModelLine::Gemma => None,
                 };
                 let version = version.or_else(latest)?;
                 Some(Self { line, version })
@@ -149,70 +149,70 @@ impl Series {
     }
 
     /// Returns how thinking is controlled, or `None` for a model without thinking.
-    pub(crate) fn thinking(self) -> Option<Thinking> {
+    pub(crate) fn thinking_control(self) -> Option<ThinkingControl> {
         match (self.line, self.version) {
-            (_, (..2, _) | (2, ..5)) | (Line::Gemma, (..4, _)) => None,
-            (Line::Pro, (2, _)) => Some(Thinking::Budget {
+            (_, (..2, _) | (2, ..5)) | (ModelLine::Gemma, (..4, _)) => None,
+            (ModelLine::Pro, (2, _)) => Some(ThinkingControl::Budget {
                 least: 128,
                 most: 32_768,
                 can_be_off: false,
             }),
-            (Line::FlashLite, (2, _)) => Some(Thinking::Budget {
+            (ModelLine::FlashLite, (2, _)) => Some(ThinkingControl::Budget {
                 least: 512,
                 most: 24_576,
                 can_be_off: true,
             }),
-            (_, (2, _)) => Some(Thinking::Budget {
+            (_, (2, _)) => Some(ThinkingControl::Budget {
                 least: 1,
                 most: 24_576,
                 can_be_off: true,
             }),
-            (Line::Flash | Line::FlashLite, (3, ..7)) => Some(Thinking::Levels {
+            (ModelLine::Flash | ModelLine::FlashLite, (3, ..7)) => Some(ThinkingControl::Levels {
                 least: "MINIMAL",
                 medium: true,
             }),
-            (Line::Pro, (3, 0)) => Some(Thinking::Levels {
+            (ModelLine::Pro, (3, 0)) => Some(ThinkingControl::Levels {
                 least: "LOW",
                 medium: false,
             }),
-            _ => Some(Thinking::NEWEST),
+            _ => Some(ThinkingControl::NEWEST),
         }
     }
 
     /// Returns whether the model refuses a turn whose first call has no thought signature.
-    pub(crate) fn wants_signatures(self) -> bool {
-        self.line != Line::Gemma && self.version >= (3, 0)
+    pub(crate) fn requires_signatures(self) -> bool {
+        self.line != ModelLine::Gemma && self.version >= (3, 0)
     }
 
     /// Returns whether a tool result may contain media. For older models, media must be separate
     /// parts.
-    pub(crate) fn takes_media_in_results(self) -> bool {
-        self.line != Line::Gemma && self.version >= (3, 0)
+    pub(crate) fn supports_media_in_results(self) -> bool {
+        self.line != ModelLine::Gemma && self.version >= (3, 0)
     }
 
     /// Returns whether the model accepts functions together with a response schema. Older models
     /// answer "Function calling with a response mime type: 'application/json' is unsupported".
-    pub(crate) fn takes_schema_beside_tools(self) -> bool {
+    pub(crate) fn supports_schema_with_tools(self) -> bool {
         self.version >= (3, 0)
     }
 
     /// Whether server tools and functions are accepted together. Before Gemini 3 that is refused:
     /// "Tool use with function calling is unsupported", or with the switch for it "Tool call
     /// context circulation is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
-    pub(crate) fn takes_server_tools_beside_functions(self) -> bool {
-        self.line == Line::Gemma || self.version >= (3, 0)
+    pub(crate) fn supports_server_tools_with_functions(self) -> bool {
+        self.line == ModelLine::Gemma || self.version >= (3, 0)
     }
 
     /// Returns whether the model accepts `systemInstruction`. Gemma answers "Developer instruction
     /// is not enabled for models/gemma-3-27b-it".
-    pub(crate) fn takes_instructions(self) -> bool {
-        self.line != Line::Gemma || self.version >= (4, 0)
+    pub(crate) fn supports_system_instruction(self) -> bool {
+        self.line != ModelLine::Gemma || self.version >= (4, 0)
     }
 
     /// Returns whether sampling parameters have an effect. The newest models ignore them.
-    fn sampling(self) -> Option<bool> {
+    fn supports_sampling(self) -> Option<bool> {
         match self.version {
-            (3, 5) if self.line == Line::FlashLite => Some(false),
+            (3, 5) if self.line == ModelLine::FlashLite => Some(false),
             (..3, _) | (3, ..=5) => Some(true),
             (3, _) => Some(false),
             _ => None,
@@ -220,11 +220,11 @@ impl Series {
     }
 
     /// Returns the maximum numbers of tokens in the prompt and in the answer.
-    fn limits(self) -> Option<(u64, u64)> {
+    fn token_limits(self) -> Option<(u64, u64)> {
         match (self.line, self.version) {
-            (Line::Gemma, (3, _)) => Some((131_072, 8_192)),
-            (Line::Gemma, (4, _)) => Some((262_144, 32_768)),
-            (Line::Gemma, _) => None,
+            (ModelLine::Gemma, (3, _)) => Some((131_072, 8_192)),
+            (ModelLine::Gemma, (4, _)) => Some((262_144, 32_768)),
+            (ModelLine::Gemma, _) => None,
             (_, (2, ..5)) => Some((1_048_576, 8_192)),
             (_, (2 | 3, _)) => Some((1_048_576, 65_536)),
             (_, (4, _)) => Some((1_048_576, 1_048_576)),
@@ -234,7 +234,7 @@ impl Series {
 }
 
 /// Parses the version in a model name: `2.5`, `3`, or `3n` for Gemma.
-fn version(word: &str) -> Option<(u32, u32)> {
+fn parse_version(word: &str) -> Option<(u32, u32)> {
     let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
     let major = major.trim_end_matches('n');
     Some((major.parse().ok()?, minor.parse().ok()?))
@@ -249,7 +249,7 @@ mod tests {
         let mut known = 0;
         for entry in catalog::models("gemini") {
             known += 1;
-            let ours = of_series(entry.name);
+            let ours = series_capabilities(entry.name);
             let theirs = &entry.capabilities;
             // Joined, each wins where both speak: the same means that they agree.
             assert_eq!(
@@ -264,19 +264,20 @@ mod tests {
 
     #[test]
     fn names_tell_the_series() {
-        let line_and_version = |model| Series::of(model).map(|it| (it.line, it.version));
+        let line_and_version =
+            |model| ModelSeries::from_model_name(model).map(|it| (it.line, it.version));
         for (model, expected) in [
             (
                 "gemini-2.5-flash-lite-preview-09-2025",
-                (Line::FlashLite, (2, 5)),
+                (ModelLine::FlashLite, (2, 5)),
             ),
-            ("models/gemini-3.8-flash", (Line::Flash, (3, 8))),
-            ("google/gemini-3-pro-preview", (Line::Pro, (3, 0))),
-            ("gemini-4-argon", (Line::Other, (4, 0))),
-            ("gemini-flash-latest", (Line::Flash, (3, 8))),
-            ("gemini-pro-latest", (Line::Pro, (3, 1))),
-            ("gemma-3n-e4b-it", (Line::Gemma, (3, 0))),
-            ("gemma-4-31b-it", (Line::Gemma, (4, 0))),
+            ("models/gemini-3.8-flash", (ModelLine::Flash, (3, 8))),
+            ("google/gemini-3-pro-preview", (ModelLine::Pro, (3, 0))),
+            ("gemini-4-argon", (ModelLine::Other, (4, 0))),
+            ("gemini-flash-latest", (ModelLine::Flash, (3, 8))),
+            ("gemini-pro-latest", (ModelLine::Pro, (3, 1))),
+            ("gemma-3n-e4b-it", (ModelLine::Gemma, (3, 0))),
+            ("gemma-4-31b-it", (ModelLine::Gemma, (4, 0))),
         ] {
             assert_eq!(line_and_version(model), Some(expected), "{model}");
         }
@@ -290,20 +291,21 @@ mod tests {
             "",
         ] {
             assert_eq!(line_and_version(unknown), None, "{unknown}");
-            assert_eq!(of_series(unknown), ModelCapabilities::default());
+            assert_eq!(series_capabilities(unknown), ModelCapabilities::default());
         }
     }
 
     #[test]
     fn generations_differ_in_how_they_think() {
-        let thinking = |model| Series::of(model).and_then(Series::thinking);
+        let thinking =
+            |model| ModelSeries::from_model_name(model).and_then(ModelSeries::thinking_control);
         let least = |model| match thinking(model) {
-            Some(Thinking::Levels { least, .. }) => least,
+            Some(ThinkingControl::Levels { least, .. }) => least,
             _ => "",
         };
         assert_eq!(thinking("gemini-2.0-flash"), None);
         assert_eq!(thinking("gemma-3-27b-it"), None);
-        let pro = Thinking::Budget {
+        let pro = ThinkingControl::Budget {
             least: 128,
             most: 32_768,
             can_be_off: false,

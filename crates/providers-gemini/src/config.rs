@@ -15,7 +15,7 @@ use crate::{
     error::ERRORS,
     model::GenerateContent,
     percent,
-    served::{MODELS_PATH, page},
+    served::{MODELS_PATH, parse_model_page},
 };
 
 /// Base URL of Google's own API.
@@ -121,7 +121,7 @@ impl GeminiConfig {
         }
         let is_path = name.starts_with("models/") || name.starts_with("tunedModels/");
         let root = if is_path { "" } else { "models/" };
-        Ok(format!("{root}{}", percent::encoded(name, b'/')))
+        Ok(format!("{root}{}", percent::percent_encode(name, b'/')))
     }
 }
 
@@ -192,7 +192,12 @@ impl ProviderConfig for GeminiConfig {
             let message = "the API version must be a word such as v1beta";
             return Err(self.configuration_error(message));
         }
-        if let Some(fault) = self.options.server_tools.iter().find_map(ServerTool::fault) {
+        if let Some(fault) = self
+            .options
+            .server_tools
+            .iter()
+            .find_map(ServerTool::configuration_error)
+        {
             return Err(self.configuration_error(fault));
         }
         if self.api_key.as_ref().is_none_or(is_blank) && self.is_google() {
@@ -204,7 +209,7 @@ impl ProviderConfig for GeminiConfig {
     }
 
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
-        page(body)
+        parse_model_page(body)
     }
 }
 

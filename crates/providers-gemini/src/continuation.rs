@@ -15,7 +15,7 @@ use switchboard_providers_common::{
 use crate::{GeminiModel, generate::Continuation};
 
 /// The data needed to request the remaining parts of an answer.
-pub(crate) struct Source {
+pub(crate) struct AnswerSource {
     pub(crate) model: GeminiModel,
     /// The first request, which is repeated with a continuation token.
     pub(crate) sent: SentRequest,
@@ -24,28 +24,28 @@ pub(crate) struct Source {
 
 /// Returns the server-sent events of an answer that begins with `first`, including its
 /// continuations.
-pub(crate) fn continued(source: Source, first: HttpAnswer) -> ByteStream {
-    let parts = Parts {
-        current: Some(events(source.model.provider(), first)),
+pub(crate) fn continue_answer(source: AnswerSource, first: HttpAnswer) -> ByteStream {
+    let parts = AnswerParts {
+        current: Some(answer_events(source.model.provider(), first)),
         source,
         at_line_end: false,
     };
-    Box::pin(stream::unfold(parts, Parts::next))
+    Box::pin(stream::unfold(parts, AnswerParts::next))
 }
 
-struct Parts {
-    source: Source,
+struct AnswerParts {
+    source: AnswerSource,
     /// The response body that is read. `None` between two requests and at the end.
     current: Option<ByteStream>,
     at_line_end: bool,
 }
 
-impl Parts {
+impl AnswerParts {
     async fn next(mut self) -> Option<(Result<Bytes, ModelError>, Self)> {
         loop {
             let Some(current) = &mut self.current else {
-                let token = self.source.continuation.take()?;
-                match self.source.request(token).await {
+                let token = self.source.continuation.take_token()?;
+                match self.source.request_continuation(token).await {
                     Ok(rest) => self.current = Some(rest),
                     Err(error) => return Some((Err(error), self)),
                 }
@@ -76,10 +76,10 @@ impl Parts {
     }
 }
 
-impl Source {
+impl AnswerSource {
     /// Sends the first request again with the continuation `token`. Errors have the kind
     /// [`ModelErrorKind::Interrupted`], because the answer has begun.
-    async fn request(&self, token: String) -> Result<ByteStream, ModelError> {
+    async fn request_continuation(&self, token: String) -> Result<ByteStream, ModelError> {
         let provider = self.model.provider();
         let body = with_token(&self.sent.body, token).map_err(|fault| {
             let message = "the request could not be read again";
@@ -90,7 +90,7 @@ impl Source {
             ..self.sent.clone()
         };
         match self.model.send_again(&sent).await {
-            Ok(answer) => Ok(events(provider, answer)),
+            Ok(answer) => Ok(answer_events(provider, answer)),
             Err(error) => {
                 let message = format!("the rest of the answer is missing: {}", error.message());
                 let interrupted = ModelError::new(provider, ModelErrorKind::Interrupted, message)
@@ -107,18 +107,18 @@ impl Source {
 
 /// Returns the body of an answer as server-sent events. A body that is one JSON document becomes
 /// one event.
-fn events(provider: &str, answer: HttpAnswer) -> ByteStream {
+fn answer_events(provider: &str, answer: HttpAnswer) -> ByteStream {
     if !answer.is_whole() {
         return answer.body;
     }
     let (provider, body) = (provider.to_owned(), answer.body);
     Box::pin(stream::once(async move {
         let document = read_to_end(&provider, body, MAX_FRAME_BYTES).await?;
-        Ok(Bytes::from(as_event(&document)))
+        Ok(Bytes::from(document_as_event(&document)))
     }))
 }
 
-fn as_event(document: &[u8]) -> Vec<u8> {
+fn document_as_event(document: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(document.len() + 64);
     // A JSON document may be split at line ends, because strings contain them only in escaped form.
     let lines = document.split(|byte| matches!(byte, b'\n' | b'\r'));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_document_becomes_one_event() {
-        let event = as_event(b"[{\r\n  \"a\": 1\n\n}]\n");
+        let event = document_as_event(b"[{\r\n  \"a\": 1\n\n}]\n");
         assert_eq!(event, b"data: [{\ndata:   \"a\": 1\ndata: }]\n\n");
     }
 }

@@ -13,7 +13,7 @@ const LONG_QUOTA: &str = "LONG_QUOTA";
 
 /// The table that maps the API's error codes and messages to error classes.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
-    details,
+    details: read_error_details,
     rules: RULES,
     not_found_hint: "",
 };
@@ -70,7 +70,7 @@ const RULES: &[ErrorRule] = &[
 ];
 
 /// Reads the `google.rpc` messages in the error field `details`.
-fn details(fields: &Map<String, Value>, error: &mut ApiError) {
+fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     let details = fields.get("details").and_then(Value::as_array);
     for detail in details.into_iter().flatten() {
         let kind = detail.get("@type").and_then(Value::as_str);
@@ -89,7 +89,7 @@ fn details(fields: &Map<String, Value>, error: &mut ApiError) {
                 let field = text_of(first.and_then(|it| it.get("field")));
                 error.field = Some(field).filter(|field| !field.is_empty());
             }
-            "RetryInfo" => error.retry_after = detail.get("retryDelay").and_then(duration),
+            "RetryInfo" => error.retry_after = detail.get("retryDelay").and_then(parse_duration),
             "QuotaFailure" => {
                 let is_long = list("violations").into_iter().flatten().any(|violation| {
                     text_of(violation.get("quotaId")).contains("PerDay")
@@ -105,7 +105,7 @@ fn details(fields: &Map<String, Value>, error: &mut ApiError) {
 }
 
 /// Reads a `google.protobuf.Duration`: `"34.07s"`, or an object with `seconds`.
-fn duration(value: &Value) -> Option<Duration> {
+fn parse_duration(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::String(text) => text.trim().strip_suffix('s')?.parse::<f64>().ok()?,
         Value::Object(parts) => match parts.get("seconds")? {

@@ -12,7 +12,7 @@ use switchboard_providers_common::{
 
 use crate::{
     GeminiConfig, GeminiOptions, capabilities,
-    continuation::{Source, continued},
+    continuation::{AnswerSource, continue_answer},
     generate::{Continuation, GenerateDecoder, WireRequest, events_from_body, to_wire},
 };
 
@@ -123,12 +123,12 @@ impl Wire for GenerateContent {
             decoder
         };
         let context = answer.context();
-        let source = Source {
+        let source = AnswerSource {
             model: model.clone(),
             sent,
             continuation,
         };
-        let events = continued(source, answer);
+        let events = continue_answer(source, answer);
         Ok(decode_sse_of(context, model.provider(), events, decoder))
     }
 }

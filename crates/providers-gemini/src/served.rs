@@ -10,20 +10,25 @@ pub(crate) const MODELS_PATH: &str = "models?pageSize=1000";
 
 /// Parses a page of the model list (`GET {base}/{version}/models`). Returns `None` for another
 /// response. Omits models that do not generate content, such as embedding and video models.
-pub(crate) fn page(body: &Value) -> Option<ModelPage> {
+pub(crate) fn parse_model_page(body: &Value) -> Option<ModelPage> {
     let token = body.get("nextPageToken").and_then(Value::as_str);
     let models = match body.get("models") {
-        Some(models) => models.as_array()?.iter().filter_map(model).collect(),
+        Some(models) => models.as_array()?.iter().filter_map(parse_model).collect(),
         // An empty page of the model list has no field `models`.
         None if token.is_some() || body.as_object()?.is_empty() => Vec::new(),
         None => return None,
     };
     let token = token.filter(|token| !token.is_empty());
-    let next = token.map(|it| format!("{MODELS_PATH}&pageToken={}", percent::encoded(it, b'-')));
+    let next = token.map(|it| {
+        format!(
+            "{MODELS_PATH}&pageToken={}",
+            percent::percent_encode(it, b'-')
+        )
+    });
     Some(ModelPage { models, next })
 }
 
-fn model(entry: &Value) -> Option<ServedModel> {
+fn parse_model(entry: &Value) -> Option<ServedModel> {
     let number = |name: &str| entry.get(name).and_then(Value::as_u64);
     let methods = entry.get("supportedGenerationMethods");
     let generates = methods.and_then(Value::as_array).is_none_or(|methods| {
@@ -58,7 +63,7 @@ mod tests {
             {"name": "models/gemini-embedding-002", "supportedGenerationMethods": ["embedContent"]},
             {"name": "tunedModels/mine"}, {"name": "models/"}, {}, 3,
         ], "nextPageToken": "p2"});
-        let ModelPage { models, next } = page(&body).unwrap();
+        let ModelPage { models, next } = parse_model_page(&body).unwrap();
         let names: Vec<_> = models.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["gemini-3.8-flash", "tunedModels/mine"]);
         let flash = &models[0];
@@ -71,15 +76,20 @@ mod tests {
 
     #[test]
     fn an_empty_list_is_accepted_and_another_document_is_not() {
-        assert_eq!(page(&json!({})).unwrap().models, []);
-        assert_eq!(page(&json!({"nextPageToken": "x"})).unwrap().models, []);
+        assert_eq!(parse_model_page(&json!({})).unwrap().models, []);
+        assert_eq!(
+            parse_model_page(&json!({"nextPageToken": "x"}))
+                .unwrap()
+                .models,
+            []
+        );
         for odd in [
             json!({"hello": 1}),
             json!({"models": {}}),
             json!([]),
             json!("x"),
         ] {
-            assert_eq!(page(&odd), None, "{odd}");
+            assert_eq!(parse_model_page(&odd), None, "{odd}");
         }
     }
 }

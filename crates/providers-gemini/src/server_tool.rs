@@ -82,14 +82,14 @@ impl ServerTool {
     pub(crate) fn declaration(&self) -> JsonObject {
         match self {
             Self::GoogleSearch(search) => {
-                JsonObject::from_iter([("googleSearch".to_owned(), search.settings())])
+                JsonObject::from_iter([("googleSearch".to_owned(), search.settings_json())])
             }
             Self::Raw(raw) => raw.declaration.clone(),
         }
     }
 
     /// Returns the reason why the API would refuse the tool for every model.
-    pub(crate) fn fault(&self) -> Option<String> {
+    pub(crate) fn configuration_error(&self) -> Option<String> {
         match self {
             Self::GoogleSearch(GoogleSearch {
                 time_range: Some(TimeRange { start, end }),
@@ -105,7 +105,7 @@ impl ServerTool {
 }
 
 impl GoogleSearch {
-    fn settings(&self) -> Value {
+    fn settings_json(&self) -> Value {
         let mut settings = json!({});
         if self.images {
             settings["searchTypes"] = json!({"webSearch": {}, "imageSearch": {}});
@@ -164,7 +164,7 @@ mod tests {
             let tool = read(written).unwrap();
             assert_eq!(tool.name(), name);
             assert_eq!(Value::Object(tool.declaration()), sent);
-            assert_eq!(tool.fault(), None);
+            assert_eq!(tool.configuration_error(), None);
             // What is stored is read again.
             assert_eq!(read(serde_json::to_value(&tool).unwrap()).unwrap(), tool);
         }
@@ -189,9 +189,15 @@ mod tests {
     fn what_the_api_would_refuse_is_told_first() {
         for declaration in [json!({}), json!({"googleMaps": {}, "urlContext": {}})] {
             let raw = read(json!({"type": "raw", "declaration": declaration})).unwrap();
-            assert!(raw.fault().unwrap().contains("one field"));
+            assert!(raw.configuration_error().unwrap().contains("one field"));
         }
         let open = json!({"type": "google_search", "time_range": {"start": "", "end": "x"}});
-        assert!(read(open).unwrap().fault().unwrap().contains("time_range"));
+        assert!(
+            read(open)
+                .unwrap()
+                .configuration_error()
+                .unwrap()
+                .contains("time_range")
+        );
     }
 }

@@ -9,9 +9,9 @@ use switchboard_domain::{
     ChatRequest, Message, ModelError, ModelErrorKind, Part, Role, ToolResult, WarningKind,
 };
 
-use self::parts::{Mapper, SIGNATURE};
+use self::parts::{PartMapper, SIGNATURE};
 use super::wire::{self, Content, Data, FunctionResponse, Outcome, Response};
-use crate::capabilities::Series;
+use crate::capabilities::ModelSeries;
 
 /// A placeholder signature for calls that another model made. The API's guide to thought signatures
 /// documents it as "do not check". Without a signature, the API refuses the turn.
@@ -22,7 +22,7 @@ const NO_RESULT: &str = "No result of this call was recorded.";
 
 /// A conversation in the form of the API.
 #[derive(Debug)]
-pub(crate) struct Conversation<'a> {
+pub(crate) struct WireConversation<'a> {
     pub(crate) system_instruction: Option<Content<'a>>,
     /// The messages of user and model. The results of a turn's tool calls are a separate message.
     pub(crate) contents: Vec<Content<'a>>,
@@ -36,13 +36,13 @@ pub(crate) struct Conversation<'a> {
 /// without a call is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
-pub(crate) fn conversation<'a>(
+pub(crate) fn map_conversation<'a>(
     request: &'a ChatRequest,
-    mut mapper: Mapper<'_>,
-) -> Result<Conversation<'a>, ModelError> {
-    let mut turns = Turns::default();
+    mut mapper: PartMapper<'_>,
+) -> Result<WireConversation<'a>, ModelError> {
+    let mut turns = ConversationTurns::default();
     for message in &request.messages {
-        turns.message(message, &mut mapper);
+        turns.add_message(message, &mut mapper);
     }
     if turns.hoisted > 0 {
         let message = format!(
@@ -50,7 +50,7 @@ pub(crate) fn conversation<'a>(
              else",
             turns.hoisted
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
     turns.place_instructions(&mut mapper);
     if turns.list.is_empty() {
@@ -59,10 +59,10 @@ pub(crate) fn conversation<'a>(
         let message = "there is nothing to answer: no message of the person or the model";
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
-    turns.pair(&mut mapper);
-    turns.begin_with_the_user(&mut mapper);
-    if !mapper.replay_thoughts || mapper.series.is_some_and(Series::wants_signatures) {
-        turns.sign();
+    turns.pair_results(&mut mapper);
+    turns.start_with_user(&mut mapper);
+    if !mapper.replay_thoughts || mapper.series.is_some_and(ModelSeries::requires_signatures) {
+        turns.sign_first_calls();
     }
     let why = if mapper.replay_thoughts {
         "another model wrote them"
@@ -74,39 +74,39 @@ pub(crate) fn conversation<'a>(
             "{} reasoning part(s) omitted: {why}",
             mapper.reasoning_dropped
         );
-        mapper.warn(WarningKind::PartDropped, message);
+        mapper.add_warning(WarningKind::PartDropped, message);
     }
     if mapper.states_dropped > 0 {
         let message = format!(
             "{} part(s) sent without the state that a model had attached: {why}",
             mapper.states_dropped
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
     let content = |parts| Content { role: None, parts };
-    Ok(Conversation {
+    Ok(WireConversation {
         system_instruction: (!turns.system.is_empty()).then(|| content(turns.system)),
         contents: turns
             .list
             .into_iter()
-            .flat_map(Turn::into_contents)
+            .flat_map(ConversationTurn::into_contents)
             .collect(),
     })
 }
 
 #[derive(Default)]
-struct Turns<'a> {
+struct ConversationTurns<'a> {
     system: Vec<wire::Part<'a>>,
     /// Number of later instructions that were moved to the start.
     hoisted: usize,
-    list: Vec<Turn<'a>>,
+    list: Vec<ConversationTurn<'a>>,
 }
 
 /// A turn: adjacent messages of the same role.
-struct Turn<'a> {
+struct ConversationTurn<'a> {
     is_model: bool,
     /// The tool calls of a model turn.
-    calls: Vec<Call<'a>>,
+    calls: Vec<TurnCall<'a>>,
     /// The tool results of a user turn, in the order of the conversation.
     results: Vec<&'a ToolResult>,
     /// The mapped tool results, one for each call of the previous turn.
@@ -115,7 +115,7 @@ struct Turn<'a> {
 }
 
 /// The ids and the name of a tool call, for mapping its result.
-struct Call<'a> {
+struct TurnCall<'a> {
     /// Id of the call in the domain.
     id: &'a str,
     /// Id of the call in the API, if the API assigned one.
@@ -123,8 +123,8 @@ struct Call<'a> {
     name: Cow<'a, str>,
 }
 
-impl<'a> Turns<'a> {
-    fn message(&mut self, message: &'a Message, mapper: &mut Mapper<'_>) {
+impl<'a> ConversationTurns<'a> {
+    fn add_message(&mut self, message: &'a Message, mapper: &mut PartMapper<'_>) {
         for result in message.results() {
             self.current_turn(false).results.push(result);
         }
@@ -133,13 +133,13 @@ impl<'a> Turns<'a> {
             match (message.role, part) {
                 (_, Part::ToolResult(_)) => {}
                 (Role::System, part) => {
-                    if let Some(part) = mapper.instruction(part) {
+                    if let Some(part) = mapper.map_instruction(part) {
                         self.hoisted += usize::from(!self.list.is_empty());
                         self.system.push(part);
                     }
                 }
-                (Role::User | Role::Tool, part) => mapper.user(part, &mut said),
-                (Role::Assistant, part) => mapper.assistant(part, &mut said),
+                (Role::User | Role::Tool, part) => mapper.map_user_part(part, &mut said),
+                (Role::Assistant, part) => mapper.map_assistant_part(part, &mut said),
             }
         }
         if said.is_empty() {
@@ -150,9 +150,9 @@ impl<'a> Turns<'a> {
         turn.parts.append(&mut said);
         if is_model {
             for tool_use in message.tool_uses() {
-                turn.calls.push(Call {
+                turn.calls.push(TurnCall {
                     id: &tool_use.id,
-                    wire_id: mapper.wire_id(tool_use),
+                    wire_id: mapper.wire_call_id(tool_use),
                     name: mapper.names.to_wire(&tool_use.name),
                 });
             }
@@ -160,9 +160,9 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns the current turn if it has this role, otherwise starts a new turn.
-    fn current_turn(&mut self, is_model: bool) -> &mut Turn<'a> {
+    fn current_turn(&mut self, is_model: bool) -> &mut ConversationTurn<'a> {
         if self.list.last().is_none_or(|it| it.is_model != is_model) {
-            self.list.push(Turn::new(is_model));
+            self.list.push(ConversationTurn::new(is_model));
         }
         let last = self.list.len() - 1;
         &mut self.list[last]
@@ -170,8 +170,10 @@ impl<'a> Turns<'a> {
 
     /// Moves the instructions to the first message if the model does not support
     /// `systemInstruction`.
-    fn place_instructions(&mut self, mapper: &mut Mapper<'_>) {
-        let takes = mapper.series.is_none_or(Series::takes_instructions);
+    fn place_instructions(&mut self, mapper: &mut PartMapper<'_>) {
+        let takes = mapper
+            .series
+            .is_none_or(ModelSeries::supports_system_instruction);
         if takes || self.system.is_empty() {
             return;
         }
@@ -179,9 +181,9 @@ impl<'a> Turns<'a> {
             "the instructions were sent in the person's first message: {} takes them nowhere else",
             mapper.model.name
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
         if self.list.first().is_none_or(|first| first.is_model) {
-            self.list.insert(0, Turn::new(false));
+            self.list.insert(0, ConversationTurn::new(false));
         }
         let instructions = std::mem::take(&mut self.system);
         if let Some(first) = self.list.first_mut() {
@@ -190,40 +192,40 @@ impl<'a> Turns<'a> {
     }
 
     /// Ensures that each tool call has exactly one result in the next message.
-    fn pair(&mut self, mapper: &mut Mapper<'_>) {
+    fn pair_results(&mut self, mapper: &mut PartMapper<'_>) {
         let mut at = 0;
         // The tool calls of the previous turn.
-        let mut open: Vec<Call<'a>> = Vec::new();
+        let mut open: Vec<TurnCall<'a>> = Vec::new();
         while at < self.list.len() || !open.is_empty() {
             let is_user = self.list.get(at).is_some_and(|turn| !turn.is_model);
             if !open.is_empty() && !is_user {
-                self.list.insert(at, Turn::new(false));
+                self.list.insert(at, ConversationTurn::new(false));
             }
             let Some(turn) = self.list.get_mut(at) else {
                 return;
             };
-            turn.answer(open, mapper);
+            turn.add_results(open, mapper);
             open = std::mem::take(&mut turn.calls);
             at += 1;
         }
     }
 
-    fn begin_with_the_user(&mut self, mapper: &mut Mapper<'_>) {
+    fn start_with_user(&mut self, mapper: &mut PartMapper<'_>) {
         if self.list.first().is_none_or(|first| !first.is_model) {
             return;
         }
         let words = "[The conversation begins with the assistant.]";
-        let mut turn = Turn::new(false);
+        let mut turn = ConversationTurn::new(false);
         turn.parts.push(wire::Part::text(words));
         self.list.insert(0, turn);
         let message = format!("`{words}` was put first: this wire begins with the user");
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
 
     /// Adds the placeholder signature to the first call of each answer that this model did not
     /// sign, because the API refuses unsigned calls. The API checks only answers after the last
     /// user message. Earlier answers are signed too, because prompt caches need identical requests.
-    fn sign(&mut self) {
+    fn sign_first_calls(&mut self) {
         for turn in &mut self.list {
             // Calls of server tools are part of the turn and may carry the required signature.
             if turn.parts.iter().any(is_signed_piece) {
@@ -247,7 +249,7 @@ fn is_signed_piece(part: &wire::Part<'_>) -> bool {
     matches!(part, wire::Part::Native(piece) if piece.get(SIGNATURE).is_some())
 }
 
-impl<'a> Turn<'a> {
+impl<'a> ConversationTurn<'a> {
     fn new(is_model: bool) -> Self {
         Self {
             is_model,
@@ -259,16 +261,16 @@ impl<'a> Turn<'a> {
     }
 
     /// Creates one response for each call, and text parts from all other results.
-    fn answer(&mut self, calls: Vec<Call<'a>>, mapper: &mut Mapper<'_>) {
+    fn add_results(&mut self, calls: Vec<TurnCall<'a>>, mapper: &mut PartMapper<'_>) {
         let mut results = std::mem::take(&mut self.results);
         let mut beside = Vec::new();
-        for Call { id, wire_id, name } in calls {
+        for TurnCall { id, wire_id, name } in calls {
             let found = results.iter().position(|it| it.tool_use_id == id);
             self.responses.push(if let Some(at) = found {
-                mapper.result(results.remove(at), wire_id, name, &mut beside)
+                mapper.map_result(results.remove(at), wire_id, name, &mut beside)
             } else {
                 let message = format!("call `{id}` has no result; the model receives a note");
-                mapper.warn(WarningKind::PartDowngraded, message);
+                mapper.add_warning(WarningKind::PartDowngraded, message);
                 FunctionResponse {
                     id: wire_id,
                     name,
@@ -285,9 +287,9 @@ impl<'a> Turn<'a> {
                 "the result of call `{id}` was sent as text: the call is not in the message before \
                  it"
             );
-            mapper.warn(WarningKind::PartDowngraded, message);
+            mapper.add_warning(WarningKind::PartDowngraded, message);
             let name = &stray.name;
-            let text = results::words(stray);
+            let text = results::result_text(stray);
             beside.push(wire::Part::text(format!(
                 "[Result of an earlier call of tool `{name}`:]\n{text}"
             )));
@@ -300,7 +302,7 @@ impl<'a> Turn<'a> {
         let role = Some(if self.is_model { "model" } else { "user" });
         let answered = Content {
             role,
-            parts: responses.map(wire::Part::plain).collect(),
+            parts: responses.map(wire::Part::from_data).collect(),
         };
         let said = Content {
             role,

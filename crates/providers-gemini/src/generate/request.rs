@@ -8,14 +8,14 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{LocalIds, request::requested_schema, schema::ToolSchemas};
 
-use self::thinking::thinking;
+use self::thinking::map_thinking;
 use super::{
-    content::{Conversation, conversation, parts::Mapper},
-    tools::{Context, Tools, mapping::ToolMapping, schema, tools},
+    content::{WireConversation, map_conversation, parts::PartMapper},
+    tools::{MappedTools, ToolContext, map_tools, mapping::ToolMapping, schema},
     wire::{Body, Content, GenerationConfig},
 };
 use crate::{
-    capabilities::Series,
+    capabilities::ModelSeries,
     options::{GeminiOptions, SchemaForm},
 };
 
@@ -56,11 +56,11 @@ pub fn to_wire<'a>(
     schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
-    let series = Series::of(&model.name);
+    let series = ModelSeries::from_model_name(&model.name);
     let tool_mapping = ToolMapping::of(request, options.schemas);
     let has_schema = request.response_format != ResponseFormat::Text;
-    let both = series.is_none_or(Series::takes_schema_beside_tools);
-    let context = Context {
+    let both = series.is_none_or(ModelSeries::supports_schema_with_tools);
+    let context = ToolContext {
         request,
         provider: &model.provider,
         capabilities,
@@ -69,14 +69,14 @@ pub fn to_wire<'a>(
         schemas,
         schema_instead: has_schema && !both,
         server: &options.server_tools,
-        takes_both: series.is_none_or(Series::takes_server_tools_beside_functions),
+        takes_both: series.is_none_or(ModelSeries::supports_server_tools_with_functions),
     };
-    let Tools {
+    let MappedTools {
         declared: sent_tools,
         config: mut tool_config,
         outcome,
-    } = tools(&context, &mut warnings)?;
-    let mapper = Mapper {
+    } = map_tools(&context, &mut warnings)?;
+    let mapper = PartMapper {
         model,
         series,
         capabilities,
@@ -86,10 +86,10 @@ pub fn to_wire<'a>(
         reasoning_dropped: 0,
         states_dropped: 0,
     };
-    let Conversation {
+    let WireConversation {
         system_instruction,
         contents,
-    } = conversation(request, mapper)?;
+    } = map_conversation(request, mapper)?;
     if contents
         .iter()
         .any(Content::has_server_side_tool_invocations)
@@ -99,7 +99,7 @@ pub fn to_wire<'a>(
         config.include_server_side_tool_invocations = true;
     }
     let mut generation_config = GenerationConfig {
-        thinking_config: thinking(
+        thinking_config: map_thinking(
             request,
             &model.name,
             capabilities,
@@ -109,7 +109,7 @@ pub fn to_wire<'a>(
         max_output_tokens: request.max_output_tokens,
         ..GenerationConfig::default()
     };
-    answer_format(
+    map_answer_format(
         request,
         model,
         capabilities,
@@ -117,7 +117,7 @@ pub fn to_wire<'a>(
         &mut generation_config,
         &mut warnings,
     )?;
-    sampling(
+    map_sampling(
         request,
         model,
         capabilities,
@@ -141,7 +141,7 @@ pub fn to_wire<'a>(
     })
 }
 
-fn answer_format<'a>(
+fn map_answer_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
@@ -152,7 +152,7 @@ fn answer_format<'a>(
     let Some((name, wanted)) = requested_schema(request, &model.provider, capabilities)? else {
         return Ok(());
     };
-    let schema = Some(schema::answer(wanted, form, name, warnings));
+    let schema = Some(schema::compile_answer_schema(wanted, form, name, warnings));
     config.response_mime_type = Some("application/json");
     match form {
         SchemaForm::JsonSchema => config.response_json_schema = schema,
@@ -161,7 +161,7 @@ fn answer_format<'a>(
     Ok(())
 }
 
-fn sampling<'a>(
+fn map_sampling<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,

@@ -16,7 +16,7 @@ use switchboard_providers_common::{
 
 use self::{
     continuation::Continuation,
-    fields::{data_field, medium, text_of},
+    fields::{data_field, media_part, string_field},
     finish::{CONTINUATION, finish_reason, is_present},
     usage::UsageReport,
 };
@@ -49,7 +49,7 @@ pub struct GenerateDecoder {
     earlier_usage: Usage,
     usage: UsageReport,
     /// The part index and kind of the text or thought that is still open.
-    open: Option<(u32, Kind)>,
+    open: Option<(u32, OpenPartKind)>,
     calls: usize,
     /// Number of tool calls without a name, which cannot be executed.
     nameless: usize,
@@ -67,7 +67,7 @@ pub struct GenerateDecoder {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OpenPartKind {
     Text,
     Thought,
 }
@@ -133,7 +133,7 @@ impl GenerateDecoder {
         if let Some(error) = chunk.get("error").filter(|error| is_error(error)) {
             return Err(ERRORS.in_band(&self.model.provider, ERRORS.read(error)));
         }
-        self.notice_next_request();
+        self.start_next_request();
         let known = [
             "candidates",
             "promptFeedback",
@@ -143,36 +143,36 @@ impl GenerateDecoder {
         ];
         if !self.answer.has_started() && known.iter().any(|name| chunk.contains_key(*name)) {
             self.answer.start(
-                text_of(&chunk, "responseId"),
-                text_of(&chunk, "modelVersion"),
+                string_field(&chunk, "responseId"),
+                string_field(&chunk, "modelVersion"),
                 events,
             );
         }
         if let Some(Value::Array(candidates)) = chunk.remove("candidates") {
             for candidate in candidates {
                 if let Value::Object(candidate) = candidate {
-                    self.candidate(candidate, events);
+                    self.read_candidate(candidate, events);
                 }
             }
         }
         let feedback = chunk.get("promptFeedback").and_then(Value::as_object);
         if let Some(feedback) = feedback
-            && let Some(word) = text_of(feedback, "blockReason")
+            && let Some(word) = string_field(feedback, "blockReason")
         {
             self.has_answer = true;
             self.blocked = Some(word);
             self.finish_message =
-                text_of(feedback, "blockReasonMessage").or(self.finish_message.take());
+                string_field(feedback, "blockReasonMessage").or(self.finish_message.take());
         }
         if let Some(report) = chunk.get("usageMetadata").filter(|it| !it.is_null()) {
-            self.update_usage(UsageReport::of(report), events);
+            self.update_usage(UsageReport::from_json(report), events);
         }
         Ok(())
     }
 
     /// Emits the token usage of all requests so far.
     fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
-        self.usage.update(report);
+        self.usage.merge_report(report);
         let mut usage = self.earlier_usage;
         usage.add(self.usage.into());
         if usage.is_known() {
@@ -182,11 +182,11 @@ impl GenerateDecoder {
     }
 
     /// Resets the per-request state when the chunks of a continuation request begin.
-    fn notice_next_request(&mut self) {
+    fn start_next_request(&mut self) {
         let number = self
             .continuation
             .as_ref()
-            .map_or(0, Continuation::further_requests);
+            .map_or(0, Continuation::count_further_requests);
         if number != self.request_number {
             self.request_number = number;
             self.token = None;
@@ -195,10 +195,10 @@ impl GenerateDecoder {
         }
     }
 
-    fn candidate(&mut self, mut candidate: Map<String, Value>, events: &mut Vec<ModelEvent>) {
+    fn read_candidate(&mut self, mut candidate: Map<String, Value>, events: &mut Vec<ModelEvent>) {
         let index = candidate.get("index").and_then(Value::as_u64);
         if index.is_some_and(|index| index != 0) {
-            self.warn_of_other_candidates(events);
+            self.warn_about_other_candidates(events);
             return;
         }
         self.has_answer = true;
@@ -219,9 +219,10 @@ impl GenerateDecoder {
             // Later reports replace earlier ones, because each report includes them.
             *known = report.or(known.take());
         }
-        self.finish_message = text_of(&candidate, "finishMessage").or(self.finish_message.take());
-        self.token = text_of(&candidate, "continuationToken").or(self.token.take());
-        if let Some(word) = text_of(&candidate, "finishReason") {
+        self.finish_message =
+            string_field(&candidate, "finishMessage").or(self.finish_message.take());
+        self.token = string_field(&candidate, "continuationToken").or(self.token.take());
+        if let Some(word) = string_field(&candidate, "finishReason") {
             self.set_finish_reason(&word);
         }
     }
@@ -230,7 +231,7 @@ impl GenerateDecoder {
     fn set_finish_reason(&mut self, word: &str) {
         if is_present(word)
             && self.finish.as_deref().is_none_or(|reason| reason == "STOP")
-            && !self.requests_rest(word)
+            && !self.request_continuation(word)
         {
             self.finish = Some(word.to_owned());
         }
@@ -238,13 +239,13 @@ impl GenerateDecoder {
 
     /// Requests the continuation of an answer that ended at the API's limit. Returns whether there
     /// is one.
-    fn requests_rest(&mut self, word: &str) -> bool {
+    fn request_continuation(&mut self, word: &str) -> bool {
         let (Some(continuation), Some(token)) = (&self.continuation, &self.token) else {
             return false;
         };
         // A token that was already used would return the same chunks again.
         let is_new = self.used_token.as_ref() != Some(token);
-        let is_requested = word == CONTINUATION && is_new && continuation.request(token);
+        let is_requested = word == CONTINUATION && is_new && continuation.request_next(token);
         if is_requested {
             self.used_token = self.token.clone();
         }
@@ -252,15 +253,15 @@ impl GenerateDecoder {
     }
 
     fn read_part(&mut self, mut part: Map<String, Value>, events: &mut Vec<ModelEvent>) {
-        let signature = text_of(&part, SIGNATURE);
+        let signature = string_field(&part, SIGNATURE);
         let is_thought = part.get("thought") == Some(&Value::Bool(true));
         let kind = if is_thought {
-            Kind::Thought
+            OpenPartKind::Thought
         } else {
-            Kind::Text
+            OpenPartKind::Text
         };
         if let Some(Value::Object(call)) = part.get_mut("functionCall") {
-            self.call(std::mem::take(call), signature.as_deref(), events);
+            self.read_call(std::mem::take(call), signature.as_deref(), events);
             return;
         }
         if let Some(Value::String(text)) = part.get("text") {
@@ -278,26 +279,26 @@ impl GenerateDecoder {
         let whole = match part.get("inlineData").and_then(Value::as_object) {
             // Media with a signature stay opaque, because media parts of the domain cannot hold a
             // signature.
-            Some(blob) if signature.is_none() && !is_thought => medium(blob),
+            Some(blob) if signature.is_none() && !is_thought => media_part(blob),
             _ => None,
         };
         let whole = whole.unwrap_or_else(|| {
             let data = part.get(&name).and_then(Value::as_object);
             let text = data.and_then(opaque_text);
             let state = Map::from_iter([(PIECE.to_owned(), Value::Object(part))]);
-            self.opaque(name, text, Value::Object(state))
+            self.opaque_part(name, text, Value::Object(state))
         });
         self.answer.whole_part(whole, events);
     }
 
-    fn call(
+    fn read_call(
         &mut self,
         mut call: Map<String, Value>,
         signature: Option<&str>,
         events: &mut Vec<ModelEvent>,
     ) {
-        let name = text_of(&call, "name").unwrap_or_default();
-        let id = text_of(&call, ID);
+        let name = string_field(&call, "name").unwrap_or_default();
+        let id = string_field(&call, ID);
         // The API sends arguments in fragments only on request. A call whose end is missing is
         // never executed.
         let in_pieces = call.contains_key("partialArgs")
@@ -306,12 +307,12 @@ impl GenerateDecoder {
         if in_pieces {
             self.begin_call(&name, id.as_deref(), signature, input, events);
         } else {
-            self.whole_call(&name, id.as_deref(), signature, input, events);
+            self.emit_complete_call(&name, id.as_deref(), signature, input, events);
         }
     }
 
     /// Emits a tool call that arrived complete.
-    fn whole_call(
+    fn emit_complete_call(
         &mut self,
         name: &str,
         id: Option<&str>,
@@ -337,9 +338,9 @@ impl GenerateDecoder {
         self.close_part(events);
         let name = Some(name.trim()).filter(|name| !name.is_empty())?;
         self.calls += 1;
-        let name = self.tool_mapping.to_domain(name).to_owned();
+        let name = self.tool_mapping.to_domain_name(name).to_owned();
         let wire_id = id.filter(|id| !id.trim().is_empty());
-        let json = input.map(|input| self.tool_mapping.input(&name, input).to_string());
+        let json = input.map(|input| self.tool_mapping.restore_input(&name, input).to_string());
         let id = self.ids.claim(wire_id);
         let part = PartStart::ToolUse { id, name };
         let index = self.answer.start_part(part, events);
@@ -362,7 +363,7 @@ impl GenerateDecoder {
 
     fn add_text(
         &mut self,
-        kind: Kind,
+        kind: OpenPartKind,
         text: &str,
         signature: Option<&str>,
         events: &mut Vec<ModelEvent>,
@@ -372,13 +373,13 @@ impl GenerateDecoder {
         }
         let index = match self.open {
             Some((index, known)) if known == kind && signature.is_none() => index,
-            _ => self.begin(kind, signature, events),
+            _ => self.begin_text(kind, signature, events),
         };
         if !text.is_empty() {
             let text = text.to_owned();
             events.push(match kind {
-                Kind::Text => ModelEvent::TextDelta { index, text },
-                Kind::Thought => ModelEvent::ReasoningDelta { index, text },
+                OpenPartKind::Text => ModelEvent::TextDelta { index, text },
+                OpenPartKind::Thought => ModelEvent::ReasoningDelta { index, text },
             });
         }
         // A signature marks the end of its text.
@@ -387,19 +388,24 @@ impl GenerateDecoder {
         }
     }
 
-    fn begin(&mut self, kind: Kind, signature: Option<&str>, events: &mut Vec<ModelEvent>) -> u32 {
+    fn begin_text(
+        &mut self,
+        kind: OpenPartKind,
+        signature: Option<&str>,
+        events: &mut Vec<ModelEvent>,
+    ) -> u32 {
         self.close_part(events);
         let part = match kind {
-            Kind::Text => PartStart::Text,
-            Kind::Thought => PartStart::Reasoning,
+            OpenPartKind::Text => PartStart::Text,
+            OpenPartKind::Thought => PartStart::Reasoning,
         };
         let index = self.answer.start_part(part, events);
         let data = match (kind, signature) {
             (_, Some(signature)) => Some(json!({ SIGNATURE: signature })),
             // An empty state records which model created the thought, so that no other model
             // receives it.
-            (Kind::Thought, None) => Some(json!({})),
-            (Kind::Text, None) => None,
+            (OpenPartKind::Thought, None) => Some(json!({})),
+            (OpenPartKind::Text, None) => None,
         };
         if let Some(data) = data {
             let state = self.provider_state(data);
@@ -416,7 +422,7 @@ impl GenerateDecoder {
         }
     }
 
-    fn opaque(&self, kind: String, text: Option<String>, data: Value) -> Part {
+    fn opaque_part(&self, kind: String, text: Option<String>, data: Value) -> Part {
         Part::Opaque(Opaque {
             kind,
             text,
@@ -428,7 +434,7 @@ impl GenerateDecoder {
         ProviderState::minted_by(&self.model, data)
     }
 
-    fn warn_of_other_candidates(&mut self, events: &mut Vec<ModelEvent>) {
+    fn warn_about_other_candidates(&mut self, events: &mut Vec<ModelEvent>) {
         if !std::mem::replace(&mut self.has_other_candidates, true) {
             let message = "the server sent several candidates; only the first is read";
             self.answer
@@ -458,7 +464,7 @@ impl GenerateDecoder {
         {
             if let Some(report) = report {
                 let text = report.as_object().and_then(opaque_text);
-                let part = self.opaque(kind.to_owned(), text, json!({ kind: report }));
+                let part = self.opaque_part(kind.to_owned(), text, json!({ kind: report }));
                 self.answer.whole_part(part, events);
             }
         }

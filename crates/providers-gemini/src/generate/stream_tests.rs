@@ -102,7 +102,7 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
     for frame in std::iter::once(&early).chain(&first) {
         decoder.frame("", &frame.to_string(), &mut events).unwrap();
     }
-    assert_eq!(continuation.take().as_deref(), Some("dG9rZW4tMQ=="));
+    assert_eq!(continuation.take_token().as_deref(), Some("dG9rZW4tMQ=="));
     for (text, finish) in [(" two", json!(null)), (".", json!("STOP"))] {
         let rest = json!({
             "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish}],
@@ -137,9 +137,9 @@ fn an_answer_that_cannot_go_on_is_at_a_limit() {
     let frame = transcript("continuation").pop().unwrap().to_string();
     let mut events = Vec::new();
     decoder.frame("", &frame, &mut events).unwrap();
-    assert!(continuation.take().is_some());
+    assert!(continuation.take_token().is_some());
     decoder.frame("", &frame, &mut events).unwrap();
-    assert_eq!(continuation.take(), None);
+    assert_eq!(continuation.take_token(), None);
     decoder.end(&mut events).unwrap();
     assert_eq!(collected(&events).finish, FinishReason::Length);
 }

@@ -14,20 +14,20 @@ use switchboard_providers_common::{
     schema::ToolSchemas,
 };
 
-use self::{mapping::ToolMapping, schema::parameters};
+use self::{mapping::ToolMapping, schema::compile_parameters};
 use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig};
 use crate::{ServerTool, options::SchemaForm};
 
 /// The tools and the tool choice in the form of the API.
 #[derive(Debug)]
-pub(crate) struct Tools<'a> {
+pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
     pub(crate) config: Option<ToolConfig<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-impl Tools<'_> {
-    fn none(outcome: ToolChoiceOutcome) -> Self {
+impl MappedTools<'_> {
+    fn without_tools(outcome: ToolChoiceOutcome) -> Self {
         Self {
             declared: Vec::new(),
             config: None,
@@ -37,7 +37,7 @@ impl Tools<'_> {
 }
 
 /// The input for mapping the tools of a request.
-pub(crate) struct Context<'a, 'm> {
+pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) provider: &'m str,
     pub(crate) capabilities: &'m ModelCapabilities,
@@ -53,48 +53,48 @@ pub(crate) struct Context<'a, 'm> {
 }
 
 /// A plan of which tools are sent and which are required.
-struct Plan<'a, 'm> {
+struct ToolPlan<'a, 'm> {
     functions: Vec<&'a Arc<ToolDefinition>>,
     server: Vec<&'m ServerTool>,
-    forced: Option<Forced<'a>>,
+    forced: Option<RequiredTools<'a>>,
 }
 
 /// The tools of which the model must use one. If no function and no server tool is named, any tool
 /// satisfies the choice.
-struct Forced<'a> {
+struct RequiredTools<'a> {
     functions: Vec<&'a str>,
     server: Vec<&'a str>,
 }
 
 /// Maps the tools and the tool choice of a request.
-pub(crate) fn tools<'a>(
-    context: &Context<'a, '_>,
+pub(crate) fn map_tools<'a>(
+    context: &ToolContext<'a, '_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Tools<'a>, ModelError> {
+) -> Result<MappedTools<'a>, ModelError> {
     let request = context.request;
-    let server = context.server_tools(warnings);
-    let forced = context.forced(&server)?;
+    let server = context.declarable_server_tools(warnings);
+    let forced = context.required_tools(&server)?;
     if request.tools.is_empty() && server.is_empty() {
-        return Ok(Tools::none(ToolChoiceOutcome::Native));
+        return Ok(MappedTools::without_tools(ToolChoiceOutcome::Native));
     }
     if request.tool_choice == ToolChoice::None {
-        return Ok(context.no_tool(!server.is_empty(), warnings));
+        return Ok(context.forbid_tools(!server.is_empty(), warnings));
     }
-    let mut plan = Plan {
+    let mut plan = ToolPlan {
         functions: request.tools.iter().collect(),
         server,
         forced,
     };
-    plan.narrow();
-    context.leave_out_server_tools(&mut plan, warnings);
-    if !plan.functions.is_empty() && context.takes_no_functions() {
-        return Err(context.unsupported());
+    plan.remove_disallowed_tools();
+    context.omit_server_tools(&mut plan, warnings);
+    if !plan.functions.is_empty() && context.refuses_functions() {
+        return Err(context.unsupported_tools_error());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
         // The omitted tools already have a warning each.
         return match plan.forced {
-            Some(_) => Err(context.unsupported()),
-            None => Ok(Tools::none(ToolChoiceOutcome::Native)),
+            Some(_) => Err(context.unsupported_tools_error()),
+            None => Ok(MappedTools::without_tools(ToolChoiceOutcome::Native)),
         };
     }
     if request.parallel_tool_use == Some(false) && !plan.functions.is_empty() {
@@ -102,27 +102,27 @@ pub(crate) fn tools<'a>(
             "the model may call several tools in parallel: this wire has no switch for it";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    let (mode, allowed, outcome) = context.choose(&mut plan, warnings);
-    Ok(context.declared(&plan, mode, allowed, outcome, warnings))
+    let (mode, allowed, outcome) = context.choose_calling_mode(&mut plan, warnings);
+    Ok(context.declare_tools(&plan, mode, allowed, outcome, warnings))
 }
 
 const CHOICE: &str = "toolConfig.functionCallingConfig.allowedFunctionNames";
 
-impl Plan<'_, '_> {
+impl ToolPlan<'_, '_> {
     /// Removes the tools that the tool choice does not allow, unless the API can express the
     /// choice. The API can restrict the choice among functions, so all functions stay declared,
     /// which preserves prompt caches.
-    fn narrow(&mut self) {
+    fn remove_disallowed_tools(&mut self) {
         let Some(forced) = &self.forced else {
             return;
         };
         if !forced.server.is_empty() {
-            self.keep_the_named();
+            self.keep_named_tools();
         }
     }
 
-    fn keep_the_named(&mut self) {
-        let Some(Forced { functions, server }) = &self.forced else {
+    fn keep_named_tools(&mut self) {
+        let Some(RequiredTools { functions, server }) = &self.forced else {
             return;
         };
         if functions.is_empty() && server.is_empty() {
@@ -134,16 +134,16 @@ impl Plan<'_, '_> {
     }
 }
 
-impl<'a, 'm> Context<'a, 'm> {
+impl<'a, 'm> ToolContext<'a, 'm> {
     /// Returns the server tools that can be declared in this request.
-    fn server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
+    fn declarable_server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
             let name = tool.name();
-            if self.names.tool(&name).is_some() {
-                left_out(tool, "a tool of that name is declared", warnings);
+            if self.names.find_tool(&name).is_some() {
+                warn_omitted_tool(tool, "a tool of that name is declared", warnings);
             } else if server.iter().any(|it| it.name() == name) {
-                left_out(tool, "it is there already", warnings);
+                warn_omitted_tool(tool, "it is there already", warnings);
             } else {
                 server.push(tool);
             }
@@ -152,43 +152,48 @@ impl<'a, 'm> Context<'a, 'm> {
     }
 
     /// Returns the required tools, or `None` if the tool choice requires no tool.
-    fn forced(&self, server: &[&ServerTool]) -> Result<Option<Forced<'a>>, ModelError> {
+    fn required_tools(
+        &self,
+        server: &[&ServerTool],
+    ) -> Result<Option<RequiredTools<'a>>, ModelError> {
         let names = required_tools(self.request, self.provider, CHOICE, |name| {
             let mut server = server.iter();
             server.any(|tool| name.is_none_or(|name| tool.name() == name))
         })?;
         Ok(names.map(|names| {
-            let is_function = |name: &&str| self.names.tool(name).is_some();
+            let is_function = |name: &&str| self.names.find_tool(name).is_some();
             let (functions, server) = names.into_iter().partition(is_function);
-            Forced { functions, server }
+            RequiredTools { functions, server }
         }))
     }
 
     /// Maps the tool choice that forbids all tools. Functions stay declared, because the API can
     /// forbid them. Server tools are omitted.
-    fn no_tool(&self, had_server: bool, warnings: &mut Vec<Warning>) -> Tools<'a> {
+    fn forbid_tools(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model takes none beside the schema of an answer";
-            return Tools::none(emulated(how));
+            return MappedTools::without_tools(emulated(how));
         }
         if self.capabilities.tools == Some(false) {
-            return Tools::none(emulated("no tools were sent to a model that has none"));
+            return MappedTools::without_tools(emulated(
+                "no tools were sent to a model that has none",
+            ));
         }
         let outcome = if had_server {
             emulated("the provider's own tools were not sent")
         } else {
             ToolChoiceOutcome::Native
         };
-        let plan = Plan {
+        let plan = ToolPlan {
             functions: self.request.tools.iter().collect(),
             server: Vec::new(),
             forced: None,
         };
-        self.declared(&plan, CallingMode::None, Vec::new(), outcome, warnings)
+        self.declare_tools(&plan, CallingMode::None, Vec::new(), outcome, warnings)
     }
 
     /// Removes server tools that the model does not accept beside functions.
-    fn leave_out_server_tools(&self, plan: &mut Plan<'a, 'm>, warnings: &mut Vec<Warning>) {
+    fn omit_server_tools(&self, plan: &mut ToolPlan<'a, 'm>, warnings: &mut Vec<Warning>) {
         let why = if self.schema_instead {
             "this model takes none beside the schema of an answer"
         } else if !self.takes_both && !plan.functions.is_empty() {
@@ -197,15 +202,15 @@ impl<'a, 'm> Context<'a, 'm> {
             return;
         };
         for tool in plan.server.drain(..) {
-            left_out(tool, why, warnings);
+            warn_omitted_tool(tool, why, warnings);
         }
     }
 
-    fn takes_no_functions(&self) -> bool {
+    fn refuses_functions(&self) -> bool {
         self.capabilities.tools == Some(false) || self.schema_instead
     }
 
-    fn unsupported(&self) -> ModelError {
+    fn unsupported_tools_error(&self) -> ModelError {
         let feature = if self.schema_instead {
             "an answer in the form of a JSON Schema beside tools by this model"
         } else {
@@ -215,12 +220,12 @@ impl<'a, 'm> Context<'a, 'm> {
     }
 
     /// Returns the calling mode, the allowed functions and how the API applies the tool choice.
-    fn choose(
+    fn choose_calling_mode(
         &self,
-        plan: &mut Plan<'a, 'm>,
+        plan: &mut ToolPlan<'a, 'm>,
         warnings: &mut Vec<Warning>,
     ) -> (CallingMode, Vec<Cow<'a, str>>, ToolChoiceOutcome) {
-        let free = |plan: &Plan<'_, '_>| {
+        let free = |plan: &ToolPlan<'_, '_>| {
             if plan.server.is_empty() {
                 CallingMode::Auto
             } else {
@@ -242,22 +247,22 @@ impl<'a, 'm> Context<'a, 'm> {
             return (CallingMode::Any, names, ToolChoiceOutcome::Native);
         };
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
-        plan.keep_the_named();
+        plan.keep_named_tools();
         let outcome = ToolChoiceOutcome::Relaxed { why: why.into() };
         (free(plan), Vec::new(), outcome)
     }
 
-    fn declared(
+    fn declare_tools(
         &self,
-        plan: &Plan<'a, 'm>,
+        plan: &ToolPlan<'a, 'm>,
         mode: CallingMode,
         allowed_function_names: Vec<Cow<'a, str>>,
         outcome: ToolChoiceOutcome,
         warnings: &mut Vec<Warning>,
-    ) -> Tools<'a> {
+    ) -> MappedTools<'a> {
         let functions = plan.functions.iter();
         let functions: Vec<_> = functions
-            .map(|tool| self.function(tool, warnings))
+            .map(|tool| self.declare_function(tool, warnings))
             .collect();
         let has_functions = !functions.is_empty();
         let mut declared = Vec::with_capacity(plan.server.len() + 1);
@@ -267,7 +272,7 @@ impl<'a, 'm> Context<'a, 'm> {
             });
         }
         declared.extend(plan.server.iter().map(|tool| Tool::Own(tool.declaration())));
-        Tools {
+        MappedTools {
             declared,
             config: has_functions.then_some(ToolConfig {
                 function_calling_config: Some(FunctionCallingConfig {
@@ -280,12 +285,12 @@ impl<'a, 'm> Context<'a, 'm> {
         }
     }
 
-    fn function(
+    fn declare_function(
         &self,
         tool: &'a Arc<ToolDefinition>,
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
-        let schema = parameters(tool, self.form, self.schemas, warnings);
+        let schema = compile_parameters(tool, self.form, self.schemas, warnings);
         let (parameters_json_schema, parameters) = match self.form {
             SchemaForm::JsonSchema => (schema, None),
             SchemaForm::OpenApi => (None, schema),
@@ -299,7 +304,7 @@ impl<'a, 'm> Context<'a, 'm> {
     }
 }
 
-fn left_out(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
+fn warn_omitted_tool(tool: &ServerTool, why: &str, warnings: &mut Vec<Warning>) {
     let message = format!("the provider's own `{}` was omitted: {why}", tool.name());
     warnings.push(Warning::new(WarningKind::ToolUnavailable, message));
 }

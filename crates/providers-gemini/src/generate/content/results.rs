@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 use switchboard_domain::{ModelCapabilities, ToolContent, ToolResult, WarningKind};
 
-use super::parts::{Mapper, Medium};
-use crate::capabilities::Series;
+use super::parts::{PartMapper, WireMedia};
+use crate::capabilities::ModelSeries;
 use crate::generate::wire::{self, Data, FunctionResponse, Outcome, Response, ResultPart};
 
 /// Media types that a tool result may contain, according to the API's guide to multimodal function
@@ -19,22 +19,24 @@ const IN_RESULTS: [&str; 5] = [
     "text/plain",
 ];
 
-impl Mapper<'_> {
+impl PartMapper<'_> {
     /// Maps the tool result of the call with the API's `id` and `name`. Media that a result cannot
     /// contain are added to `beside`, which follows all results, because the API requires the
     /// results first.
-    pub(crate) fn result<'a>(
+    pub(crate) fn map_result<'a>(
         &mut self,
         result: &'a ToolResult,
         id: Option<&'a str>,
         name: Cow<'a, str>,
         beside: &mut Vec<wire::Part<'a>>,
     ) -> FunctionResponse<'a> {
-        let takes_media = self.series.is_some_and(Series::takes_media_in_results);
+        let takes_media = self
+            .series
+            .is_some_and(ModelSeries::supports_media_in_results);
         let mut parts = Vec::new();
         let mut after = Vec::new();
         for content in &*result.content {
-            let Some(medium) = medium(content) else {
+            let Some(medium) = content_media(content) else {
                 if let ToolContent::Resource {
                     text: None,
                     blob: Some(_),
@@ -46,7 +48,7 @@ impl Mapper<'_> {
                         content.as_text(),
                         result.name
                     );
-                    self.warn(WarningKind::PartDowngraded, message);
+                    self.add_warning(WarningKind::PartDowngraded, message);
                 }
                 continue;
             };
@@ -57,16 +59,16 @@ impl Mapper<'_> {
                     result.name,
                     medium.media_type()
                 );
-                self.warn(WarningKind::PartDowngraded, message);
+                self.add_warning(WarningKind::PartDowngraded, message);
             } else if takes_media && IN_RESULTS.contains(&medium.media_type()) {
                 parts.push(match medium {
-                    Medium::Inline(blob) => ResultPart::InlineData(blob),
-                    Medium::Elsewhere(file) => ResultPart::FileData(file),
+                    WireMedia::Inline(blob) => ResultPart::InlineData(blob),
+                    WireMedia::Elsewhere(file) => ResultPart::FileData(file),
                 });
             } else {
-                after.push(wire::Part::plain(match medium {
-                    Medium::Inline(blob) => Data::InlineData(blob),
-                    Medium::Elsewhere(file) => Data::FileData(file),
+                after.push(wire::Part::from_data(match medium {
+                    WireMedia::Inline(blob) => Data::InlineData(blob),
+                    WireMedia::Elsewhere(file) => Data::FileData(file),
                 }));
             }
         }
@@ -77,14 +79,14 @@ impl Mapper<'_> {
                  within a result",
                 after.len()
             );
-            self.warn(WarningKind::PartDowngraded, message);
+            self.add_warning(WarningKind::PartDowngraded, message);
             beside.push(wire::Part::text(format!("From {from}:")));
             beside.append(&mut after);
         }
         FunctionResponse {
             id,
             name,
-            response: response(result),
+            response: result_object(result),
             parts,
         }
     }
@@ -92,9 +94,9 @@ impl Mapper<'_> {
 
 /// Converts a tool result to an object. Text becomes the field `output` or `error`. Structured
 /// content replaces text that repeats it.
-pub(crate) fn response(result: &ToolResult) -> Response<'_> {
+pub(crate) fn result_object(result: &ToolResult) -> Response<'_> {
     let data = result.structured.as_deref();
-    let data = data.filter(|_| data_says_it(result));
+    let data = data.filter(|_| structured_content_includes_text(result));
     match (data, result.is_error) {
         (Some(Value::Object(object)), false)
             if !object.contains_key("output") && !object.contains_key("error") =>
@@ -108,10 +110,10 @@ pub(crate) fn response(result: &ToolResult) -> Response<'_> {
             error: Outcome::Data(data),
         },
         (None, false) => Response::Output {
-            output: Outcome::Text(words(result)),
+            output: Outcome::Text(result_text(result)),
         },
         (None, true) => {
-            let words = words(result);
+            let words = result_text(result);
             let error = if words.trim().is_empty() {
                 Cow::Borrowed("the tool failed without saying why")
             } else {
@@ -125,7 +127,7 @@ pub(crate) fn response(result: &ToolResult) -> Response<'_> {
 }
 
 /// Returns whether the structured content of a result includes its text.
-fn data_says_it(result: &ToolResult) -> bool {
+fn structured_content_includes_text(result: &ToolResult) -> bool {
     match &*result.content {
         [] => true,
         [ToolContent::Text { text }] => {
@@ -137,7 +139,7 @@ fn data_says_it(result: &ToolResult) -> bool {
 }
 
 /// Returns the text of a tool result, with a description of other content in brackets.
-pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
+pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
     match &*result.content {
         [] => result
             .structured
@@ -157,15 +159,15 @@ pub(crate) fn words(result: &ToolResult) -> Cow<'_, str> {
 }
 
 /// Returns the media of a tool result's content.
-fn medium(content: &ToolContent) -> Option<Medium<'_>> {
+fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     match content {
-        ToolContent::Image(media) | ToolContent::Audio(media) => Medium::of(media),
+        ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::of(media),
         ToolContent::Resource {
             media_type: Some(media_type),
             text: None,
             blob: Some(data),
             ..
-        } => Some(Medium::bytes(media_type, data)),
+        } => Some(WireMedia::from_bytes(media_type, data)),
         _ => None,
     }
 }

@@ -2,12 +2,12 @@
 
 use switchboard_domain::{ChatRequest, ModelCapabilities, ReasoningEffort, Warning, WarningKind};
 
-use crate::capabilities::{Series, Thinking};
+use crate::capabilities::{ModelSeries, ThinkingControl};
 use crate::generate::wire::ThinkingConfig;
 
 /// Maps [`ChatRequest::reasoning`]. A request without it has no thinking field, so the model's
 /// default applies.
-pub(crate) fn thinking(
+pub(crate) fn map_thinking(
     request: &ChatRequest,
     model: &str,
     capabilities: &ModelCapabilities,
@@ -18,9 +18,9 @@ pub(crate) fn thinking(
     let mut dropped = |message: String| {
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
-    let how = match Series::of(model) {
-        Some(series) => series.thinking(),
-        None => Some(Thinking::NEWEST),
+    let how = match ModelSeries::from_model_name(model) {
+        Some(series) => series.thinking_control(),
+        None => Some(ThinkingControl::NEWEST),
     };
     let Some(how) = how.filter(|_| capabilities.reasoning != Some(false)) else {
         if wanted != ReasoningEffort::None {
@@ -34,7 +34,7 @@ pub(crate) fn thinking(
         ..ThinkingConfig::default()
     };
     match how {
-        Thinking::Levels { least, medium } => {
+        ThinkingControl::Levels { least, medium } => {
             if off && least != "MINIMAL" {
                 dropped(format!(
                     "thinking cannot be switched off in {model}: the level is low instead"
@@ -55,7 +55,7 @@ pub(crate) fn thinking(
             };
             config.thinking_level = Some(level);
         }
-        Thinking::Budget {
+        ThinkingControl::Budget {
             least,
             most,
             can_be_off,
@@ -72,7 +72,7 @@ pub(crate) fn thinking(
                     // Thoughts count towards the output limit. Half of the limit remains for the
                     // answer.
                     let room = request.max_output_tokens.map_or(most, |limit| limit / 2);
-                    budget(wanted).min(room).clamp(least, most)
+                    thinking_budget(wanted).min(room).clamp(least, most)
                 }
             });
         }
@@ -82,7 +82,7 @@ pub(crate) fn thinking(
 
 /// Returns the thinking budget in tokens for a reasoning effort, with the values of Google's
 /// OpenAI-compatible endpoint.
-fn budget(wanted: ReasoningEffort) -> u32 {
+fn thinking_budget(wanted: ReasoningEffort) -> u32 {
     match wanted {
         ReasoningEffort::None | ReasoningEffort::Low => 1_024,
         ReasoningEffort::High => 24_576,
@@ -103,7 +103,7 @@ mod tests {
         };
         let capabilities = crate::capabilities(model);
         let mut warnings = Vec::new();
-        let config = thinking(&request, model, &capabilities, true, &mut warnings);
+        let config = map_thinking(&request, model, &capabilities, true, &mut warnings);
         (serde_json::to_value(config).unwrap(), warnings.len())
     }
 

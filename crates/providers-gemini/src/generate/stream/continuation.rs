@@ -8,10 +8,10 @@ const MAX_REQUESTS: u32 = 32;
 /// The state that the decoder and the body share. The decoder reads continuation tokens, and the
 /// body requests continuations with them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Continuation(Arc<Mutex<State>>);
+pub(crate) struct Continuation(Arc<Mutex<ContinuationState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ContinuationState {
     token: Option<String>,
     further_requests: u32,
 }
@@ -19,8 +19,8 @@ struct State {
 impl Continuation {
     /// Requests the continuation that follows `token`. Returns `false` if the maximum number of
     /// requests is reached.
-    pub(crate) fn request(&self, token: &str) -> bool {
-        let mut state = self.state();
+    pub(crate) fn request_next(&self, token: &str) -> bool {
+        let mut state = self.lock_state();
         let is_allowed = state.further_requests.saturating_add(1) < MAX_REQUESTS;
         if is_allowed {
             state.token = Some(token.to_owned());
@@ -29,19 +29,19 @@ impl Continuation {
     }
 
     /// Returns the number of continuation requests.
-    pub(crate) fn further_requests(&self) -> u32 {
-        self.state().further_requests
+    pub(crate) fn count_further_requests(&self) -> u32 {
+        self.lock_state().further_requests
     }
 
     /// Removes the token of the next request and counts that request.
-    pub(crate) fn take(&self) -> Option<String> {
-        let mut state = self.state();
+    pub(crate) fn take_token(&self) -> Option<String> {
+        let mut state = self.lock_state();
         let token = state.token.take()?;
         state.further_requests = state.further_requests.saturating_add(1);
         Some(token)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, ContinuationState> {
         // A poisoned lock is ignored, because every update leaves the state valid.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,11 +55,11 @@ mod tests {
     fn the_number_of_requests_is_limited() {
         let continuation = Continuation::default();
         let mut requests = 1;
-        while continuation.request("t") {
-            assert_eq!(continuation.take().as_deref(), Some("t"));
+        while continuation.request_next("t") {
+            assert_eq!(continuation.take_token().as_deref(), Some("t"));
             requests += 1;
         }
-        assert_eq!((requests, continuation.take()), (MAX_REQUESTS, None));
-        assert_eq!(continuation.further_requests(), MAX_REQUESTS - 1);
+        assert_eq!((requests, continuation.take_token()), (MAX_REQUESTS, None));
+        assert_eq!(continuation.count_further_requests(), MAX_REQUESTS - 1);
     }
 }

@@ -28,14 +28,14 @@ pub(crate) fn data_field(piece: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Returns a string field of an object, or `None` if it is missing or empty.
-pub(crate) fn text_of(object: &Map<String, Value>, name: &str) -> Option<String> {
+pub(crate) fn string_field(object: &Map<String, Value>, name: &str) -> Option<String> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Converts media that the model generated.
-pub(crate) fn medium(blob: &Map<String, Value>) -> Option<Part> {
-    let media = Media::base64(text_of(blob, "mimeType")?, text_of(blob, "data")?);
+pub(crate) fn media_part(blob: &Map<String, Value>) -> Option<Part> {
+    let media = Media::base64(string_field(blob, "mimeType")?, string_field(blob, "data")?);
     match media.media_type.split('/').next() {
         Some("image") => Some(Part::Image(media)),
         Some("audio") => Some(Part::Audio(media)),

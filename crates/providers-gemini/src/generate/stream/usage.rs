@@ -18,7 +18,7 @@ pub(crate) struct UsageReport {
 
 impl UsageReport {
     /// Parses a usage report. Values that are not counts are ignored.
-    pub(crate) fn of(report: &Value) -> Self {
+    pub(crate) fn from_json(report: &Value) -> Self {
         let count = |name: &str| report.get(name).and_then(Value::as_u64);
         Self {
             prompt: count("promptTokenCount"),
@@ -30,7 +30,7 @@ impl UsageReport {
     }
 
     /// Merges a later report of the same request. Missing counts keep their earlier values.
-    pub(crate) fn update(&mut self, later: Self) {
+    pub(crate) fn merge_report(&mut self, later: Self) {
         *self = Self {
             prompt: later.prompt.or(self.prompt),
             tool_results: later.tool_results.or(self.tool_results),
@@ -44,8 +44,8 @@ impl UsageReport {
 impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         Self {
-            input_tokens: sum(report.prompt, report.tool_results),
-            output_tokens: sum(report.candidates, report.thoughts),
+            input_tokens: sum_known(report.prompt, report.tool_results),
+            output_tokens: sum_known(report.candidates, report.thoughts),
             cache_read_tokens: report.cached,
             reasoning_tokens: report.thoughts,
             ..Self::default()
@@ -53,7 +53,7 @@ impl From<UsageReport> for Usage {
     }
 }
 
-fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+fn sum_known(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (a, b) => a.or(b),
@@ -67,7 +67,7 @@ mod tests {
 
     fn usage(report: &Value) -> Usage {
         let mut read = UsageReport::default();
-        read.update(UsageReport::of(report));
+        read.merge_report(UsageReport::from_json(report));
         read.into()
     }
 

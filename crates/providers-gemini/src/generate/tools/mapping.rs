@@ -9,7 +9,7 @@ use switchboard_providers_common::{
     tool_names::{NameRule, ToolNames},
 };
 
-use super::schema::dialect;
+use super::schema::schema_dialect;
 use crate::options::SchemaForm;
 
 /// The mapping of a request's tools, with which the decoder restores names and inputs. A name that
@@ -27,7 +27,7 @@ impl ToolMapping {
     pub fn of(request: &ChatRequest, form: SchemaForm) -> Self {
         Self {
             tools: request.tools.clone(),
-            dialect: Some(dialect(form)),
+            dialect: Some(schema_dialect(form)),
             names: Some(ToolNames::of(request, NameRule::GEMINI)),
         }
     }
@@ -42,22 +42,22 @@ impl ToolMapping {
     }
 
     /// Returns the domain name for a tool name of the API.
-    pub(crate) fn to_domain<'a>(&'a self, name: &'a str) -> &'a str {
+    pub(crate) fn to_domain_name<'a>(&'a self, name: &'a str) -> &'a str {
         let names = self.names.as_ref();
         names.map_or(name, |names| names.declared(name))
     }
 
     /// Returns the input of a call in the form of the tool's original schema. `name` is the domain
     /// name.
-    pub(crate) fn input(&self, name: &str, args: Value) -> Value {
-        match (self.tool(name), self.dialect) {
+    pub(crate) fn restore_input(&self, name: &str, args: Value) -> Value {
+        match (self.find_tool(name), self.dialect) {
             (Some(tool), Some(dialect)) => restore(&tool.input_schema, dialect, args),
             _ => args,
         }
     }
 
     /// Returns the tool with this domain name.
-    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+    pub(crate) fn find_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 }
@@ -83,9 +83,12 @@ mod tests {
             .next()
             .unwrap();
         let args = json!({ key.as_str(): 3 });
-        assert_eq!(declared.input("t", args), json!({"größe in m": 3}));
+        assert_eq!(declared.restore_input("t", args), json!({"größe in m": 3}));
         let unknown = json!({"any": ["thing"]});
-        assert_eq!(declared.input("other", unknown.clone()), unknown);
-        assert_eq!(ToolMapping::default().input("t", unknown.clone()), unknown);
+        assert_eq!(declared.restore_input("other", unknown.clone()), unknown);
+        assert_eq!(
+            ToolMapping::default().restore_input("t", unknown.clone()),
+            unknown
+        );
     }
 }

@@ -11,7 +11,7 @@ use switchboard_providers_common::schema::{
 use crate::options::SchemaForm;
 
 /// Returns the schema dialect for a configured schema form.
-pub(crate) fn dialect(form: SchemaForm) -> Dialect {
+pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
     match form {
         SchemaForm::JsonSchema => Dialect::GeminiJsonSchema,
         SchemaForm::OpenApi => Dialect::GeminiOpenApi,
@@ -23,16 +23,16 @@ pub(crate) fn dialect(form: SchemaForm) -> Dialect {
 ///
 /// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning.
 /// Other changes of the schema do.
-pub(crate) fn parameters(
+pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     form: SchemaForm,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Option<ToolSchema> {
-    let mut compiled = schemas.compiled(tool, dialect(form));
+    let mut compiled = schemas.compiled(tool, schema_dialect(form));
     let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
     let other = compiled.lost().filter(|change| !is_described(change));
-    warn(
+    warn_about_changes(
         &format!("the schema of tool `{}`", tool.name),
         other,
         warnings,
@@ -58,13 +58,13 @@ fn is_of_objects(schema: &Value) -> bool {
 
 /// Compiles a response schema. The shape must not change, because the caller reads the answer
 /// directly.
-pub(crate) fn answer<'a>(
+pub(crate) fn compile_answer_schema<'a>(
     schema: &'a Value,
     form: SchemaForm,
     name: &str,
     warnings: &mut Vec<Warning>,
 ) -> Cow<'a, Value> {
-    let compiled = compile(schema, dialect(form));
+    let compiled = compile(schema, schema_dialect(form));
     let differs = compiled.changes.iter().filter(|change| {
         let other_form = matches!(
             change.kind,
@@ -72,11 +72,15 @@ pub(crate) fn answer<'a>(
         );
         other_form || change.kind.loses_enforcement()
     });
-    warn(&format!("schema `{name}`"), differs, warnings);
+    warn_about_changes(&format!("schema `{name}`"), differs, warnings);
     compiled.schema
 }
 
-fn warn<'c>(what: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
+fn warn_about_changes<'c>(
+    what: &str,
+    changes: impl Iterator<Item = &'c Change>,
+    warnings: &mut Vec<Warning>,
+) {
     if let Some(changes) = list_changes(changes) {
         let message = format!("{what} is changed: {changes}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
@@ -90,7 +94,7 @@ mod tests {
 
     fn sent(schema: &Value, form: SchemaForm, warnings: &mut Vec<Warning>) -> Option<Value> {
         let tool = Arc::new(ToolDefinition::new("t", "", schema.clone()));
-        let sent = parameters(&tool, form, &ToolSchemas::default(), warnings)?;
+        let sent = compile_parameters(&tool, form, &ToolSchemas::default(), warnings)?;
         Some(sent.schema.clone().into_owned())
     }
 
@@ -154,7 +158,7 @@ mod tests {
         }
         // An answer may be anything.
         let list = json!({"type": "array", "items": {"type": "string"}});
-        let sent = answer(&list, SchemaForm::JsonSchema, "a", &mut Vec::new());
+        let sent = compile_answer_schema(&list, SchemaForm::JsonSchema, "a", &mut Vec::new());
         assert_eq!(sent["type"], "array");
     }
 
@@ -164,9 +168,9 @@ mod tests {
             json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let loose = json!({"type": "object", "properties": {"n": {"not": {"type": "string"}}}});
         let mut warnings = Vec::new();
-        answer(&exact, SchemaForm::JsonSchema, "exact", &mut warnings);
+        compile_answer_schema(&exact, SchemaForm::JsonSchema, "exact", &mut warnings);
         assert_eq!(warnings, []);
-        answer(&loose, SchemaForm::JsonSchema, "loose", &mut warnings);
+        compile_answer_schema(&loose, SchemaForm::JsonSchema, "loose", &mut warnings);
         assert_eq!(warnings.len(), 1);
         assert!(
             warnings[0].message.contains("`loose`"),

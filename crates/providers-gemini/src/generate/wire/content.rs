@@ -37,13 +37,13 @@ pub enum Part<'a> {
     /// A part of an earlier answer, sent back unchanged.
     Native(Cow<'a, Value>),
     /// A part that the mapping creates.
-    Said(Said<'a>),
+    Said(ComposedPart<'a>),
 }
 
 impl<'a> Part<'a> {
     /// Creates a part without thought or signature.
-    pub(crate) fn plain(data: Data<'a>) -> Self {
-        Self::Said(Said {
+    pub(crate) fn from_data(data: Data<'a>) -> Self {
+        Self::Said(ComposedPart {
             data,
             thought: false,
             thought_signature: None,
@@ -51,14 +51,14 @@ impl<'a> Part<'a> {
     }
 
     pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
-        Self::plain(Data::Text(text.into()))
+        Self::from_data(Data::Text(text.into()))
     }
 }
 
 /// The data of a part with its thought flag and signature.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Said<'a> {
+pub struct ComposedPart<'a> {
     #[serde(flatten)]
     pub data: Data<'a>,
     /// Whether the data is a thought of the model.
@@ -82,7 +82,7 @@ pub(super) fn is_false(value: &bool) -> bool {
 #[serde(rename_all = "camelCase")]
 pub enum Data<'a> {
     Text(Cow<'a, str>),
-    InlineData(Blob<'a>),
+    InlineData(InlineData<'a>),
     FileData(FileData<'a>),
     /// A function call that the model made.
     FunctionCall(FunctionCall<'a>),
@@ -93,7 +93,7 @@ pub enum Data<'a> {
 /// Media as bytes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Blob<'a> {
+pub struct InlineData<'a> {
     pub mime_type: Cow<'a, str>,
     /// The bytes as base64 text.
     pub data: &'a str,
@@ -115,15 +115,15 @@ pub struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     pub name: Cow<'a, str>,
-    pub args: Args<'a>,
+    pub args: CallArguments<'a>,
 }
 
 /// The input of a function call, always an object. Malformed input is sent as `{"malformed_input":
 /// …}`.
 #[derive(Debug)]
-pub struct Args<'a>(pub &'a ToolInput);
+pub struct CallArguments<'a>(pub &'a ToolInput);
 
-impl Serialize for Args<'_> {
+impl Serialize for CallArguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             ToolInput::Object(object) => object.serialize(serializer),
@@ -175,6 +175,6 @@ pub enum Outcome<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ResultPart<'a> {
-    InlineData(Blob<'a>),
+    InlineData(InlineData<'a>),
     FileData(FileData<'a>),
 }

@@ -5,8 +5,8 @@ mod content;
 mod request;
 
 pub use content::{
-    Args, Blob, Content, Data, FileData, FunctionCall, FunctionResponse, Outcome, Part, Response,
-    ResultPart, Said,
+    CallArguments, ComposedPart, Content, Data, FileData, FunctionCall, FunctionResponse,
+    InlineData, Outcome, Part, Response, ResultPart,
 };
 pub use request::{
     Body, CallingMode, FunctionCallingConfig, FunctionDeclaration, GenerationConfig,

@@ -29,18 +29,18 @@ pub struct Body<'a> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = Fields {
+        let mut fields = FieldWriter {
             map: serializer.serialize_map(None)?,
             extra: self.extra,
         };
-        fields.put("systemInstruction", self.system_instruction.as_ref())?;
-        fields.put("contents", Some(&self.contents))?;
+        fields.write_field("systemInstruction", self.system_instruction.as_ref())?;
+        fields.write_field("contents", Some(&self.contents))?;
         let tools = (!self.tools.is_empty()).then_some(&self.tools);
-        fields.put("tools", tools)?;
-        fields.put("toolConfig", self.tool_config.as_ref())?;
+        fields.write_field("tools", tools)?;
+        fields.write_field("toolConfig", self.tool_config.as_ref())?;
         let config = &self.generation_config;
-        fields.put("generationConfig", (!config.is_empty()).then_some(config))?;
-        let Fields { mut map, extra } = fields;
+        fields.write_field("generationConfig", (!config.is_empty()).then_some(config))?;
+        let FieldWriter { mut map, extra } = fields;
         for (name, value) in extra.iter().filter(|(name, _)| !is_merged(name)) {
             map.serialize_entry(name, value)?;
         }
@@ -53,19 +53,19 @@ fn is_merged(name: &str) -> bool {
     matches!(name, "tools" | "toolConfig" | "generationConfig")
 }
 
-struct Fields<'a, M> {
+struct FieldWriter<'a, M> {
     map: M,
     extra: &'a JsonObject,
 }
 
-impl<M: SerializeMap> Fields<'_, M> {
+impl<M: SerializeMap> FieldWriter<'_, M> {
     /// Writes a field that has a value, merged with the same field of the caller.
-    fn put<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
+    fn write_field<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
         match (value, self.extra.get(name)) {
             (Some(value), None) => self.map.serialize_entry(name, &value),
             (Some(value), Some(more)) if is_merged(name) => {
                 let mut value = serde_json::to_value(value).map_err(M::Error::custom)?;
-                merge(&mut value, more);
+                merge_values(&mut value, more);
                 self.map.serialize_entry(name, &value)
             }
             (None, Some(more)) if is_merged(name) => self.map.serialize_entry(name, more),
@@ -75,12 +75,12 @@ impl<M: SerializeMap> Fields<'_, M> {
     }
 }
 
-fn merge(ours: &mut Value, theirs: &Value) {
+fn merge_values(ours: &mut Value, theirs: &Value) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
             for (name, value) in theirs {
                 match ours.get_mut(name) {
-                    Some(known @ Value::Object(_)) => merge(known, value),
+                    Some(known @ Value::Object(_)) => merge_values(known, value),
                     _ => {
                         ours.insert(name.clone(), value.clone());
                     }
