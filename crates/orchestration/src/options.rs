@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Delivery, ReasoningEffort, Sampling, ToolChoice};
 
 use crate::{
-    policy::approval::Approvals, policy::guard::Guard, policy::history::HistoryPolicy,
+    policy::approval::Approvals, policy::guard::ToolGuard, policy::history::HistoryPolicy,
     policy::limits::Limits, strategy::Strategy, tools::results::ResultLimit,
     tools::search::SearchPolicy,
 };
@@ -41,7 +41,7 @@ pub struct RunOptions {
     /// Whether the later calls of a response are skipped after a denied call.
     pub stop_after_denial: bool,
     /// Guards, which skip the later calls of a response after certain results.
-    pub guards: Vec<Guard>,
+    pub guards: Vec<ToolGuard>,
     /// Size limit of tool results that the model reads.
     pub results: ResultLimit,
     /// Size limit of the conversation that is sent to the model.

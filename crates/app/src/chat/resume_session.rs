@@ -169,7 +169,7 @@ impl Chat<'_> {
 
     async fn continue_run(&mut self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let durable_runs = self.conversations.durable_runs.clone();
-        let taken = durable_runs.acquire(&run.id).await;
+        let taken = durable_runs.acquire_run(&run.id).await;
         let taken = taken.map_err(|error| Failure::run(add_remedy(error)))?;
         // The user is at the terminal, so approval requests are asked and not stored.
         let approver = create_approver(
@@ -181,11 +181,11 @@ impl Chat<'_> {
         );
         match self.agent_for_resumed_run(&taken) {
             Ok(agent) => {
-                let run = durable_runs.resume(&agent.with_approver(approver), taken);
+                let run = durable_runs.resume_run(&agent.with_approver(approver), taken);
                 Box::pin(self.follow_run(run)).await
             }
             Err(error) => {
-                taken.release().await;
+                taken.release_run().await;
                 Err(Failure::run(error))
             }
         }
@@ -194,12 +194,12 @@ impl Chat<'_> {
     /// Returns the agent that executes a resumed run. A run that started without tools gets none. A
     /// run without a stored state gets its original approvals and limits.
     fn agent_for_resumed_run(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
-        let begun = RunParameters::read(taken.record().parameters.as_ref());
+        let begun = RunParameters::from_stored_value(taken.run_record().parameters.as_ref());
         let mut agent = self.current_agent();
         if begun.as_ref().is_some_and(|begun| begun.without_tools) {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
-        if !taken.has_only_conversation() {
+        if !taken.lacks_run_settings() {
             // The stored state of the run contains all other options.
             return Ok(agent);
         }
@@ -210,7 +210,7 @@ impl Chat<'_> {
                  again"
             )
         };
-        let options = begun.as_ref().and_then(RunParameters::options);
+        let options = begun.as_ref().and_then(RunParameters::run_options);
         let (Some(begun), Some(options)) = (begun, options) else {
             return Err(ask_again("its parameters are unknown"));
         };
@@ -225,7 +225,7 @@ impl Chat<'_> {
     }
 
     async fn abandon_run(&self, run: &RunRecord) -> Result<ChatFlow, Failure> {
-        let ended = self.conversations.durable_runs.abandon(&run.id).await;
+        let ended = self.conversations.durable_runs.abandon_run(&run.id).await;
         ended.map_err(|error| Failure::run(add_remedy(error)))?;
         print_note("the run is discarded; its completed work stays in the conversation");
         Ok(ChatFlow::Continue)

@@ -21,7 +21,7 @@ pub(super) async fn describe_usage(
     owner: &Principal,
     session: &SessionId,
 ) -> Result<String, SessionStoreError> {
-    let mut metrics = Metrics::default().with_cost(list_price_function());
+    let mut metrics = Metrics::default().with_cost_function(list_price_function());
     for run in store.runs(owner, Some(session), MAX_RUNS).await? {
         let mut after = 0;
         loop {
@@ -33,7 +33,7 @@ pub(super) async fn describe_usage(
             for event in &events {
                 // Events of other program versions may not parse. They are not counted.
                 if let Ok(event) = serde_json::from_str::<RunEvent>(&event.json) {
-                    metrics.observe(&event);
+                    metrics.count_event(&event);
                 }
             }
         }

@@ -116,7 +116,7 @@ fn show_recipe(name: &str, form: ListFormat, environment: &Environment) -> Resul
         ListFormat::Json => output::write_pretty_json(&serde_json::json!({
             "source": found.source.to_string(),
             "recipe": found.recipe,
-            "prompt": found.recipe.instructions(),
+            "prompt": found.recipe.system_prompt(),
         })),
         ListFormat::Text => output::print_server_text(&found.text),
     }?;

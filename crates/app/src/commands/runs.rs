@@ -187,7 +187,7 @@ async fn discard_run(
     conversations: &SavedConversations,
     record: &RunRecord,
 ) -> Result<Code, Failure> {
-    let ended = conversations.durable_runs.abandon(&record.id).await;
+    let ended = conversations.durable_runs.abandon_run(&record.id).await;
     ended.map_err(|error| Failure::run(add_remedy(error)))?;
     print_note(&format!(
         "discarded {}; its completed work stays in session {}",
@@ -203,19 +203,19 @@ async fn resume_run(
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let taken = conversations.durable_runs.acquire(&record.id).await;
+    let taken = conversations.durable_runs.acquire_run(&record.id).await;
     let taken = taken.map_err(|error| Failure::usage(add_remedy(error)))?;
-    let checked = if taken.has_only_conversation() {
+    let checked = if taken.lacks_run_settings() {
         Err(Failure::usage(anyhow!(
             "the run was interrupted before it had begun to do anything: `switchboard chat \
              --session {}` resumes or discards it",
             record.session
         )))
     } else {
-        args.check_arguments(taken.run(), &context.environment)
+        args.check_arguments(taken.run_state(), &context.environment)
     };
     if let Err(failure) = checked {
-        taken.release().await;
+        taken.release_run().await;
         return Err(failure);
     }
     let how = (&args.resumed, args.output);

@@ -25,7 +25,7 @@ use switchboard_domain::ReasoningEffort;
 use switchboard_mcp_client::config::ServerConfig;
 use switchboard_orchestration::{
     ApprovalPolicy,
-    policy::{guard::Guard, history::HistoryPolicy},
+    policy::{guard::ToolGuard, history::HistoryPolicy},
     strategy::Strategy,
     tools::{arguments::ContextTemplate, results::ResultLimit, search::SearchPolicy},
 };
@@ -85,7 +85,7 @@ pub(crate) struct Config {
     pub(crate) limits: Option<LimitsConfig>,
     pub(crate) approvals: Option<ApprovalsConfig>,
     /// Conditions on tool results that block later tool calls.
-    pub(crate) guards: Option<Vec<Guard>>,
+    pub(crate) guards: Option<Vec<ToolGuard>>,
     /// Maximum size of a tool result in the prompt.
     pub(crate) results: Option<ResultLimit>,
     pub(crate) history: Option<HistoryPolicy>,

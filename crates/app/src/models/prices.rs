@@ -7,7 +7,7 @@ use switchboard_providers_common::catalog;
 /// Returns the list price of a model from the catalogue.
 pub(crate) fn list_price(model: &ModelId) -> Option<Pricing> {
     let prices = catalog::lookup(&model.provider, &model.name)?.prices;
-    Pricing::from_list(
+    Pricing::from_price_list(
         prices.input,
         prices.output,
         prices.cache_read,

@@ -112,7 +112,7 @@ impl AuditRecorder {
     /// Writes the audit records of an event. A slow disk blocks the run, so that no record is lost.
     pub(crate) fn record_event(&mut self, event: &RunEvent) {
         let Some(file) = &self.file else { return };
-        for record in self.trail.observe(event) {
+        for record in self.trail.records_of_event(event) {
             match serde_json::to_vec(&record) {
                 Ok(line) => file.append_line(line),
                 Err(error) => tracing::warn!(%error, "failed to serialize an audit record"),

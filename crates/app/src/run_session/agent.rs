@@ -304,7 +304,7 @@ impl AgentArgs {
 
     /// Returns the parameters that are stored with a run.
     pub(crate) fn run_parameters(&self, context: &Context, agent: &Agent) -> RunParameters {
-        let mut run_parameters = RunParameters::of(agent);
+        let mut run_parameters = RunParameters::from_agent(agent);
         run_parameters.recipe = self.recipe_name(context);
         run_parameters.without_tools = self.no_tools;
         run_parameters
@@ -347,14 +347,16 @@ impl AgentArgs {
         if let Some(approve) = approve {
             apply_approval_option(&mut options.approval, approve, self.approve.is_some());
         }
-        options.limits = config.max_steps.map_or_else(Limits::default, Limits::steps);
+        options.limits = config
+            .max_steps
+            .map_or_else(Limits::default, Limits::with_max_steps);
         if let Some(limits) = &config.limits {
             limits.apply_to(&mut options.limits);
         }
         if let Some(recipe) = recipe {
-            recipe.policy.tighten(&mut options.approval);
-            recipe.policy.limit(&mut options.limits);
-            recipe.limits.limit(&mut options.limits);
+            recipe.policy.tighten_approvals(&mut options.approval);
+            recipe.policy.lower_limits(&mut options.limits);
+            recipe.limits.apply_limits(&mut options.limits);
             if let Some(configured) = config.max_steps {
                 options.limits.max_steps = options.limits.max_steps.min(configured);
             }

@@ -52,17 +52,17 @@ pub(crate) async fn resume_run(
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut plan = match resumed.plan_resumed_run(taken.run_mut(), context).await {
+    let mut plan = match resumed.plan_resumed_run(taken.run_state_mut(), context).await {
         Ok(plan) => plan,
         Err(failure) => {
-            taken.release().await;
+            taken.release_run().await;
             return Err(failure);
         }
     };
-    let begun = RunParameters::read(taken.record().parameters.as_ref());
+    let begun = RunParameters::from_stored_value(taken.run_record().parameters.as_ref());
     plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
     if let Some(decision) = answer {
-        let pending = taken.run().pending_approvals().into_iter();
+        let pending = taken.run_state().pending_approvals().into_iter();
         let preset = pending.map(|request| {
             let preset = PresetDecision {
                 fingerprint: request.fingerprint.clone(),
@@ -140,14 +140,14 @@ impl RunStart {
         match self {
             Self::Question(_) => None,
             Self::InSession(_, session, ..) => Some(session.0.clone()),
-            Self::Resumed(_, taken) => Some(taken.record().session.0.clone()),
+            Self::Resumed(_, taken) => Some(taken.run_record().session.0.clone()),
         }
     }
 
     /// Releases the lease of a resumed run.
     async fn release_lease(self) {
         if let Self::Resumed(_, taken) = self {
-            taken.release().await;
+            taken.release_run().await;
         }
     }
 }
@@ -161,12 +161,14 @@ async fn start_run(
         RunStart::Question(question) => {
             return Ok(ActiveRun::Ephemeral(Box::new(agent.ask(question))));
         }
-        RunStart::Resumed(conversations, taken) => conversations.durable_runs.resume(agent, *taken),
+        RunStart::Resumed(conversations, taken) => {
+            conversations.durable_runs.resume_run(agent, *taken)
+        }
         RunStart::InSession(conversations, session, question, args) => {
             let message = Arc::new(Message::user(question));
-            let parameters = args.run_parameters(context, agent).stored();
+            let parameters = args.run_parameters(context, agent).into_stored_value();
             let begun = conversations.durable_runs;
-            let begun = begun.begin_with(agent, &session, vec![message], parameters);
+            let begun = begun.begin_run_with_parameters(agent, &session, vec![message], parameters);
             begun
                 .await
                 .map_err(|error| Failure::usage(add_remedy(error)))?

@@ -262,7 +262,7 @@ impl Engine for AppEngine {
 
     fn forget(&self, principal: &Principal, session: &str) {
         let decisions = &self.parts.decisions.shared;
-        decisions.change(|decisions| decisions.forget_session(principal, session));
+        decisions.change_decisions(|decisions| decisions.forget_session(principal, session));
     }
 
     fn observer(&self, principal: &Principal, session: Option<&str>) -> Option<Box<dyn Observer>> {

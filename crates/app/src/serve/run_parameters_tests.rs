@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn a_client_lessens_what_costs_and_what_may_do_harm() {
     let mut options = RunOptions {
-        limits: Limits::steps(5),
+        limits: Limits::with_max_steps(5),
         max_output_tokens: Some(100),
         ..RunOptions::default()
     };

@@ -37,7 +37,7 @@ impl SavedDecisions {
             None => Decisions::default(),
             Some(path) => read_decisions(path)?,
         };
-        before.prune(Timestamp::now());
+        before.remove_expired_decisions(Timestamp::now());
         Ok(Self {
             shared: SharedDecisions::new(before.clone()),
             path,
@@ -50,8 +50,8 @@ impl SavedDecisions {
     pub(crate) fn save(&self) -> anyhow::Result<()> {
         // The lock is held until the end, so that concurrent calls see each other's entries.
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut snapshot = self.shared.change(|decisions| {
-            decisions.prune(Timestamp::now());
+        let mut snapshot = self.shared.change_decisions(|decisions| {
+            decisions.remove_expired_decisions(Timestamp::now());
             decisions.clone()
         });
         let (Some(path), true) = (&self.path, snapshot != *before) else {
@@ -80,8 +80,9 @@ impl SavedDecisions {
         private_file::write_atomically(path, &text).map_err(failed)?;
         let gone: Vec<RememberedDecision> = serde_json::from_value(gone.into())?;
         for entry in &gone {
-            snapshot.remove(entry);
-            self.shared.change(|decisions| decisions.remove(entry));
+            snapshot.remove_decision(entry);
+            self.shared
+                .change_decisions(|decisions| decisions.remove_decision(entry));
         }
         *before = snapshot;
         Ok(())
@@ -123,7 +124,7 @@ mod tests {
         };
         let remembered = decisions
             .shared
-            .change(|it| it.remember(&requester, &tool, &always, None));
+            .change_decisions(|it| it.remember_decision(&requester, &tool, &always, None));
         assert!(remembered);
     }
 
@@ -136,8 +137,12 @@ mod tests {
     }
 
     fn names(decisions: &SavedDecisions) -> Vec<String> {
-        let entries = decisions.shared.snapshot();
-        entries.entries().iter().map(|it| it.name.clone()).collect()
+        let entries = decisions.shared.copy_decisions();
+        entries
+            .remembered_decisions()
+            .iter()
+            .map(|it| it.name.clone())
+            .collect()
     }
 
     #[test]
@@ -152,7 +157,9 @@ mod tests {
         one.save().unwrap();
         allow(&other, "c");
         let me = Principal::default();
-        other.shared.change(|it| it.revoke(&me, "a"));
+        other
+            .shared
+            .change_decisions(|it| it.revoke_tool_decisions(&me, "a"));
         other.save().unwrap();
         assert_eq!(names(&load()), ["b", "c"]);
     }
@@ -167,7 +174,12 @@ mod tests {
         server.save().unwrap();
         let other = load();
         let me = Principal::default();
-        assert_eq!(other.shared.change(|it| it.revoke(&me, "a")), 1);
+        assert_eq!(
+            other
+                .shared
+                .change_decisions(|it| it.revoke_tool_decisions(&me, "a")),
+            1
+        );
         other.save().unwrap();
         allow(&server, "b");
         server.save().unwrap();
@@ -196,6 +208,9 @@ mod tests {
             }
         });
         let stored = SavedDecisions::load(&environment).unwrap();
-        assert_eq!(stored.shared.snapshot().entries().len(), AT_ONCE);
+        assert_eq!(
+            stored.shared.copy_decisions().remembered_decisions().len(),
+            AT_ONCE
+        );
     }
 }

@@ -3,7 +3,7 @@ use std::{fs, sync::Arc};
 use serde_json::json;
 use switchboard_domain::{Role, ToolDefinition, ToolOrigin};
 use switchboard_orchestration::{
-    recipe::{ReasoningStyle, RecipeTools, RequiresApproval},
+    recipe::{ApprovalRequirement, ReasoningStyle, RecipeTools},
     strategy::Strategy,
 };
 
@@ -65,7 +65,7 @@ fn the_shipped_recipes_say_what_they_should() {
         assert!(recipe.title.is_some() && recipe.description.is_some());
         assert_ne!(recipe.reasoning.style, ReasoningStyle::None);
         assert!(recipe.policy.max_tools_per_response.is_some());
-        let prompt = recipe.instructions().unwrap();
+        let prompt = recipe.system_prompt().unwrap();
         // Short enough to be paid with every question.
         assert!(prompt.len() < 4_000, "{name}: {}", prompt.len());
         assert!(prompt.contains("# Thinking"), "{prompt}");
@@ -81,7 +81,7 @@ fn customer_service_fits_the_bundled_server() {
         "create_support_ticket",
     ];
     let mut tools: Vec<_> = names.map(|name| tool("customer-service", name)).into();
-    let selected = RecipeTools::new(&recipe).apply(&tools);
+    let selected = RecipeTools::new(&recipe).select_tools(&tools);
     assert_eq!(selected.tools.len(), 3);
     assert_eq!(selected.problems, [""; 0]);
     assert!(
@@ -91,12 +91,15 @@ fn customer_service_fits_the_bundled_server() {
             .all(|tool| !tool.description.is_empty())
     );
     tools.push(tool("mail", "send"));
-    assert_eq!(RecipeTools::new(&recipe).apply(&tools).tools.len(), 3);
-    let Some(RequiresApproval::For(patterns)) = &recipe.policy.requires_approval else {
+    assert_eq!(
+        RecipeTools::new(&recipe).select_tools(&tools).tools.len(),
+        3
+    );
+    let Some(ApprovalRequirement::For(patterns)) = &recipe.policy.requires_approval else {
         panic!("no approval");
     };
     assert_eq!(patterns, &["create_support_ticket"]);
-    let examples = recipe.examples(&selected.tools);
+    let examples = recipe.example_messages(&selected.tools);
     assert!(examples.omitted.is_empty());
     assert_eq!(examples.messages.last().unwrap().role, Role::Assistant);
     let calls: Vec<_> = examples
@@ -110,7 +113,7 @@ fn customer_service_fits_the_bundled_server() {
 #[test]
 fn code_discussion_wants_approval_for_everything_that_changes_something() {
     let recipe = Place::with(&[]).find("code-discussion").recipe;
-    let Some(RequiresApproval::For(patterns)) = &recipe.policy.requires_approval else {
+    let Some(ApprovalRequirement::For(patterns)) = &recipe.policy.requires_approval else {
         panic!("no approval");
     };
     assert_eq!(patterns, &["file_save", "compile", "test_run"]);
@@ -121,7 +124,7 @@ fn code_discussion_wants_approval_for_everything_that_changes_something() {
         .flatten()
         .map(|name| tool("workspace", name))
         .collect();
-    assert!(recipe.examples(&tools).omitted.is_empty());
+    assert!(recipe.example_messages(&tools).omitted.is_empty());
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn errors_name_the_file() {
 fn every_wire_can_hold_an_answer_to_the_formatters_form() {
     use switchboard_orchestration::strategy::formatter;
     use switchboard_providers_common::schema::{Dialect, compile};
-    let schema = formatter::schema();
+    let schema = formatter::answer_schema();
     for dialect in [
         Dialect::AnthropicStrict,
         Dialect::OpenAiStrict,

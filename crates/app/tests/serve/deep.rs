@@ -239,7 +239,7 @@ async fn driven(mut run: PersistedRun) {
         let read: RunEvent = serde_json::from_str(&json).unwrap();
         assert_eq!(read, *event);
     }
-    let end = run.end().unwrap();
+    let end = run.run_end().unwrap();
     assert!(!matches!(end, PersistedRunEnd::Failed(_)), "{end:?}");
 }
 
@@ -279,13 +279,13 @@ async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep:
     };
     let asked = vec![Arc::new(Message::user("Dig."))];
     let begun = durable_runs
-        .begin_session(&agent, &session, asked, None)
+        .begin_run_in_new_session(&agent, &session, asked, None)
         .await;
     let begun = begun.unwrap();
     let run = begun.id().to_owned();
     driven(begun).await;
-    let taken = durable_runs.acquire(&run).await.unwrap();
-    driven(durable_runs.resume(&agent, taken)).await;
+    let taken = durable_runs.acquire_run(&run).await.unwrap();
+    driven(durable_runs.resume_run(&agent, taken)).await;
     let messages = read_all(store, owner, &session.id).await;
     let results = messages.iter().flat_map(|message| message.results());
     let good: Vec<bool> = results.map(|result| !result.is_error).collect();

@@ -169,7 +169,7 @@ impl Driver {
         }
         if let Some(report) = run.report() {
             if let Some(trace) = self.trace.take() {
-                trace.ended(&report);
+                trace.close_with_report(&report);
             }
             let report: Box<RunReport> = Box::new(report);
             self.publisher.publish(RunEventKind::RunFinished { report });
@@ -337,7 +337,7 @@ impl Driver {
         let (tools, problems) = match &mut self.selection {
             None => (tools, Vec::new()),
             Some(selection) => {
-                let selected = selection.apply(&tools);
+                let selected = selection.select_tools(&tools);
                 (selected.tools, selected.problems)
             }
         };

@@ -174,7 +174,7 @@ impl Agent {
     #[must_use]
     pub fn with_recipe(self, recipe: Arc<Recipe>) -> Self {
         self.with(|settings| {
-            if let Some(instructions) = recipe.instructions() {
+            if let Some(instructions) = recipe.system_prompt() {
                 settings.instructions = Some(Arc::new(Message::system(instructions)));
             }
             settings.recipe = Some(recipe);
@@ -328,7 +328,7 @@ impl Agent {
         let settings = Arc::clone(&self.settings);
         let clock: Clock = Arc::new(move || settings.now());
         let (publisher, events) = publish::Publisher::new(&run, clock);
-        let trace = AgentTrace::begin(
+        let trace = AgentTrace::open_span(
             self.settings.name.as_deref(),
             run.id(),
             run.model(),

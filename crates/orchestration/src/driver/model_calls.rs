@@ -97,7 +97,7 @@ impl Driver {
         if run.steps() == 0
             && let Some(recipe) = &self.recipe
         {
-            let examples = recipe.examples(&tools);
+            let examples = recipe.example_messages(&tools);
             run.add_examples(examples.messages);
         }
         Ok(run.begin_model_call(tools))
@@ -126,7 +126,7 @@ impl Driver {
         }])
         .await;
         let mut mapper = OutputMapper::new(run);
-        let trace = ChatTrace::begin(run.steps(), model.id(), &request, run.session());
+        let trace = ChatTrace::open_span(run.steps(), model.id(), &request, run.session());
         // The future is boxed because it exists while the driver waits for the model.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
         let (answer, partial) = streamed.instrument(trace.span()).await;
@@ -147,7 +147,7 @@ impl Driver {
     ) -> Result<Vec<RunEventKind>, UnexpectedInput> {
         Ok(match answer {
             Answer::Whole(answer) => {
-                trace.answered(&answer);
+                trace.close_with_answer(&answer);
                 let mut events = run.model_answered(*answer)?;
                 if run.outcome() == Some(Outcome::Failed)
                     && let Some(switched) = run.model_declined(self.next_model(run.model()))
@@ -159,7 +159,7 @@ impl Driver {
                 // because the events and the report must contain the same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
                     && let Some(report) = run.report()
-                    && let Some(rest) = formatter.rest(&report.answer)
+                    && let Some(rest) = formatter.remaining_text(&report.answer)
                     && !rest.is_empty()
                 {
                     events.push(RunEventKind::TextDelta {
@@ -169,7 +169,7 @@ impl Driver {
                 events
             }
             Answer::Failed(error) => {
-                trace.failed(&error);
+                trace.close_with_error(&error);
                 let events = run.model_failed(&error, partial, self.next_model(run.model()))?;
                 run.set_pricing(self.price_of(run.model()));
                 events
@@ -192,7 +192,8 @@ impl Driver {
             return Ok(Flow::Stopped(reason));
         }
         let step = run.steps() + 1;
-        let trace = ChatTrace::begin(step, model.id(), request, run.session()).for_summary();
+        let trace =
+            ChatTrace::open_span(step, model.id(), request, run.session()).mark_as_summary();
         let pending = self
             .unless_stopped(model.complete(request))
             .instrument(trace.span())
@@ -200,11 +201,11 @@ impl Driver {
         run.tick(self.agent.now());
         let events = match pending {
             Ok(Ok(answer)) => {
-                trace.answered(&answer);
+                trace.close_with_answer(&answer);
                 run.summary_finished(Ok(answer))?
             }
             Ok(Err(error)) => {
-                trace.failed(&error);
+                trace.close_with_error(&error);
                 run.summary_finished(Err(&error))?
             }
             Err(reason) => return Ok(Flow::Stopped(reason)),
@@ -306,7 +307,7 @@ impl OutputMapper {
                 return Err(Answer::Failed(error));
             }
             ModelEvent::Retrying { .. } => {}
-            _ => trace.first_chunk(),
+            _ => trace.record_first_chunk(),
         }
         let max = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         if self.meter.count(&event) > max {
@@ -392,7 +393,7 @@ fn is_output(kind: &RunEventKind) -> bool {
 }
 
 fn read(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
-    let text = formatter.push(json);
+    let text = formatter.push_json(json);
     if text.is_empty() {
         return Vec::new();
     }

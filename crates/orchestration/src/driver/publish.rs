@@ -241,7 +241,7 @@ impl Inner {
             kind,
         };
         self.next += 1;
-        self.log.observe(&event);
+        self.log.log_run_event(&event);
         self.unread.fetch_add(1, Ordering::Relaxed);
         self.events.send(event).is_ok()
     }

@@ -213,7 +213,7 @@ impl Driver {
             Err(error) => return (id, ToolCallOutcome::new(Err(error), 0)),
         };
         let (name, server, call_key) = (planned.name, planned.server, planned.idempotency_key);
-        let trace = ToolTrace::begin(&id, server.as_deref(), &name, &planned.input);
+        let trace = ToolTrace::open_span(&id, server.as_deref(), &name, &planned.input);
         // The call is registered until it ends, so that its server can ask questions.
         let _registered = self.agent.questions.as_ref().map(|questions| {
             let (publisher, context) = (&self.publisher, &self.context);
@@ -247,7 +247,7 @@ impl Driver {
         }
         // The trace ends after hidden values were redacted, because a server may repeat them in its
         // result.
-        trace.ended(&result, attempts);
+        trace.close_with_result(&result, attempts);
         drop(change);
         let outcome = ToolCallOutcome {
             attempts,

@@ -47,8 +47,8 @@ impl CheckpointChannel {
 
     /// Takes the pending checkpoint if all events before it are available. `last` is the number of
     /// the latest available event.
-    pub(super) fn take_pending(&self, last: u64) -> Option<PendingCheckpoint> {
-        let mut state = self.lock();
+    pub(super) fn take_pending_checkpoint(&self, last: u64) -> Option<PendingCheckpoint> {
+        let mut state = self.lock_state();
         state
             .pending
             .take_if(|pending| pending.next_event <= last + 1)
@@ -57,15 +57,15 @@ impl CheckpointChannel {
     /// Returns the number of the first event that is stored with the end of the run, or `None`
     /// before the end.
     pub(super) fn first_end_event(&self) -> Option<u64> {
-        self.lock().first_end_event
+        self.lock_state().first_end_event
     }
 
     /// Drops the pending checkpoint, so that the waiting driver gets an error.
-    pub(super) fn close(&self) {
-        self.lock().pending = None;
+    pub(super) fn drop_pending_checkpoint(&self) {
+        self.lock_state().pending = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, ChannelState> {
+    fn lock_state(&self) -> MutexGuard<'_, ChannelState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ impl Checkpoints for CheckpointChannel {
             return Ok(());
         }
         let stored = {
-            let mut state = self.lock();
+            let mut state = self.lock_state();
             if run.outcome().is_some() {
                 // The last events are stored with the end of the run, in one transaction. Until
                 // then the run is unfinished in the store, and no earlier state may follow.
@@ -88,7 +88,7 @@ impl Checkpoints for CheckpointChannel {
             }
             let (snapshot, mark) = run
                 .snapshot(state.mark)
-                .map_err(|error| failed("the run cannot be serialized", error))?;
+                .map_err(|error| new_checkpoint_error("the run cannot be serialized", error))?;
             let (sender, receiver) = oneshot::channel();
             state.mark = mark;
             state.pending = Some(PendingCheckpoint {
@@ -100,11 +100,14 @@ impl Checkpoints for CheckpointChannel {
         };
         stored
             .await
-            .map_err(|error| failed("the store failed", error))
+            .map_err(|error| new_checkpoint_error("the store failed", error))
     }
 }
 
-fn failed(message: &str, error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
+fn new_checkpoint_error(
+    message: &str,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> CheckpointError {
     CheckpointError {
         message: message.to_owned(),
         source: Some(Box::new(error)),

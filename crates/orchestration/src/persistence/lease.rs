@@ -17,8 +17,8 @@ pub(super) struct LocalRuns(Arc<Mutex<HashMap<String, Weak<LocalRun>>>>);
 impl LocalRuns {
     /// Returns the entry of a run and creates it if necessary. The entry exists as long as a task
     /// uses it.
-    pub(super) fn entry(&self, run: &str) -> Arc<LocalRun> {
-        let mut runs = lock(&self.0);
+    pub(super) fn find_or_add_run(&self, run: &str) -> Arc<LocalRun> {
+        let mut runs = lock_mutex(&self.0);
         runs.retain(|_, local| local.strong_count() > 0);
         if let Some(local) = runs.get(run).and_then(Weak::upgrade) {
             return local;
@@ -33,12 +33,12 @@ impl LocalRuns {
 #[derive(Default)]
 pub(super) struct LocalRun {
     transition: tokio::sync::Mutex<()>,
-    leases: Mutex<Leases>,
+    leases: Mutex<LeaseState>,
 }
 
 /// Lease state of one run. Only the lease with the latest generation is valid.
 #[derive(Default)]
-struct Leases {
+struct LeaseState {
     generation: u64,
     is_leased: bool,
 }
@@ -46,17 +46,17 @@ struct Leases {
 impl LocalRun {
     /// Waits until no other task acquires or releases the run, and excludes other tasks until the
     /// guard is dropped.
-    pub(super) async fn begin_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(super) async fn lock_transition(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.transition.lock().await
     }
 
     /// Returns whether a task of this process has the lease of the run.
     pub(super) fn is_leased(&self) -> bool {
-        lock(&self.leases).is_leased
+        lock_mutex(&self.leases).is_leased
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -66,10 +66,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct RunLease {
     runs: Arc<dyn RunStore>,
     /// Acquired lease. `None` after the release, or if the run belongs to another process.
-    leased: Option<Leased>,
+    leased: Option<ActiveLease>,
 }
 
-struct Leased {
+struct ActiveLease {
     runs: Arc<dyn RunStore>,
     run: String,
     /// Number of messages in the session. It does not change before the end of the run.
@@ -89,14 +89,14 @@ impl RunLease {
         run: String,
         session_messages: u64,
     ) -> Self {
-        let local = local_runs.entry(&run);
+        let local = local_runs.find_or_add_run(&run);
         let generation = {
-            let mut leases = lock(&local.leases);
+            let mut leases = lock_mutex(&local.leases);
             leases.generation += 1;
             leases.is_leased = true;
             leases.generation
         };
-        let leased = Leased {
+        let leased = ActiveLease {
             runs: Arc::clone(&runs),
             run,
             session_messages,
@@ -111,7 +111,7 @@ impl RunLease {
     }
 
     /// Returns the store that contains the run.
-    pub(super) fn runs(&self) -> Arc<dyn RunStore> {
+    pub(super) fn run_store(&self) -> Arc<dyn RunStore> {
         Arc::clone(&self.runs)
     }
 
@@ -124,13 +124,13 @@ impl RunLease {
 
     /// Drops the lease without releasing the run, because the run does not exist or has another
     /// owner.
-    pub(super) fn forget(mut self) {
+    pub(super) fn drop_without_release(mut self) {
         self.leased = None;
     }
 
     /// Stores the last events of a run that waits or finished, and releases the run. The messages
     /// of a finished run are stored in its session too.
-    pub(super) async fn finish(
+    pub(super) async fn finish_run(
         mut self,
         events: &[StoredEvent],
         state: RunState,
@@ -141,7 +141,7 @@ impl RunLease {
             return Ok(());
         };
         let (runs, run, after) = (&leased.runs, &leased.run, leased.session_messages);
-        let released = until_available(|| {
+        let released = retry_until_available(|| {
             runs.release_with(run, events, state, outcome.clone(), after, messages)
         });
         let released = released.await;
@@ -151,24 +151,24 @@ impl RunLease {
         {
             // A plain release may succeed even if the larger write failed. It happens before the
             // error is returned, so that the caller can acquire the run again.
-            leased.release().await;
+            leased.release_run().await;
         }
         released
     }
 
     /// Releases the run immediately.
-    pub(super) async fn release(mut self) {
+    pub(super) async fn release_run(mut self) {
         if let Some(leased) = self.leased.take() {
-            leased.release().await;
+            leased.release_run().await;
         }
     }
 }
 
-impl Leased {
-    async fn release(self) {
+impl ActiveLease {
+    async fn release_run(self) {
         let local = Arc::clone(&self.local);
-        let _transition = local.begin_transition().await;
-        if lock(&local.leases).generation != self.generation {
+        let _transition = local.lock_transition().await;
+        if lock_mutex(&local.leases).generation != self.generation {
             // An earlier release succeeded although its reply was lost, and another task has
             // acquired the run.
             return;
@@ -178,7 +178,7 @@ impl Leased {
             self.runs
                 .release(run, state, None, self.session_messages, &[])
         };
-        match until_available(release).await {
+        match retry_until_available(release).await {
             // The run does not exist, or another process took it over: there is nothing to release.
             Ok(())
             | Err(SessionStoreError::NoSuchRun { .. } | SessionStoreError::RunConflict { .. }) => {}
@@ -194,7 +194,7 @@ const MAX_ATTEMPTS: u32 = 6;
 ///
 /// A failure would lose work of the run, so the total wait is longer than for a request of a
 /// client.
-pub(super) async fn until_available<'w>(
+pub(super) async fn retry_until_available<'w>(
     write: impl Fn() -> BoxFuture<'w, Result<(), SessionStoreError>>,
 ) -> Result<(), SessionStoreError> {
     for _ in 1..MAX_ATTEMPTS {
@@ -206,9 +206,9 @@ pub(super) async fn until_available<'w>(
     write().await
 }
 
-impl Drop for Leased {
+impl Drop for ActiveLease {
     fn drop(&mut self) {
-        let mut leases = lock(&self.local.leases);
+        let mut leases = lock_mutex(&self.local.leases);
         if leases.generation == self.generation {
             leases.is_leased = false;
         }
@@ -222,7 +222,7 @@ impl Drop for RunLease {
         };
         // Without a runtime, the run stays leased until this process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(leased.release());
+            runtime.spawn(leased.release_run());
         }
     }
 }

@@ -30,12 +30,12 @@ async fn an_outdated_lease_does_not_release_the_run() {
     let outdated = lease(&runs, &local_runs, 1);
     let other_run = lease(&runs, &of_another_store, 7);
     let valid = lease(&runs, &local_runs, 1);
-    outdated.release().await;
+    outdated.release_run().await;
     assert!(releases.lock().unwrap().is_empty());
-    assert!(local_runs.entry("r").is_leased());
-    other_run.release().await;
-    valid.release().await;
-    assert!(!local_runs.entry("r").is_leased());
+    assert!(local_runs.find_or_add_run("r").is_leased());
+    other_run.release_run().await;
+    valid.release_run().await;
+    assert!(!local_runs.find_or_add_run("r").is_leased());
     let expected = ["r Interrupted after 7", "r Interrupted after 1"];
     assert_eq!(*releases.lock().unwrap(), expected);
 }
@@ -46,13 +46,13 @@ async fn a_release_waits_while_another_task_acquires_the_run() {
     let runs = store(&releases);
     let local_runs = LocalRuns::default();
     let first = lease(&runs, &local_runs, 1);
-    let local = local_runs.entry("r");
-    let transition = local.begin_transition().await;
-    let mut release = Box::pin(first.release());
+    let local = local_runs.find_or_add_run("r");
+    let transition = local.lock_transition().await;
+    let mut release = Box::pin(first.release_run());
     assert!(release.as_mut().now_or_never().is_none());
     let second = lease(&runs, &local_runs, 1);
     drop(transition);
     release.await;
     assert!(releases.lock().unwrap().is_empty());
-    second.forget();
+    second.drop_without_release();
 }

@@ -2,9 +2,9 @@
 //! after a crash.
 //!
 //! [`DurableRuns`] connects an [`Agent`] with the session store and the run store.
-//! [`DurableRuns::begin`] answers a message in a session and returns a [`PersistedRun`], a stream
-//! of stored events. [`DurableRuns::acquire`] and [`DurableRuns::resume`] resume a run that waits
-//! for a person or whose process ended. [`DurableRuns::abandon`] ends such a run.
+//! [`DurableRuns::begin_run`] answers a message in a session and returns a [`PersistedRun`], a stream
+//! of stored events. [`DurableRuns::acquire_run`] and [`DurableRuns::resume_run`] resume a run that waits
+//! for a person or whose process ended. [`DurableRuns::abandon_run`] ends such a run.
 //!
 //! Guarantees, whenever the process ends:
 //! - Every published event is stored, and event numbers have no gaps.
@@ -55,7 +55,7 @@ pub enum DurableRunError {
     /// The store rejected the operation or failed.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
-    /// The stored form of the run cannot be read. [`DurableRuns::abandon`] can end the run.
+    /// The stored form of the run cannot be read. [`DurableRuns::abandon_run`] can end the run.
     #[error("run `{run}` cannot be resumed by this version; abandon it or use another version")]
     Unreadable {
         /// Id of the run.
@@ -110,16 +110,17 @@ impl DurableRuns {
     /// session are ignored. Instructions and examples do not become part of the session.
     ///
     /// Returns [`SessionStoreError::Busy`] while the session has an unfinished run.
-    pub async fn begin(
+    pub async fn begin_run(
         &self,
         agent: &Agent,
         session: &SessionId,
         messages: Vec<Arc<Message>>,
     ) -> Result<PersistedRun, DurableRunError> {
-        self.begin_with(agent, session, messages, None).await
+        self.begin_run_with_parameters(agent, session, messages, None)
+            .await
     }
 
-    /// Starts a run like [`DurableRuns::begin`] and stores `parameters` with it
+    /// Starts a run like [`DurableRuns::begin_run`] and stores `parameters` with it
     /// ([`RunRecord::parameters`]).
     ///
     /// A process that resumes the run creates its agent from the parameters. Parameters with more
@@ -127,21 +128,21 @@ impl DurableRuns {
     /// starts.
     ///
     /// [`MAX_RUN_PARAMETERS_BYTES`]: switchboard_domain::MAX_RUN_PARAMETERS_BYTES
-    pub async fn begin_with(
+    pub async fn begin_run_with_parameters(
         &self,
         agent: &Agent,
         session: &SessionId,
         messages: Vec<Arc<Message>>,
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
-        self.begin_after(agent, session, None, messages, parameters)
+        self.begin_run_after(agent, session, None, messages, parameters)
             .await
     }
 
     /// Creates a session and starts a run in it, in one transaction.
     ///
     /// Returns [`SessionStoreError::Exists`] if the session id is in use.
-    pub async fn begin_session(
+    pub async fn begin_run_in_new_session(
         &self,
         agent: &Agent,
         session: &Session,
@@ -149,8 +150,8 @@ impl DurableRuns {
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
         let new = messages.clone();
-        let (run, record) = self.prepared(agent, &session.id, messages, parameters);
-        let lease = self.lease(&record.id, count(new.len()));
+        let (run, record) = self.prepare_run(agent, &session.id, messages, parameters);
+        let lease = self.new_lease(&record.id, count_messages(new.len()));
         let begun = self
             .runs
             .begin_session(&self.owner, session, &record, &new)
@@ -163,7 +164,7 @@ impl DurableRuns {
     ///
     /// The runs that wrote the removed messages stay in the store, with their events. Returns
     /// [`SessionStoreError::Conflict`] if the session has fewer messages.
-    pub async fn begin_again(
+    pub async fn begin_run_after_prefix(
         &self,
         agent: &Agent,
         session: &SessionId,
@@ -171,11 +172,11 @@ impl DurableRuns {
         messages: Vec<Arc<Message>>,
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
-        self.begin_after(agent, session, Some(keep), messages, parameters)
+        self.begin_run_after(agent, session, Some(keep), messages, parameters)
             .await
     }
 
-    async fn begin_after(
+    async fn begin_run_after(
         &self,
         agent: &Agent,
         session: &SessionId,
@@ -184,16 +185,16 @@ impl DurableRuns {
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
         let before = self.sessions.messages(&self.owner, session, 0).await?;
-        let (before_count, new) = (count(before.len()), messages.clone());
+        let (before_count, new) = (count_messages(before.len()), messages.clone());
         let keep = keep.unwrap_or(before_count);
         let earlier = before
             .into_iter()
             .take(usize::try_from(keep).unwrap_or(usize::MAX));
         let conversation = earlier.chain(messages).collect();
-        let (run, record) = self.prepared(agent, session, conversation, parameters);
+        let (run, record) = self.prepare_run(agent, session, conversation, parameters);
         // The lease is created before the write. If this future is dropped during the write, the
         // run may exist and must be released.
-        let lease = self.lease(&record.id, keep.saturating_add(count(new.len())));
+        let lease = self.new_lease(&record.id, keep.saturating_add(count_messages(new.len())));
         let (runs, owner) = (&self.runs, &self.owner);
         let begun = if keep == before_count {
             runs.begin(owner, &record, before_count, &new).await
@@ -205,7 +206,7 @@ impl DurableRuns {
     }
 
     /// Creates a run with a new id, and the record of the run for the store.
-    fn prepared(
+    fn prepare_run(
         &self,
         agent: &Agent,
         session: &SessionId,
@@ -232,7 +233,7 @@ impl DurableRuns {
     }
 
     /// Returns at most `limit` stored events of a run, with numbers above `after`.
-    pub async fn events(
+    pub async fn read_event_page(
         &self,
         run: &str,
         after: u64,
@@ -241,7 +242,7 @@ impl DurableRuns {
         Ok(self.runs.events(&self.owner, run, after, limit).await?)
     }
 
-    fn lease(&self, run: &str, after: u64) -> RunLease {
+    fn new_lease(&self, run: &str, after: u64) -> RunLease {
         RunLease::new(
             Arc::clone(&self.runs),
             &self.local_runs,
@@ -270,19 +271,21 @@ async fn drive_if_recorded(
         Ok(record) => record,
         Err(error @ SessionStoreError::Storage { .. }) => {
             // The run may be stored despite the error, and no task would drive it.
-            lease.release().await;
+            lease.release_run().await;
             return Err(error.into());
         }
         Err(error) => {
-            lease.forget();
+            lease.drop_without_release();
             return Err(error.into());
         }
     };
     let mark = SnapshotMark::default();
-    Ok(PersistedRun::begin(agent, record, *run, mark, false, lease))
+    Ok(PersistedRun::drive_leased_run(
+        agent, record, *run, mark, false, lease,
+    ))
 }
 
-fn no_such_run(run: &str) -> SessionStoreError {
+fn no_such_run_error(run: &str) -> SessionStoreError {
     SessionStoreError::NoSuchRun {
         run: run.to_owned(),
     }
@@ -299,6 +302,6 @@ fn outcome_name(outcome: Outcome) -> String {
     .to_owned()
 }
 
-fn count(messages: usize) -> u64 {
+fn count_messages(messages: usize) -> u64 {
     u64::try_from(messages).unwrap_or(u64::MAX)
 }

@@ -34,7 +34,7 @@ pub struct RunParameters {
 
 impl RunParameters {
     /// Returns the parameters for runs of this agent.
-    pub fn of(agent: &Agent) -> Self {
+    pub fn from_agent(agent: &Agent) -> Self {
         Self {
             options: serde_json::to_value(agent.options()).ok(),
             ..Self::default()
@@ -45,7 +45,7 @@ impl RunParameters {
     ///
     /// The options are omitted if the object would exceed the size limit of a store. Returns `None`
     /// if the rest exceeds the limit too.
-    pub fn stored(mut self) -> Option<Value> {
+    pub fn into_stored_value(mut self) -> Option<Value> {
         let fits = |value: &Value| {
             let text = serde_json::to_vec(value);
             text.is_ok_and(|text| text.len() <= MAX_RUN_PARAMETERS_BYTES)
@@ -61,7 +61,7 @@ impl RunParameters {
 
     /// Reads the parameters from their stored JSON. Returns `None` if nothing is stored or if this
     /// version cannot read it.
-    pub fn read(stored: Option<&Value>) -> Option<Self> {
+    pub fn from_stored_value(stored: Option<&Value>) -> Option<Self> {
         Self::deserialize(stored?).ok()
     }
 
@@ -69,7 +69,7 @@ impl RunParameters {
     ///
     /// Without options, a run that has no stored state cannot start again, because its approvals
     /// and limits might differ.
-    pub fn options(&self) -> Option<RunOptions> {
+    pub fn run_options(&self) -> Option<RunOptions> {
         RunOptions::deserialize(self.options.as_ref()?).ok()
     }
 }

@@ -18,31 +18,38 @@ fn agent(options: RunOptions) -> Agent {
 fn stored_parameters_are_read_again() {
     let mut options = RunOptions::default();
     options.approval.policy = ApprovalPolicy::Ask;
-    options.approval.rules.push(Rule::deny("no").tool("rm*"));
+    options
+        .approval
+        .rules
+        .push(Rule::deny_all_calls("no").with_tool("rm*"));
     options.limits.max_steps = 3;
     let begun = RunParameters {
         recipe: Some("short".into()),
         without_tools: true,
         parameters: Some(json!({"seed": 7})),
-        ..RunParameters::of(&agent(options.clone()))
+        ..RunParameters::from_agent(&agent(options.clone()))
     };
-    let stored = begun.clone().stored().unwrap();
-    let read = RunParameters::read(Some(&stored)).unwrap();
+    let stored = begun.clone().into_stored_value().unwrap();
+    let read = RunParameters::from_stored_value(Some(&stored)).unwrap();
     assert_eq!(read, begun);
-    assert_eq!(read.options(), Some(options));
+    assert_eq!(read.run_options(), Some(options));
 }
 
 #[test]
 fn parameters_of_another_version_are_read_if_possible() {
     let stored = json!({"recipe": "r", "later": 1, "options": {"limits": 7}});
-    let read = RunParameters::read(Some(&stored)).unwrap();
+    let read = RunParameters::from_stored_value(Some(&stored)).unwrap();
     assert_eq!(
-        (read.recipe.as_deref(), read.options()),
+        (read.recipe.as_deref(), read.run_options()),
         (Some("r"), None),
         "its options are none"
     );
     for stored in [None, Some(json!("x")), Some(json!({"recipe": 7}))] {
-        assert_eq!(RunParameters::read(stored.as_ref()), None, "{stored:?}");
+        assert_eq!(
+            RunParameters::from_stored_value(stored.as_ref()),
+            None,
+            "{stored:?}"
+        );
     }
 }
 
@@ -50,23 +57,27 @@ fn parameters_of_another_version_are_read_if_possible() {
 fn options_that_are_too_large_are_omitted() {
     let mut options = RunOptions::default();
     for n in 0..2_000 {
-        let rule = Rule::deny(format!("reason number {n}")).tool(format!("tool_{n}"));
+        let rule =
+            Rule::deny_all_calls(format!("reason number {n}")).with_tool(format!("tool_{n}"));
         options.approval.rules.push(rule);
     }
     let begun = RunParameters {
         without_tools: true,
-        ..RunParameters::of(&agent(options))
+        ..RunParameters::from_agent(&agent(options))
     };
-    assert_eq!(begun.stored(), Some(json!({"without_tools": true})));
+    assert_eq!(
+        begun.into_stored_value(),
+        Some(json!({"without_tools": true}))
+    );
     let deep = (0..MAX_JSON_DEPTH).fold(json!({}), |inner, _| json!([inner]));
     let begun = RunParameters {
         parameters: Some(deep),
         ..RunParameters::default()
     };
-    assert_eq!(begun.stored(), None);
+    assert_eq!(begun.into_stored_value(), None);
     let begun = RunParameters {
         recipe: Some("r".repeat(MAX_RUN_PARAMETERS_BYTES)),
         ..RunParameters::default()
     };
-    assert_eq!(begun.stored(), None);
+    assert_eq!(begun.into_stored_value(), None);
 }

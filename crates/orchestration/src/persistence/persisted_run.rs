@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::{
     DurableRunError,
     checkpoint_channel::{CheckpointChannel, PendingCheckpoint},
-    lease::{RunLease, until_available},
+    lease::{RunLease, retry_until_available},
     outcome_name,
 };
 use crate::{Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark};
@@ -52,7 +52,7 @@ impl PersistedEvent {
         }
     }
 
-    pub(super) fn stored(&self) -> StoredEvent {
+    pub(super) fn to_stored_event(&self) -> StoredEvent {
         StoredEvent {
             seq: self.event.seq,
             json: Arc::clone(&self.json),
@@ -90,8 +90,8 @@ pub struct PersistedRun {
     unsaved: Vec<PersistedEvent>,
     unsaved_bytes: usize,
     /// End of the run that is not stored yet.
-    ended: Option<Ended>,
-    writing: Option<Writing>,
+    ended: Option<UnsavedEnd>,
+    writing: Option<WriteInProgress>,
     /// Number of the latest stored event.
     stored: u64,
     /// Stored events that the stream has not returned yet.
@@ -101,22 +101,22 @@ pub struct PersistedRun {
 }
 
 /// End of a run that is not stored yet.
-struct Ended {
+struct UnsavedEnd {
     end: PersistedRunEnd,
     /// Messages of a finished run for its session.
     messages: Vec<Arc<Message>>,
 }
 
 /// Write to the store that is in progress.
-struct Writing {
+struct WriteInProgress {
     future: BoxFuture<'static, Result<(), SessionStoreError>>,
     /// Events that the write stores.
     events: Vec<PersistedEvent>,
-    then: AfterWrite,
+    then: WriteContinuation,
 }
 
 /// What the stream does after a successful write.
-enum AfterWrite {
+enum WriteContinuation {
     Continue,
     /// Notify the driver, which waits until its snapshot is stored.
     NotifyDriver(oneshot::Sender<()>),
@@ -126,7 +126,7 @@ enum AfterWrite {
 
 impl PersistedRun {
     /// Starts driving a run that this process has leased.
-    pub(super) fn begin(
+    pub(super) fn drive_leased_run(
         agent: &Agent,
         record: RunRecord,
         run: Run,
@@ -144,7 +144,7 @@ impl PersistedRun {
         lease.set_release_state(RunState::Interrupted);
         Self {
             cancel: stream.cancel_handle(),
-            runs: lease.runs(),
+            runs: lease.run_store(),
             channel,
             stream: Some(stream),
             unsaved: Vec::new(),
@@ -165,12 +165,12 @@ impl PersistedRun {
     }
 
     /// Returns the id of the session of the run.
-    pub fn session(&self) -> &SessionId {
+    pub fn session_id(&self) -> &SessionId {
         &self.record.session
     }
 
     /// Returns the stored record of the run, as it was when the run started or was resumed.
-    pub fn record(&self) -> &RunRecord {
+    pub fn run_record(&self) -> &RunRecord {
         &self.record
     }
 
@@ -182,12 +182,12 @@ impl PersistedRun {
     }
 
     /// Returns how the run ended, or `None` before the end of the stream.
-    pub fn end(&self) -> Option<&PersistedRunEnd> {
+    pub fn run_end(&self) -> Option<&PersistedRunEnd> {
         self.end.as_ref()
     }
 
     /// Drives the run to its end and discards the events.
-    pub async fn finish(mut self) -> PersistedRunEnd {
+    pub async fn run_to_end(mut self) -> PersistedRunEnd {
         loop {
             while self.next().await.is_some() {}
             // `end` is set whenever the stream has ended.
@@ -198,15 +198,15 @@ impl PersistedRun {
     }
 
     /// Stops the run like dropping it, and waits until the run is released.
-    pub async fn release(mut self) {
-        if let Some(releasing) = self.releasing() {
+    pub async fn stop_and_release(mut self) {
+        if let Some(releasing) = self.begin_release() {
             releasing.await;
         }
     }
 
     /// Stops the driver and returns a future that releases the run, or `None` if the run is already
     /// released.
-    fn releasing(&mut self) -> Option<BoxFuture<'static, ()>> {
+    fn begin_release(&mut self) -> Option<BoxFuture<'static, ()>> {
         // Dropping the stream stops the driver.
         self.stream = None;
         let lease = self.lease.take();
@@ -223,14 +223,14 @@ impl PersistedRun {
                 tracing::debug!(%error, "failed to store the last events of a dropped run");
             }
             if let Some(lease) = lease {
-                lease.release().await;
+                lease.release_run().await;
             }
         };
         Some(releasing.boxed())
     }
 
     /// Takes events from the driver until it waits or too many events are unsaved.
-    fn drive(&mut self, context: &mut Context<'_>) {
+    fn poll_driver(&mut self, context: &mut Context<'_>) {
         while let Some(stream) = &mut self.stream
             // The events of the run's end are stored together, so the maximum does not apply to
             // them.
@@ -244,60 +244,62 @@ impl PersistedRun {
                         self.unsaved_bytes += persisted.json.len();
                         self.unsaved.push(persisted);
                     }
-                    Err(error) => self.fail(error),
+                    Err(error) => self.stop_with_error(error),
                 },
                 Poll::Ready(None) => {
                     let run = self.stream.take().and_then(RunStream::into_run);
-                    self.ended = run.as_ref().map(Ended::of);
+                    self.ended = run.as_ref().map(UnsavedEnd::from_run);
                 }
             }
         }
     }
 
     /// Creates the next write to the store, or returns `None` if there is nothing to write.
-    fn next_write(&mut self) -> Option<Writing> {
+    fn prepare_next_write(&mut self) -> Option<WriteInProgress> {
         let last = self.unsaved.last();
         let last = last.map_or(self.stored, |persisted| persisted.event.seq);
-        let pending = self.channel.take_pending(last);
+        let pending = self.channel.take_pending_checkpoint(last);
         let (runs, run) = (Arc::clone(&self.runs), self.record.id.clone());
         if let Some(PendingCheckpoint {
             snapshot, stored, ..
         }) = pending
         {
-            let (events, new) = self.take_unsaved();
-            let saved =
-                async move { until_available(|| runs.save_with(&run, &new, &snapshot)).await };
-            return Some(Writing {
+            let (events, new) = self.take_unsaved_events();
+            let saved = async move {
+                retry_until_available(|| runs.save_with(&run, &new, &snapshot)).await
+            };
+            return Some(WriteInProgress {
                 future: saved.boxed(),
                 events,
-                then: AfterWrite::NotifyDriver(stored),
+                then: WriteContinuation::NotifyDriver(stored),
             });
         }
         if let Some(mut ended) = self.ended.take() {
             let events = mem::take(&mut self.unsaved);
-            let new = events.iter().map(PersistedEvent::stored).collect();
-            return Some(Writing {
-                future: ended.store(new, self.lease.take()),
+            let new = events.iter().map(PersistedEvent::to_stored_event).collect();
+            return Some(WriteInProgress {
+                future: ended.store_end(new, self.lease.take()),
                 events,
-                then: AfterWrite::End(ended.end),
+                then: WriteContinuation::End(ended.end),
             });
         }
-        let (events, new) = self.take_unsaved();
+        let (events, new) = self.take_unsaved_events();
         if events.is_empty() {
             return None;
         }
-        let appended = async move { until_available(|| runs.append_events(&run, &new)).await };
-        Some(Writing {
+        let appended =
+            async move { retry_until_available(|| runs.append_events(&run, &new)).await };
+        Some(WriteInProgress {
             future: appended.boxed(),
             events,
-            then: AfterWrite::Continue,
+            then: WriteContinuation::Continue,
         })
     }
 
     /// Takes the unsaved events, both as events and in stored form.
     ///
     /// The events of the run's end stay, because they are stored with the release of the run.
-    fn take_unsaved(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
+    fn take_unsaved_events(&mut self) -> (Vec<PersistedEvent>, Vec<StoredEvent>) {
         let first_end_event = self.channel.first_end_event().unwrap_or(u64::MAX);
         let is_before_end = |event: &RunEvent| {
             event.seq < first_end_event
@@ -313,25 +315,28 @@ impl PersistedRun {
         let end = self.unsaved.split_off(before.count());
         self.unsaved_bytes = end.iter().map(|persisted| persisted.json.len()).sum();
         let persisted = mem::replace(&mut self.unsaved, end);
-        let events = persisted.iter().map(PersistedEvent::stored).collect();
+        let events = persisted
+            .iter()
+            .map(PersistedEvent::to_stored_event)
+            .collect();
         (persisted, events)
     }
 
     /// Stops the run after an error of the store.
-    fn fail(&mut self, error: DurableRunError) {
+    fn stop_with_error(&mut self, error: DurableRunError) {
         let run = &self.record.id;
         tracing::error!(run, %error, "failed to store a run; the run was stopped");
         self.stream = None;
-        self.channel.close();
+        self.channel.drop_pending_checkpoint();
         self.unsaved.clear();
-        self.ended = Some(Ended {
+        self.ended = Some(UnsavedEnd {
             end: PersistedRunEnd::Failed(error),
             messages: Vec::new(),
         });
     }
 
     /// Polls the write in progress and returns whether it finished.
-    fn write(&mut self, context: &mut Context<'_>) -> bool {
+    fn poll_write(&mut self, context: &mut Context<'_>) -> bool {
         let Some(writing) = &mut self.writing else {
             return false;
         };
@@ -340,18 +345,18 @@ impl PersistedRun {
         };
         match (self.writing.take(), done) {
             (None, _) => {}
-            (Some(_), Err(error)) => self.fail(error.into()),
+            (Some(_), Err(error)) => self.stop_with_error(error.into()),
             (Some(writing), Ok(())) => {
                 let events = writing.events;
                 self.stored = events.last().map_or(self.stored, |last| last.event.seq);
                 self.ready.extend(events);
                 match writing.then {
-                    AfterWrite::Continue => {}
-                    AfterWrite::NotifyDriver(stored) => {
+                    WriteContinuation::Continue => {}
+                    WriteContinuation::NotifyDriver(stored) => {
                         // Sending fails if the driver was cancelled and no longer waits.
                         let _ = stored.send(());
                     }
-                    AfterWrite::End(end) => self.end = Some(end),
+                    WriteContinuation::End(end) => self.end = Some(end),
                 }
             }
         }
@@ -359,8 +364,8 @@ impl PersistedRun {
     }
 }
 
-impl Ended {
-    fn of(run: &Run) -> Self {
+impl UnsavedEnd {
+    fn from_run(run: &Run) -> Self {
         match run.report() {
             Some(report) => Self {
                 end: PersistedRunEnd::Finished(Box::new(report)),
@@ -374,7 +379,7 @@ impl Ended {
     }
 
     /// Stores the last events and releases the run, in one transaction.
-    fn store(
+    fn store_end(
         &mut self,
         events: Vec<StoredEvent>,
         lease: Option<RunLease>,
@@ -389,8 +394,8 @@ impl Ended {
         let has_failed = matches!(self.end, PersistedRunEnd::Failed(_));
         async move {
             match lease {
-                Some(lease) if has_failed => lease.release().await,
-                Some(lease) => lease.finish(&events, state, outcome, &messages).await?,
+                Some(lease) if has_failed => lease.release_run().await,
+                Some(lease) => lease.finish_run(&events, state, outcome, &messages).await?,
                 None => {}
             }
             Ok(())
@@ -411,11 +416,11 @@ impl Stream for PersistedRun {
             if this.end.is_some() {
                 return Poll::Ready(None);
             }
-            this.drive(context);
+            this.poll_driver(context);
             if this.writing.is_none() {
-                this.writing = this.next_write();
+                this.writing = this.prepare_next_write();
             }
-            if !this.write(context) {
+            if !this.poll_write(context) {
                 return Poll::Pending;
             }
         }
@@ -424,7 +429,7 @@ impl Stream for PersistedRun {
 
 impl Drop for PersistedRun {
     fn drop(&mut self) {
-        let Some(releasing) = self.releasing() else {
+        let Some(releasing) = self.begin_release() else {
             return;
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -7,7 +7,7 @@ use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, Stored
 use super::{
     DurableRunError, DurableRuns,
     lease::RunLease,
-    no_such_run, outcome_name,
+    no_such_run_error, outcome_name,
     persisted_run::{PersistedEvent, PersistedRun},
 };
 use crate::{Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotMark};
@@ -15,17 +15,17 @@ use crate::{Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, Snapsh
 /// Number of events that are read from the store at once.
 const PAGE: u32 = 1_000;
 
-/// A stored run that this process has leased. [`DurableRuns::resume`] resumes it.
+/// A stored run that this process has leased. [`DurableRuns::resume_run`] resumes it.
 ///
 /// Dropping it releases the run.
 pub struct LeasedRun {
     record: RunRecord,
-    stored: Restored,
+    stored: RestoredRun,
     lease: RunLease,
 }
 
 /// Data of a run that was read from the store.
-struct Restored {
+struct RestoredRun {
     run: Box<Run>,
     /// Part of the conversation that is in the store.
     mark: SnapshotMark,
@@ -36,10 +36,10 @@ struct Restored {
     partial_text: String,
 }
 
-impl Restored {
+impl RestoredRun {
     /// Returns substitute data for a run whose stored form cannot be read.
-    fn unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
-        let mut run = durable_runs.run_with(record, Vec::new());
+    fn new_unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
+        let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
         run.continue_events_after(record.last_event, []);
         Self {
             run,
@@ -52,7 +52,7 @@ impl Restored {
 
 impl LeasedRun {
     /// Returns the stored record of the run.
-    pub fn record(&self) -> &RunRecord {
+    pub fn run_record(&self) -> &RunRecord {
         &self.record
     }
 
@@ -60,7 +60,7 @@ impl LeasedRun {
     ///
     /// If the process ended before the first checkpoint, only the model and the conversation are
     /// known.
-    pub fn run(&self) -> &Run {
+    pub fn run_state(&self) -> &Run {
         &self.stored.run
     }
 
@@ -68,18 +68,18 @@ impl LeasedRun {
     ///
     /// The changes also apply if no state of the run was stored. All other settings then come from
     /// the agent that resumes the run.
-    pub fn run_mut(&mut self) -> &mut Run {
+    pub fn run_state_mut(&mut self) -> &mut Run {
         &mut self.stored.run
     }
 
     /// Releases the run without changing it. Errors of the store are only logged.
-    pub async fn release(self) {
-        self.lease.release().await;
+    pub async fn release_run(self) {
+        self.lease.release_run().await;
     }
 
     /// Returns whether only the model and the conversation of the run are known. Its approvals and
     /// limits were lost with the process that executed it.
-    pub fn has_only_conversation(&self) -> bool {
+    pub fn lacks_run_settings(&self) -> bool {
         self.stored.is_stateless
     }
 }
@@ -87,24 +87,24 @@ impl LeasedRun {
 impl DurableRuns {
     /// Leases a run that waits for a person or whose process ended.
     ///
-    /// [`LeasedRun::run`] describes the run, so that the caller can create a suitable agent.
-    pub async fn acquire(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
+    /// [`LeasedRun::run_state`] describes the run, so that the caller can create a suitable agent.
+    pub async fn acquire_run(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;
-        match self.restored(&record).await {
+        match self.restore_run(&record).await {
             Ok(stored) => Ok(LeasedRun {
                 record,
                 stored,
                 lease,
             }),
             Err(error) => {
-                lease.release().await;
+                lease.release_run().await;
                 Err(error)
             }
         }
     }
 
     /// Resumes a leased run with this agent.
-    pub fn resume(&self, agent: &Agent, taken: LeasedRun) -> PersistedRun {
+    pub fn resume_run(&self, agent: &Agent, taken: LeasedRun) -> PersistedRun {
         let LeasedRun {
             record,
             stored,
@@ -120,7 +120,7 @@ impl DurableRuns {
             *run = created;
         }
         let resumed = !stored.is_stateless || record.last_event > 0;
-        PersistedRun::begin(agent, record, *run, mark, resumed, lease)
+        PersistedRun::drive_leased_run(agent, record, *run, mark, resumed, lease)
     }
 
     /// Ends a waiting or interrupted run without resuming it.
@@ -128,9 +128,9 @@ impl DurableRuns {
     /// Open tool calls get a result that states the end, and the messages go into the session. The
     /// last events are stored and returned. A run whose stored form cannot be read is only marked
     /// as ended.
-    pub async fn abandon(&self, run: &str) -> Result<Vec<PersistedEvent>, DurableRunError> {
+    pub async fn abandon_run(&self, run: &str) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;
-        let stored = match self.restored(&record).await {
+        let stored = match self.restore_run(&record).await {
             Ok(stored) => stored,
             Err(DurableRunError::Unreadable { source, .. }) => {
                 let error = &source as &dyn std::error::Error;
@@ -139,10 +139,10 @@ impl DurableRuns {
                     error,
                     "abandoning a run whose stored form cannot be read"
                 );
-                Restored::unreadable(self, &record)
+                RestoredRun::new_unreadable(self, &record)
             }
             Err(error) => {
-                lease.release().await;
+                lease.release_run().await;
                 return Err(error);
             }
         };
@@ -151,7 +151,7 @@ impl DurableRuns {
 
     async fn acquire_lease(&self, run: &str) -> Result<(RunRecord, RunLease), DurableRunError> {
         let before = self.runs.run(&self.owner, run).await?;
-        let before = before.ok_or_else(|| no_such_run(run))?;
+        let before = before.ok_or_else(|| no_such_run_error(run))?;
         // The session does not change before the end of the run, so it can be read before the
         // lease.
         let session = self.sessions.get(&self.owner, &before.session).await?;
@@ -164,8 +164,8 @@ impl DurableRuns {
             _ => RunState::Interrupted,
         };
         let taking = async move {
-            let local = durable_runs.local_runs.entry(&run);
-            let _transition = local.begin_transition().await;
+            let local = durable_runs.local_runs.find_or_add_run(&run);
+            let _transition = local.lock_transition().await;
             let taken = durable_runs.runs.take(&durable_runs.owner, &run).await;
             // If a task of this process already has the lease, the failed attempt did not acquire
             // the run.
@@ -174,13 +174,13 @@ impl DurableRuns {
                 Err(error @ SessionStoreError::Storage { .. }) if is_unleased => {
                     // The store may have acquired the run despite the error. Dropping the lease
                     // then releases it.
-                    let mut lease = durable_runs.lease(&run, session.messages);
+                    let mut lease = durable_runs.new_lease(&run, session.messages);
                     lease.set_release_state(release_state);
                     Err(error.into())
                 }
                 Err(error) => Err(error.into()),
                 Ok(record) => {
-                    let mut lease = durable_runs.lease(&run, session.messages);
+                    let mut lease = durable_runs.new_lease(&run, session.messages);
                     lease.set_release_state(release_state);
                     Ok((record, lease))
                 }
@@ -202,8 +202,8 @@ impl DurableRuns {
     }
 
     /// Reads the data of a leased run from the store.
-    async fn restored(&self, record: &RunRecord) -> Result<Restored, DurableRunError> {
-        let restored = self.restored_as_stored(record).await;
+    async fn restore_run(&self, record: &RunRecord) -> Result<RestoredRun, DurableRunError> {
+        let restored = self.restore_stored_run(record).await;
         restored.map_err(|error| match error {
             // An unreadable run would fail again in the same way.
             DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
@@ -213,7 +213,7 @@ impl DurableRuns {
         })
     }
 
-    async fn restored_as_stored(&self, record: &RunRecord) -> Result<Restored, DurableRunError> {
+    async fn restore_stored_run(&self, record: &RunRecord) -> Result<RestoredRun, DurableRunError> {
         let snapshot = self.runs.snapshot(&self.owner, &record.id).await?;
         let is_stateless = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
@@ -227,14 +227,17 @@ impl DurableRuns {
         } else {
             let messages = self.sessions.messages(&self.owner, &record.session, 0);
             let messages = messages.await?;
-            (self.run_with(record, messages), SnapshotMark::default())
+            (
+                self.new_run_from_conversation(record, messages),
+                SnapshotMark::default(),
+            )
         };
         let from = run.next_event().min(record.last_event + 1);
         let stored = self.read_events(record, from - 1).await?;
-        let partial_text = interrupted_text(&stored);
+        let partial_text = find_interrupted_text(&stored);
         let stored = stored.iter().map(|event| &event.kind);
         run.continue_events_after(record.last_event, stored);
-        Ok(Restored {
+        Ok(RestoredRun {
             run,
             mark,
             is_stateless,
@@ -243,7 +246,7 @@ impl DurableRuns {
     }
 
     /// Creates a run from its conversation, because its state was never stored.
-    fn run_with(
+    fn new_run_from_conversation(
         &self,
         record: &RunRecord,
         messages: Vec<Arc<switchboard_domain::Message>>,
@@ -282,7 +285,7 @@ impl DurableRuns {
     async fn end_run(
         &self,
         record: RunRecord,
-        stored: Restored,
+        stored: RestoredRun,
         lease: RunLease,
     ) -> Result<Vec<PersistedEvent>, DurableRunError> {
         let mut run = stored.run;
@@ -302,10 +305,13 @@ impl DurableRuns {
         });
         let persisted: Result<Vec<PersistedEvent>, _> = events.map(PersistedEvent::new).collect();
         let persisted = persisted?;
-        let stored: Vec<StoredEvent> = persisted.iter().map(PersistedEvent::stored).collect();
+        let stored: Vec<StoredEvent> = persisted
+            .iter()
+            .map(PersistedEvent::to_stored_event)
+            .collect();
         let outcome = run.outcome().map(outcome_name);
         lease
-            .finish(
+            .finish_run(
                 &stored,
                 RunState::Finished,
                 outcome,
@@ -324,7 +330,7 @@ fn unreadable(run: &str, source: RestoreError) -> DurableRunError {
 }
 
 /// Returns the text of the model answer that was incomplete after these events.
-fn interrupted_text(events: &[RunEvent]) -> String {
+fn find_interrupted_text(events: &[RunEvent]) -> String {
     let mut partial_text = String::new();
     for event in events {
         match &event.kind {

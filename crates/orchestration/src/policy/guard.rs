@@ -16,7 +16,7 @@ use crate::tools::pattern::Pattern;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Guard {
+pub struct ToolGuard {
     /// Pattern of the tool's name as the model sees it.
     pub tool: Pattern,
     /// Condition on the result that stops the later calls.
@@ -35,31 +35,31 @@ pub enum GuardCondition {
         equals: Value,
     },
     /// A condition that is given by its name. `error` means an error result or no result.
-    Word(GuardWord),
+    Word(NamedGuardCondition),
 }
 
 /// Name of a condition of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum GuardWord {
+pub enum NamedGuardCondition {
     /// The tool returned an error or no result.
     Error,
 }
 
-impl Guard {
+impl ToolGuard {
     /// Returns whether the guard applies to the tool with this name.
-    pub fn watches(&self, tool: &str) -> bool {
+    pub fn applies_to_tool(&self, tool: &str) -> bool {
         self.tool.matches(tool)
     }
 
     /// Returns whether the result of the tool stops the later calls.
-    pub fn stops(&self, tool: &str, output: &ToolOutput) -> bool {
-        self.watches(tool)
+    pub fn stops_later_calls(&self, tool: &str, output: &ToolOutput) -> bool {
+        self.applies_to_tool(tool)
             && match &self.when {
                 // An error has no value to compare, so it always stops the later calls.
                 _ if output.is_error => true,
-                GuardCondition::Word(GuardWord::Error) => false,
+                GuardCondition::Word(NamedGuardCondition::Error) => false,
                 GuardCondition::Holds { pointer, equals } => match &output.structured {
                     Some(structured) => structured.pointer(pointer) == Some(equals),
                     None => output.content.iter().any(|content| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn guard(when: &Value) -> Guard {
+    fn guard(when: &Value) -> ToolGuard {
         serde_json::from_value(json!({"tool": "crm__*", "when": when})).unwrap()
     }
 
@@ -90,18 +90,18 @@ mod tests {
             structured: Some(value),
             ..ToolOutput::text("no")
         };
-        assert!(guard.stops("crm__check", &structured(json!({"approved": false}))));
-        assert!(!guard.stops("crm__check", &structured(json!({"approved": true}))));
-        assert!(!guard.stops("crm__check", &structured(json!({}))));
-        assert!(guard.stops("crm__check", &ToolOutput::text(r#"{"approved":false}"#)));
-        assert!(!guard.stops("crm__check", &ToolOutput::text("approved: false")));
-        assert!(!guard.stops("shop__check", &structured(json!({"approved": false}))));
+        assert!(guard.stops_later_calls("crm__check", &structured(json!({"approved": false}))));
+        assert!(!guard.stops_later_calls("crm__check", &structured(json!({"approved": true}))));
+        assert!(!guard.stops_later_calls("crm__check", &structured(json!({}))));
+        assert!(guard.stops_later_calls("crm__check", &ToolOutput::text(r#"{"approved":false}"#)));
+        assert!(!guard.stops_later_calls("crm__check", &ToolOutput::text("approved: false")));
+        assert!(!guard.stops_later_calls("shop__check", &structured(json!({"approved": false}))));
         let failed = ToolOutput {
             is_error: true,
             ..ToolOutput::text("the database is down")
         };
         assert!(
-            guard.stops("crm__check", &failed),
+            guard.stops_later_calls("crm__check", &failed),
             "an error stops in any case"
         );
     }
@@ -113,7 +113,7 @@ mod tests {
             is_error: true,
             ..ToolOutput::text("no")
         };
-        assert!(guard.stops("crm__check", &failed));
-        assert!(!guard.stops("crm__check", &ToolOutput::text("yes")));
+        assert!(guard.stops_later_calls("crm__check", &failed));
+        assert!(!guard.stops_later_calls("crm__check", &ToolOutput::text("yes")));
     }
 }

@@ -2,7 +2,7 @@
 
 /// An error in a recipe, with the path of the wrong value, such as `tools.allow[0]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", location(path))]
+#[error("{}{message}", describe_location(path))]
 pub struct RecipeError {
     /// Path of the wrong value. Empty if the whole recipe is wrong.
     pub path: String,
@@ -19,7 +19,7 @@ impl RecipeError {
     }
 }
 
-fn location(path: &str) -> String {
+fn describe_location(path: &str) -> String {
     match path {
         "" | "." => String::new(),
         path => format!("`{path}`: "),

@@ -43,23 +43,26 @@ pub struct ExampleCall {
 
 /// Few-shot examples as messages of a conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Examples {
+pub struct ExampleMessages {
     /// Messages of the examples. Every tool use has a result, and the last message is an answer.
     pub messages: Vec<Message>,
     /// Messages that explain why examples are omitted.
     pub omitted: Vec<String>,
 }
 
-/// Converts the examples of a recipe to messages. See [`super::Recipe::examples`].
-pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> Examples {
-    let mut made = Examples::default();
+/// Converts the examples of a recipe to messages. See [`super::Recipe::example_messages`].
+pub(super) fn convert_examples(
+    examples: &[Example],
+    tools: &[Arc<ToolDefinition>],
+) -> ExampleMessages {
+    let mut made = ExampleMessages::default();
     for (index, example) in examples.iter().enumerate() {
         let number = index + 1;
         let missing = example
             .calls
             .iter()
             .flatten()
-            .find(|call| declared(call, tools).is_none());
+            .find(|call| find_declared_name(call, tools).is_none());
         if let Some(call) = missing {
             made.omitted.push(format!(
                 "example {number} of the recipe is omitted because the tool `{}` does not exist",
@@ -72,13 +75,13 @@ pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> E
         for step in &example.calls {
             let (mut uses, mut results) = (Vec::new(), Vec::new());
             for call in step {
-                let Some(name) = declared(call, tools) else {
+                let Some(name) = find_declared_name(call, tools) else {
                     continue;
                 };
                 calls += 1;
                 let id = format!("example_{number}_{calls}");
                 let input = ToolInput::from(call.input.clone());
-                results.push(call.result(&id, name));
+                results.push(call.to_tool_result(&id, name));
                 uses.push(Part::ToolUse(ToolUse::new(id, name, input)));
             }
             if !uses.is_empty() {
@@ -92,7 +95,7 @@ pub(super) fn messages(examples: &[Example], tools: &[Arc<ToolDefinition>]) -> E
 }
 
 /// Returns the name that the model sees for the tool of a call, or `None` if there is no such tool.
-fn declared<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
+fn find_declared_name<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
     tools
         .iter()
         .find(|tool| matches(&call.tool, tool))
@@ -100,7 +103,7 @@ fn declared<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<
 }
 
 impl ExampleCall {
-    fn result(&self, id: &str, name: &str) -> ToolResult {
+    fn to_tool_result(&self, id: &str, name: &str) -> ToolResult {
         let text = match &self.result {
             Value::String(text) => text.clone(),
             data => data.to_string(),

@@ -7,7 +7,7 @@ use super::RecipeError;
 
 #[derive(Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
-enum Message {
+enum OpenAiMessage {
     User {
         content: String,
     },
@@ -15,7 +15,7 @@ enum Message {
         #[serde(default)]
         content: String,
         #[serde(default)]
-        tool_calls: Vec<ToolCall>,
+        tool_calls: Vec<OpenAiToolCall>,
     },
     Tool {
         tool_call_id: String,
@@ -25,13 +25,13 @@ enum Message {
 }
 
 #[derive(Deserialize)]
-struct ToolCall {
+struct OpenAiToolCall {
     id: String,
-    function: Function,
+    function: OpenAiFunction,
 }
 
 #[derive(Deserialize)]
-struct Function {
+struct OpenAiFunction {
     name: String,
     /// Arguments of the call as JSON text.
     arguments: String,
@@ -39,20 +39,20 @@ struct Function {
 
 /// Converts OpenAI messages to the examples of a recipe file. Missing results and answers are
 /// reported when the examples are parsed.
-pub(super) fn examples_from_messages(items: &[Value]) -> Result<Value, RecipeError> {
+pub(super) fn examples_from_openai_messages(items: &[Value]) -> Result<Value, RecipeError> {
     let mut examples: Vec<Value> = Vec::new();
     // Ids of the tool calls in the latest step.
     let mut ids: Vec<String> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let error = |message: String| RecipeError::new(format!("examples[{index}]"), message);
-        let message = Message::deserialize(item).map_err(|fault| error(fault.to_string()))?;
+        let message = OpenAiMessage::deserialize(item).map_err(|fault| error(fault.to_string()))?;
         let open = examples.last_mut().filter(|it| it.get("answer").is_none());
         match (message, open) {
-            (Message::User { content }, None) => {
+            (OpenAiMessage::User { content }, None) => {
                 examples.push(json!({"user": content, "calls": []}));
             }
             (
-                Message::Assistant {
+                OpenAiMessage::Assistant {
                     content,
                     tool_calls,
                 },
@@ -64,7 +64,7 @@ pub(super) fn examples_from_messages(items: &[Value]) -> Result<Value, RecipeErr
                 }
                 ids.clear();
                 let mut step = Vec::new();
-                for ToolCall { id, function } in tool_calls {
+                for OpenAiToolCall { id, function } in tool_calls {
                     let input: Value = serde_json::from_str(&function.arguments)
                         .map_err(|fault| error(format!("invalid arguments: {fault}")))?;
                     step.push(json!({"tool": function.name, "input": input}));
@@ -75,7 +75,7 @@ pub(super) fn examples_from_messages(items: &[Value]) -> Result<Value, RecipeErr
                 }
             }
             (
-                Message::Tool {
+                OpenAiMessage::Tool {
                     tool_call_id,
                     content,
                 },

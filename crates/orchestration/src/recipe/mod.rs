@@ -32,8 +32,8 @@ use switchboard_domain::ReasoningEffort;
 
 use crate::strategy::Strategy;
 pub use error::RecipeError;
-pub use examples::{Example, ExampleCall, Examples};
-pub use policy::{RecipeLimits, RequiresApproval, ToolPolicy};
+pub use examples::{Example, ExampleCall, ExampleMessages};
+pub use policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
 pub use tools::{RecipeTools, SelectedTools, ToolRules, matches};
 
 /// Names and YAML texts of the built-in recipes.
@@ -61,7 +61,7 @@ pub const SHIPPED: [(&str, &str); 3] = [
 #[non_exhaustive]
 pub struct Recipe {
     /// Name of the recipe. It consists of letters, digits, `-`, `_` and `.`.
-    #[serde(deserialize_with = "read::name")]
+    #[serde(deserialize_with = "read::deserialize_name")]
     pub name: String,
     /// Title of the recipe for display.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct Recipe {
     /// Preferred model as `provider/model`, or only a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// System prompt in the recipe file. [`Recipe::instructions`] returns the complete system
+    /// System prompt in the recipe file. [`Recipe::system_prompt`] returns the complete system
     /// prompt.
     #[serde(alias = "system_prompt", skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
@@ -86,13 +86,13 @@ pub struct Recipe {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
     /// Reasoning style and effort of the model.
-    pub reasoning: Reasoning,
+    pub reasoning: ReasoningSettings,
     /// Strategy of the run. `None` uses the configured strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
     /// Sampling temperature of the model.
     #[serde(
-        deserialize_with = "policy::optional_amount",
+        deserialize_with = "policy::deserialize_amount",
         skip_serializing_if = "Option::is_none"
     )]
     pub temperature: Option<f64>,
@@ -111,7 +111,7 @@ pub struct Recipe {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Reasoning {
+pub struct ReasoningSettings {
     /// Reasoning instructions that are added to the system prompt.
     pub style: ReasoningStyle,
     /// Reasoning effort for the provider. `None` uses the configured effort.
@@ -140,13 +140,13 @@ impl Recipe {
     /// suggests the most similar key. A document with `uniqueId` is a recipe of another program,
     /// whose unknown keys are listed in [`Recipe::ignored`] instead.
     pub fn from_value(value: &Value) -> Result<Self, RecipeError> {
-        read::recipe(value)
+        read::parse_recipe(value)
     }
 
     /// Returns the complete system prompt: the prompt in the recipe file, reasoning instructions
     /// and a note about the examples.
-    pub fn instructions(&self) -> Option<String> {
-        instructions::instructions(self)
+    pub fn system_prompt(&self) -> Option<String> {
+        instructions::build_system_prompt(self)
     }
 
     /// Returns the examples as messages for the place between the system prompt and the
@@ -154,11 +154,11 @@ impl Recipe {
     ///
     /// Tool calls use the names in `tools`. An example with a missing tool is omitted, because the
     /// model would learn to call that tool.
-    pub fn examples(
+    pub fn example_messages(
         &self,
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],
-    ) -> Examples {
-        examples::messages(&self.examples, tools)
+    ) -> ExampleMessages {
+        examples::convert_examples(&self.examples, tools)
     }
 }
 

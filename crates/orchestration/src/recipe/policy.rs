@@ -26,13 +26,13 @@ pub struct ToolPolicy {
     pub max_tools_per_run: Option<u32>,
     /// Tool calls that require approval.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub requires_approval: Option<RequiresApproval>,
+    pub requires_approval: Option<ApprovalRequirement>,
 }
 
 /// Tool calls that require approval: all calls, no further calls, or calls of certain tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a list of tools")]
-pub enum RequiresApproval {
+pub enum ApprovalRequirement {
     /// `true` requires approval of every call, even of read-only tools. `false` requires no further
     /// approval.
     EveryCall(bool),
@@ -50,21 +50,25 @@ impl ToolPolicy {
     ///
     /// A recipe can only add restrictions. The configured rules come first and take precedence, and
     /// a policy that switches tools off still applies.
-    pub fn tighten(&self, approvals: &mut Approvals) {
+    pub fn tighten_approvals(&self, approvals: &mut Approvals) {
         let mut rules = Vec::new();
         match &self.requires_approval {
-            None | Some(RequiresApproval::EveryCall(false)) => {}
-            Some(RequiresApproval::EveryCall(true)) => rules.push(Rule::ask()),
-            Some(RequiresApproval::For(patterns)) if patterns.is_empty() => {}
-            Some(RequiresApproval::For(patterns)) => {
+            None | Some(ApprovalRequirement::EveryCall(false)) => {}
+            Some(ApprovalRequirement::EveryCall(true)) => rules.push(Rule::ask_for_all_calls()),
+            Some(ApprovalRequirement::For(patterns)) if patterns.is_empty() => {}
+            Some(ApprovalRequirement::For(patterns)) => {
                 let names = patterns.iter().map(|pattern| exact_pattern(pattern));
-                rules.push(names.fold(Rule::ask(), Rule::tool));
+                rules.push(names.fold(Rule::ask_for_all_calls(), Rule::with_tool));
                 // The name that the model sees can be shortened. The server's name and the tool's
                 // name on it are complete.
                 let halves = patterns
                     .iter()
                     .filter_map(|pattern| server_and_tool_patterns(pattern));
-                rules.extend(halves.map(|(server, tool)| Rule::ask().server(server).tool(tool)));
+                rules.extend(halves.map(|(server, tool)| {
+                    Rule::ask_for_all_calls()
+                        .with_server(server)
+                        .with_tool(tool)
+                }));
             }
         }
         for mut rule in rules {
@@ -76,13 +80,13 @@ impl ToolPolicy {
     }
 
     /// Lowers the given limits to the restrictions of the recipe.
-    pub fn limit(&self, limits: &mut Limits) {
-        set(
+    pub fn lower_limits(&self, limits: &mut Limits) {
+        lower_limit(
             &mut limits.max_calls_per_response,
             self.max_tools_per_response,
         );
-        set(&mut limits.max_calls_per_minute, self.max_tools_per_minute);
-        set(&mut limits.max_tool_calls, self.max_tools_per_run);
+        lower_limit(&mut limits.max_calls_per_minute, self.max_tools_per_minute);
+        lower_limit(&mut limits.max_tool_calls, self.max_tools_per_run);
     }
 }
 
@@ -105,7 +109,7 @@ pub struct RecipeLimits {
     pub max_total_tokens: Option<u64>,
     /// Maximum cost of a run in US dollars.
     #[serde(
-        deserialize_with = "optional_amount",
+        deserialize_with = "deserialize_amount",
         skip_serializing_if = "Option::is_none"
     )]
     pub max_cost_usd: Option<f64>,
@@ -124,20 +128,20 @@ impl RecipeLimits {
     }
 
     /// Applies the limits of the recipe. All limits except `max_steps` can only be lowered.
-    pub fn limit(&self, limits: &mut Limits) {
+    pub fn apply_limits(&self, limits: &mut Limits) {
         if let Some(steps) = self.max_steps {
             limits.max_steps = steps;
         }
-        set(&mut limits.max_input_tokens, self.max_input_tokens);
-        set(&mut limits.max_output_tokens, self.max_output_tokens);
-        set(&mut limits.max_total_tokens, self.max_total_tokens);
-        set(&mut limits.max_cost_usd, self.max_cost_usd);
-        set(&mut limits.max_wall_time, self.max_wall_time);
+        lower_limit(&mut limits.max_input_tokens, self.max_input_tokens);
+        lower_limit(&mut limits.max_output_tokens, self.max_output_tokens);
+        lower_limit(&mut limits.max_total_tokens, self.max_total_tokens);
+        lower_limit(&mut limits.max_cost_usd, self.max_cost_usd);
+        lower_limit(&mut limits.max_wall_time, self.max_wall_time);
     }
 }
 
 /// Deserializes a number of at least 0.
-pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
     let amount = f64::deserialize(deserializer)?;
@@ -149,7 +153,7 @@ pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
 }
 
 /// Lowers a limit to the wanted value. A higher wanted value has no effect.
-fn set<T: PartialOrd + Copy>(limit: &mut Option<T>, wanted: Option<T>) {
+fn lower_limit<T: PartialOrd + Copy>(limit: &mut Option<T>, wanted: Option<T>) {
     if let Some(wanted) = wanted
         && limit.is_none_or(|limit| wanted < limit)
     {
@@ -164,7 +168,7 @@ mod tests {
     use switchboard_domain::{Principal, ToolDefinition};
 
     use super::*;
-    use crate::policy::approval::{Call, Decisions, Requester, Verdict};
+    use crate::policy::approval::{CheckedCall, Decisions, Requester, Verdict};
 
     fn verdict(approvals: &Approvals, name: &str, read_only: bool) -> Verdict {
         let mut tool = ToolDefinition::new(name, "", json!({}));
@@ -174,10 +178,15 @@ mod tests {
             session: "s",
         };
         let now = Timestamp::UNIX_EPOCH;
-        approvals.verdict(&Call::of(&tool), &requester, &Decisions::default(), now)
+        approvals.verdict_for_call(
+            &CheckedCall::from_tool(&tool),
+            &requester,
+            &Decisions::default(),
+            now,
+        )
     }
 
-    fn wants(requires_approval: RequiresApproval) -> ToolPolicy {
+    fn wants(requires_approval: ApprovalRequirement) -> ToolPolicy {
         ToolPolicy {
             requires_approval: Some(requires_approval),
             ..ToolPolicy::default()
@@ -189,40 +198,42 @@ mod tests {
     #[test]
     fn a_recipe_requires_more_approvals() {
         let mut approvals = Approvals::default();
-        wants(RequiresApproval::For(vec![
+        wants(ApprovalRequirement::For(vec![
             "file/save".into(),
             "rm_*".into(),
         ]))
-        .tighten(&mut approvals);
+        .tighten_approvals(&mut approvals);
         assert_eq!(verdict(&approvals, "file_save", false), ASK);
         assert_eq!(verdict(&approvals, "rm_all", true), ASK);
         assert_eq!(verdict(&approvals, "file_load", true), Verdict::Run);
         let mut approvals = Approvals::default();
-        wants(RequiresApproval::EveryCall(true)).tighten(&mut approvals);
+        wants(ApprovalRequirement::EveryCall(true)).tighten_approvals(&mut approvals);
         assert_eq!(verdict(&approvals, "file_load", true), ASK);
     }
 
     #[test]
     fn a_recipe_never_removes_a_restriction() {
         for wanted in [
-            RequiresApproval::EveryCall(false),
-            RequiresApproval::EveryCall(true),
-            RequiresApproval::For(vec!["*".into()]),
-            RequiresApproval::For(vec![]),
+            ApprovalRequirement::EveryCall(false),
+            ApprovalRequirement::EveryCall(true),
+            ApprovalRequirement::For(vec!["*".into()]),
+            ApprovalRequirement::For(vec![]),
         ] {
             let mut off = Approvals::from(ApprovalPolicy::None);
-            wants(wanted.clone()).tighten(&mut off);
+            wants(wanted.clone()).tighten_approvals(&mut off);
             let refused = verdict(&off, "file_save", false);
             assert!(
                 matches!(refused, Verdict::Refuse { .. }),
                 "{wanted:?}: {refused:?}"
             );
             let mut ask = Approvals::from(ApprovalPolicy::Ask);
-            wants(wanted.clone()).tighten(&mut ask);
+            wants(wanted.clone()).tighten_approvals(&mut ask);
             assert_eq!(verdict(&ask, "file_save", false), ASK, "{wanted:?}");
             let mut denied = Approvals::default();
-            denied.rules.push(Rule::deny("no").tool("file_save"));
-            wants(wanted.clone()).tighten(&mut denied);
+            denied
+                .rules
+                .push(Rule::deny_all_calls("no").with_tool("file_save"));
+            wants(wanted.clone()).tighten_approvals(&mut denied);
             let refused = verdict(&denied, "file_save", false);
             assert!(
                 matches!(refused, Verdict::Refuse { .. }),
@@ -241,13 +252,13 @@ mod tests {
             max_tools_per_response: Some(3),
             ..ToolPolicy::default()
         };
-        policy.limit(&mut limits);
+        policy.lower_limits(&mut limits);
         let named = RecipeLimits {
             max_steps: Some(4),
             max_wall_time: Some(Duration::from_millis(1500)),
             ..RecipeLimits::default()
         };
-        named.limit(&mut limits);
+        named.apply_limits(&mut limits);
         assert_eq!(limits.max_calls_per_response, Some(3));
         assert_eq!((limits.max_tool_calls, limits.max_steps), (Some(9), 4));
         assert_eq!(limits.max_wall_time, Some(Duration::from_millis(1500)));

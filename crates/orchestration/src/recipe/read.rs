@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, nearest::nearest};
 
-use super::{Recipe, RecipeError, messages::examples_from_messages};
+use super::{Recipe, RecipeError, messages::examples_from_openai_messages};
 use crate::strategy::{GatherFormat, Strategy};
 
 const MAX_NAME_BYTES: usize = 64;
@@ -21,31 +21,31 @@ const FOREIGN_KEY: &str = "unique_id";
 const OPAQUE_KEYS: [&str; 5] = ["descriptions", "input", "result", "schema", "formatter"];
 
 /// Parses a recipe in the form of this program or of another program.
-pub(super) fn recipe(value: &Value) -> Result<Recipe, RecipeError> {
-    let Value::Object(mut document) = normalized(value) else {
+pub(super) fn parse_recipe(value: &Value) -> Result<Recipe, RecipeError> {
+    let Value::Object(mut document) = normalize_value(value) else {
         return Err(RecipeError::new("", "the recipe must be a map of keys"));
     };
     let mut ignored = Vec::new();
     if document.contains_key(FOREIGN_KEY) {
-        (document, ignored) = converted(value)?;
+        (document, ignored) = convert_foreign_recipe(value)?;
     }
     expand_short_forms(&mut document)?;
     let formatter = document.shift_remove("formatter");
     let mut recipe: Recipe =
         serde_path_to_error::deserialize(Value::Object(document)).map_err(|error| {
-            RecipeError::new(error.path().to_string(), explain(&error.into_inner()))
+            RecipeError::new(error.path().to_string(), explain_error(&error.into_inner()))
         })?;
     if recipe.name.is_empty() {
         return Err(RecipeError::new("", "missing field `name`"));
     }
     recipe.tools.merge_listed_tools();
-    recipe.strategy = strategy(recipe.strategy, formatter)?;
+    recipe.strategy = resolve_strategy(recipe.strategy, formatter)?;
     recipe.ignored = ignored;
     Ok(recipe)
 }
 
 /// Returns the strategy of a recipe. A schema of the answer requires the strategy `gather-format`.
-fn strategy(
+fn resolve_strategy(
     strategy: Option<Strategy>,
     formatter: Option<Value>,
 ) -> Result<Option<Strategy>, RecipeError> {
@@ -74,7 +74,7 @@ fn strategy(
 ///
 /// In the other form, `name` is the title, and `strategy` contains the tools, their policy and
 /// rules for answers.
-fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> {
+fn convert_foreign_recipe(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> {
     let mut recipe = Map::new();
     let mut ignored = Vec::new();
     let fields = |value: &Value| value.as_object().cloned().unwrap_or_default();
@@ -85,7 +85,7 @@ fn converted(written: &Value) -> Result<(JsonObject, Vec<String>), RecipeError> 
         .map(|it| ("", it))
         .chain(strategy)
     {
-        let value = normalized(&value);
+        let value = normalize_value(&value);
         match key.to_snake_case().as_str() {
             FOREIGN_KEY => {
                 recipe.insert("name".to_owned(), value);
@@ -156,7 +156,7 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
                     continue;
                 };
                 if items.iter().any(|item| item.get("role").is_some()) {
-                    *value = examples_from_messages(items)?;
+                    *value = examples_from_openai_messages(items)?;
                     continue;
                 }
                 for example in items {
@@ -181,7 +181,7 @@ fn expand_short_forms(document: &mut JsonObject) -> Result<(), RecipeError> {
 
 /// Returns the value with `snake_case` keys and trimmed texts. Properties that are null or blank
 /// are removed.
-fn normalized(value: &Value) -> Value {
+fn normalize_value(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let properties = map.iter().map(|(key, value)| {
@@ -190,14 +190,14 @@ fn normalized(value: &Value) -> Value {
                 let value = if is_opaque {
                     value.clone()
                 } else {
-                    normalized(value)
+                    normalize_value(value)
                 };
                 (key, value)
             });
             let is_set = |value: &Value| !value.is_null() && value != "";
             properties.filter(|(_, value)| is_set(value)).collect()
         }
-        Value::Array(items) => items.iter().map(normalized).collect(),
+        Value::Array(items) => items.iter().map(normalize_value).collect(),
         Value::String(text) => text.trim().into(),
         other => other.clone(),
     }
@@ -205,7 +205,7 @@ fn normalized(value: &Value) -> Value {
 
 /// Returns the error message of serde. For an unknown key or value, it suggests the most similar
 /// one.
-fn explain(error: &serde_json::Error) -> String {
+fn explain_error(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let kind = match message.split('`').next() {
         Some("unknown field ") => "key",
@@ -220,7 +220,9 @@ fn explain(error: &serde_json::Error) -> String {
     }
 }
 
-pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn deserialize_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.len() > MAX_NAME_BYTES || !name.chars().all(is_allowed) || name.starts_with('.') {
@@ -231,7 +233,7 @@ pub(super) fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Ok(name)
 }
 
-pub(super) fn descriptions<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_descriptions<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(String, String)>, D::Error> {
     let fields = JsonObject::deserialize(deserializer)?.into_iter();

@@ -66,7 +66,7 @@ fn a_recipe_is_serialized_in_the_form_of_its_file() {
         serde_json::to_value(&least).unwrap(),
         json!({"name": "x", "tools": {"enabled": true}, "reasoning": {"style": "none"}})
     );
-    assert_eq!(least.instructions(), None);
+    assert_eq!(least.system_prompt(), None);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn keys_can_be_snake_case_camel_case_or_kebab_case() {
     assert_eq!(camel.policy.max_tools_per_response, Some(3));
     assert_eq!(
         camel.policy.requires_approval,
-        Some(RequiresApproval::EveryCall(false))
+        Some(ApprovalRequirement::EveryCall(false))
     );
     assert_eq!(camel.reasoning.style, ReasoningStyle::Brief);
     assert_eq!(
@@ -130,7 +130,7 @@ fn a_recipe_of_another_program_is_converted() {
     assert_eq!(recipe.policy.max_tools_per_minute, Some(10));
     assert_eq!(
         recipe.policy.requires_approval,
-        Some(RequiresApproval::EveryCall(true))
+        Some(ApprovalRequirement::EveryCall(true))
     );
     assert_eq!(
         recipe.instructions.as_deref(),
@@ -227,9 +227,9 @@ fn a_schema_of_the_answer_selects_its_strategy() {
 #[test]
 fn the_prompt_contains_instructions_reasoning_and_examples() {
     let recipe = read(&complete_recipe());
-    insta::assert_snapshot!(recipe.instructions().unwrap());
+    insta::assert_snapshot!(recipe.system_prompt().unwrap());
     let brief = read(&json!({"name": "r", "reasoning": "brief"}))
-        .instructions()
+        .system_prompt()
         .unwrap();
     assert!(
         brief.starts_with("# Thinking") && !brief.contains("# Examples"),
@@ -253,7 +253,7 @@ fn shop_tools() -> Vec<Arc<ToolDefinition>> {
 
 #[test]
 fn examples_become_messages_with_a_result_for_every_tool_use() {
-    let examples = read(&complete_recipe()).examples(&shop_tools());
+    let examples = read(&complete_recipe()).example_messages(&shop_tools());
     assert!(examples.omitted.is_empty());
     let messages = &examples.messages;
     let roles: Vec<Role> = messages.iter().map(|message| message.role).collect();
@@ -298,7 +298,7 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
 
 #[test]
 fn an_example_with_a_missing_tool_is_omitted() {
-    let examples = read(&complete_recipe()).examples(&shop_tools()[..1]);
+    let examples = read(&complete_recipe()).example_messages(&shop_tools()[..1]);
     assert_eq!(examples.messages, []);
     assert_eq!(
         examples.omitted,

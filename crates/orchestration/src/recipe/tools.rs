@@ -28,8 +28,8 @@ pub struct ToolRules {
     ///
     /// An exact name precedes a pattern, and an earlier entry precedes a later one.
     #[serde(
-        deserialize_with = "super::read::descriptions",
-        serialize_with = "as_map",
+        deserialize_with = "super::read::deserialize_descriptions",
+        serialize_with = "serialize_as_map",
         skip_serializing_if = "Vec::is_empty"
     )]
     pub descriptions: Vec<(String, String)>,
@@ -57,7 +57,7 @@ impl Default for ToolRules {
     }
 }
 
-fn as_map<S: serde::Serializer>(
+fn serialize_as_map<S: serde::Serializer>(
     pairs: &[(String, String)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -82,19 +82,19 @@ fn as_map<S: serde::Serializer>(
 /// assert!(!matches("data", &tool));
 /// ```
 pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
-    let plain_pattern = plain(pattern);
+    let plain_pattern = replace_special_characters(pattern);
     let names_server = plain_pattern.contains("__");
     let pattern = Pattern::new(plain_pattern);
     let own = tool
         .origin
         .as_ref()
         .filter(|origin| !(names_server && origin.tool.contains("__")))
-        .map(|origin| plain(&origin.tool));
+        .map(|origin| replace_special_characters(&origin.tool));
     let full = tool
         .origin
         .as_ref()
-        .map(|origin| plain(&format!("{}__{}", origin.server, origin.tool)));
-    let declared = Some(plain(&tool.name));
+        .map(|origin| replace_special_characters(&format!("{}__{}", origin.server, origin.tool)));
+    let declared = Some(replace_special_characters(&tool.name));
     [declared, own, full]
         .into_iter()
         .flatten()
@@ -104,18 +104,18 @@ pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
 /// Converts a pattern of [`matches()`] to the text of a [`Pattern`], which compares characters
 /// exactly. The result can match more tools.
 pub(super) fn exact_pattern(pattern: &str) -> String {
-    plain(pattern).replace('_', "?")
+    replace_special_characters(pattern).replace('_', "?")
 }
 
 /// Splits a pattern such as `crm__delete_*` into a pattern of the server and a pattern of the tool.
 /// Returns `None` if there is no `__`.
 pub(super) fn server_and_tool_patterns(pattern: &str) -> Option<(String, String)> {
-    let plain = plain(pattern);
+    let plain = replace_special_characters(pattern);
     let (server, tool) = plain.split_once("__")?;
     Some((exact_pattern(server), exact_pattern(tool)))
 }
 
-fn plain(name: &str) -> String {
+fn replace_special_characters(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '*' | '?');
     name.chars()
         .map(|c| if is_plain(c) { c } else { '_' })
@@ -151,7 +151,7 @@ impl RecipeTools {
     }
 
     /// Returns the tools that the recipe offers, with replaced descriptions.
-    pub fn apply(&self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
+    pub fn select_tools(&self, tools: &[Arc<ToolDefinition>]) -> SelectedTools {
         if !self.rules.enabled {
             return SelectedTools::default();
         }
@@ -181,7 +181,7 @@ impl RecipeTools {
         }
         let tools = offered
             .into_iter()
-            .map(|tool| match rules.description_of(tool) {
+            .map(|tool| match rules.find_description(tool) {
                 Some(text) => self.described.of(tool, |tool| ToolDefinition {
                     description: text.to_owned(),
                     ..tool.clone()
@@ -207,7 +207,7 @@ impl ToolRules {
         self.descriptions.splice(0..0, described);
     }
 
-    fn description_of(&self, tool: &ToolDefinition) -> Option<&str> {
+    fn find_description(&self, tool: &ToolDefinition) -> Option<&str> {
         let is_exact = |name: &str| !name.contains(['*', '?']);
         let exact = self.descriptions.iter().filter(|(name, _)| is_exact(name));
         let pattern = self.descriptions.iter().filter(|(name, _)| !is_exact(name));

@@ -29,7 +29,7 @@ fn recipe(tools: &serde_json::Value) -> Recipe {
 }
 
 fn selected(rules: &serde_json::Value) -> (Vec<String>, Vec<String>) {
-    let selected = RecipeTools::new(&recipe(rules)).apply(&tools());
+    let selected = RecipeTools::new(&recipe(rules)).select_tools(&tools());
     let names = selected
         .tools
         .iter()
@@ -97,7 +97,7 @@ fn a_description_replaces_the_description_of_the_tool() {
     }}));
     let rules = RecipeTools::new(&recipe);
     let tools = tools();
-    let first = rules.apply(&tools).tools;
+    let first = rules.select_tools(&tools).tools;
     let described: Vec<_> = first.iter().map(|tool| tool.description.as_str()).collect();
     assert_eq!(
         described,
@@ -105,12 +105,12 @@ fn a_description_replaces_the_description_of_the_tool() {
     );
     // Tools without a new description are not copied.
     assert!(Arc::ptr_eq(&first[2], &tools[2]));
-    let second = rules.apply(&tools).tools;
+    let second = rules.select_tools(&tools).tools;
     assert!(first.iter().zip(&second).all(|(a, b)| Arc::ptr_eq(a, b)));
     // A changed tool gets a new description.
     let mut other = ToolDefinition::clone(&tools[0]);
     other.input_schema = json!({"type": "object"});
-    let changed = rules.apply(&[Arc::new(other)]).tools;
+    let changed = rules.select_tools(&[Arc::new(other)]).tools;
     assert_eq!(changed[0].input_schema, json!({"type": "object"}));
     assert_eq!(changed[0].description, "Finds one.");
 }

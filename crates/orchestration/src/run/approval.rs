@@ -95,12 +95,12 @@ impl Run {
             return false;
         };
         let approval = &self.state.options.approval;
-        if approval.always_asks(definition) {
+        if approval.always_requires_approval(definition) {
             return false;
         }
-        let until = approval.remembered_until(self.state.now);
-        let mut decisions = self.state.decisions.lock();
-        decisions.remember(&self.requester(), definition, decision, until)
+        let until = approval.decision_expiry(self.state.now);
+        let mut decisions = self.state.decisions.lock_decisions();
+        decisions.remember_decision(&self.requester(), definition, decision, until)
     }
 
     pub(super) fn requester(&self) -> Requester<'_> {
@@ -192,7 +192,9 @@ impl Run {
     /// requests of the calls in `range`.
     pub(super) fn open_requests(&mut self, range: std::ops::Range<usize>) -> Vec<ApprovalRequest> {
         let approval = &self.state.options.approval;
-        let expiry = approval.expires_at(self.state.now).map(|it| it.to_string());
+        let expiry = approval
+            .request_expiry(self.state.now)
+            .map(|it| it.to_string());
         let deadline = self.caches.steady.zip(approval.expire_after);
         let deadline = deadline.map(|(now, span)| now.after(span));
         for call in &mut self.state.calls_mut()[range.clone()] {

@@ -11,7 +11,7 @@ use switchboard_domain::{
 
 use crate::{
     ApprovalPolicy, RunOptions,
-    policy::guard::{Guard, GuardCondition, GuardWord},
+    policy::guard::{GuardCondition, NamedGuardCondition, ToolGuard},
     policy::history::HistoryPolicy,
     strategy::{GatherFormat, Strategy as RunStrategy},
     tools::results::ResultLimit,
@@ -169,9 +169,9 @@ pub(super) fn options(knobs: &Knobs) -> RunOptions {
         options.approval.expire_after = Some(Duration::from_secs(20));
     }
     if knobs.guarded {
-        options.guards = vec![Guard {
+        options.guards = vec![ToolGuard {
             tool: "check".into(),
-            when: GuardCondition::Word(GuardWord::Error),
+            when: GuardCondition::Word(NamedGuardCondition::Error),
         }];
     }
     options.stop_after_denial = knobs.stop_after_denial;

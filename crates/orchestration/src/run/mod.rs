@@ -150,7 +150,7 @@ impl Run {
     pub fn pause(&mut self, now: Timestamp) {
         self.state.now = now;
         self.caches.is_clock_running = false;
-        self.state.ledger.pause(now);
+        self.state.ledger.end_work_period(now);
     }
 
     /// Adds a warning to the report unless the report already has an equal one.
@@ -183,9 +183,9 @@ impl Run {
     pub fn tick(&mut self, now: Timestamp) {
         self.state.now = now;
         if self.caches.is_clock_running {
-            self.state.ledger.observe_time(now);
+            self.state.ledger.record_time(now);
         } else {
-            self.state.ledger.start(now);
+            self.state.ledger.start_work_period(now);
             self.caches.is_clock_running = true;
         }
     }
@@ -239,7 +239,7 @@ impl Run {
     /// Returns the rest of the run's wall time; `None` if its wall time is unlimited.
     pub fn time_left(&self) -> Option<Duration> {
         let limits = &self.state.options.limits;
-        self.state.ledger.time_left(limits, self.state.now)
+        self.state.ledger.remaining_time(limits, self.state.now)
     }
 
     /// Validates an input against the schema of a tool. The error describes the faults of the

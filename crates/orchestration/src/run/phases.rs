@@ -15,8 +15,8 @@ use crate::{
     strategy::{
         GatherFormat, Strategy,
         formatter::{self, FormatDecision, FormatState, FormatterMode, PartialFormatter},
-        gather::{self, AfterGather, GatherCall, GatherState},
-        repeats::CallVerdict,
+        gather::{self, GatherCall, GatherContinuation, GatherState},
+        repeats::RepeatVerdict,
     },
     tools::arguments,
 };
@@ -41,7 +41,7 @@ pub(super) enum Stage {
 pub(super) struct Gathering {
     state: GatherState,
     /// The next step of the strategy after the tool calls of the last response.
-    next: Option<AfterGather>,
+    next: Option<GatherContinuation>,
     /// Repeated calls of the last response. Maps the id of a call to the id of the earlier equal
     /// call.
     repeats: HashMap<String, String>,
@@ -120,7 +120,7 @@ impl Run {
             return false;
         }
         let limits = &self.state.options.limits;
-        let mut calls = Limits::steps(u32::MAX);
+        let mut calls = Limits::with_max_steps(u32::MAX);
         calls.max_tool_calls = limits.max_tool_calls;
         self.steps().saturating_add(1) >= limits.max_steps || self.check_limits(&calls).is_err()
     }
@@ -128,7 +128,7 @@ impl Run {
     /// Lets the model repeat a tool call that did not run, without treating it as a repetition.
     pub(super) fn allow_repeat(&mut self, id: &str) {
         if let Stage::Gather(gathering) = &mut self.state.stage {
-            gathering.state.forget(id);
+            gathering.state.forget_call(id);
         }
     }
 
@@ -154,9 +154,10 @@ impl Run {
     /// model call needs a new parser.
     pub fn partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
         match &self.state.stage {
-            Stage::Format(formatting) => {
-                Some((formatting.state.mode(), formatting.state.partial()))
-            }
+            Stage::Format(formatting) => Some((
+                formatting.state.current_mode(),
+                formatting.state.new_partial_formatter(),
+            )),
             _ => None,
         }
     }
@@ -197,8 +198,10 @@ impl Run {
             return request;
         };
         request.messages.extend(formatting.messages.iter().cloned());
-        request.messages.push(Arc::new(formatting.state.ask()));
-        formatting.state.prepare(request)
+        request
+            .messages
+            .push(Arc::new(formatting.state.new_answer_request()));
+        formatting.state.prepare_request(request)
     }
 
     /// Finds repeated tool calls in a response of the gathering phase and selects the next step.
@@ -224,13 +227,15 @@ impl Run {
                 input,
             })
             .collect();
-        let decision = gathering.state.after_answer(&message.text(), &calls);
+        let decision = gathering
+            .state
+            .decide_after_response(&message.text(), &calls);
         gathering.repeats = calls
             .iter()
             .zip(decision.calls)
             .filter_map(|(call, verdict)| match verdict {
-                CallVerdict::Repeat { of } => Some((call.id.to_owned(), of)),
-                CallVerdict::Run => None,
+                RepeatVerdict::Repeat { of } => Some((call.id.to_owned(), of)),
+                RepeatVerdict::Run => None,
             })
             .collect();
         gathering.next = Some(decision.next);
@@ -251,11 +256,11 @@ impl Run {
         };
         self.state.phase = Phase::Model;
         match gathering.next.take() {
-            Some(AfterGather::Think { nudge }) => {
+            Some(GatherContinuation::Think { nudge }) => {
                 self.state.turn.nudge = nudge.map(|text| Arc::new(Message::user(text)));
                 Vec::new()
             }
-            Some(AfterGather::Format) | None => self.begin_formatting(),
+            Some(GatherContinuation::Format) | None => self.begin_formatting(),
         }
     }
 
@@ -290,7 +295,7 @@ impl Run {
         let Stage::Format(formatting) = &mut self.state.stage else {
             return None;
         };
-        let has_next = formatting.state.refused(error);
+        let has_next = formatting.state.switch_mode_after_error(error);
         has_next.then(|| formatting_started(&formatting.state))
     }
 
@@ -312,7 +317,7 @@ impl Run {
         let complete = formatting.complete(&message);
         let read = formatting
             .state
-            .read(&complete, finish, &formatting.gathered);
+            .read_response(&complete, finish, &formatting.gathered);
         let (answer, items, repairs, error) = match read {
             FormatDecision::Reask { messages, error } => {
                 // Providers reject a message without parts.
@@ -325,7 +330,7 @@ impl Run {
                 return vec![self.asked_again(error)];
             }
             FormatDecision::Done(formatted) => {
-                let message = formatted.message();
+                let message = formatted.to_message();
                 (
                     Some(message),
                     Some(formatted.items),
@@ -394,7 +399,7 @@ impl Run {
         let finish = FinishReason::Interrupted;
         let items = match formatting
             .state
-            .read(&complete, &finish, &formatting.gathered)
+            .read_response(&complete, &finish, &formatting.gathered)
         {
             FormatDecision::Done(formatted) => formatted.items,
             FormatDecision::Unfit { text, .. } => vec![AnswerItem::Text { text }],
@@ -418,7 +423,7 @@ impl Formatting {
 fn formatting_started(state: &FormatState) -> RunEventKind {
     RunEventKind::PhaseStarted {
         phase: RunPhase::Formatting,
-        mode: Some(state.mode().to_string()),
+        mode: Some(state.current_mode().to_string()),
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
-    policy::approval::{self, Call, DecisionStatus, Verdict},
+    policy::approval::{self, CheckedCall, DecisionStatus, Verdict},
     tools::{
         arguments::{Checked, InputFault},
         results,
@@ -84,7 +84,7 @@ impl Run {
                 approval::fingerprint(declared)
             });
         let mut guards = self.state.options.guards.iter();
-        let is_guarded = guards.any(|guard| guard.watches(&tool_use.name));
+        let is_guarded = guards.any(|guard| guard.applies_to_tool(&tool_use.name));
         let annotations = definition.as_ref().map(|tool| tool.annotations);
         let mut call = PendingCall::new(tool_use, record, state);
         call.input = input;
@@ -127,7 +127,7 @@ impl Run {
         let admitted = self
             .state
             .ledger
-            .admit_call(&self.state.options.limits, self.state.now);
+            .admit_tool_call(&self.state.options.limits, self.state.now);
         admitted.map_err(|hit| {
             CallEnd::failed(ToolFailure::LimitReached, format!("Not executed: {hit}."))
         })?;
@@ -186,17 +186,18 @@ impl Run {
         let reviewed = self.state.reviewed.get(name);
         let is_redefined = self.state.redefined.contains(name)
             || reviewed.is_some_and(|reviewed| *reviewed != approval::fingerprint(declared));
-        let call = Call::of(declared)
-            .redefined(is_redefined)
-            .requires_approval(self.state.capabilities.requires_approval);
+        let call = CheckedCall::from_tool(declared)
+            .with_redefined_tool(is_redefined)
+            .with_required_approval(self.state.capabilities.requires_approval);
         let (requester, now) = (self.requester(), self.state.now);
-        let decisions = self.state.decisions.lock();
+        let decisions = self.state.decisions.lock_decisions();
         let verdict = self
             .state
             .options
             .approval
-            .verdict(&call, &requester, &decisions, now);
-        let is_allowed = decisions.status(&requester, &call, now) == Some(DecisionStatus::Allow);
+            .verdict_for_call(&call, &requester, &decisions, now);
+        let is_allowed =
+            decisions.decision_about_call(&requester, &call, now) == Some(DecisionStatus::Allow);
         (verdict, is_allowed)
     }
 

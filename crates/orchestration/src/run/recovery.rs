@@ -118,7 +118,7 @@ impl Run {
                 // The response was lost, so the model is called again. The repeated call must not
                 // count as a second step.
                 self.state.phase = Phase::Model;
-                self.state.ledger.undo_step();
+                self.state.ledger.undo_model_call();
             }
             Phase::Summarising => self.state.phase = Phase::Model,
             Phase::Model | Phase::Batch(_) | Phase::Done(_) => {}

@@ -11,7 +11,7 @@ use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput};
 use crate::{
     RunError, RunEventKind, RunPhase,
     policy::{
-        history::{Fit, HistoryPolicy, summary_request},
+        history::{FitResult, HistoryPolicy, summary_request},
         limits::TokenEstimate,
     },
     tools::{results, tokens},
@@ -80,7 +80,7 @@ impl Run {
             events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
         }
         self.state.phase = Phase::CallingModel;
-        self.state.ledger.begin_step();
+        self.state.ledger.count_model_call();
         let options = &self.state.options;
         let turn = &self.state.turn;
         let tool_choice = if self.steps() == 1 && !turn.tools.is_empty() {
@@ -88,7 +88,7 @@ impl Run {
         } else {
             ToolChoice::Auto
         };
-        let mut messages = turn.history.messages(&self.messages);
+        let mut messages = turn.history.messages_to_send(&self.messages);
         results::replace_unsupported_media(&mut messages, &self.state.capabilities);
         messages.extend(turn.nudge.clone());
         let request = ChatRequest {
@@ -125,13 +125,13 @@ impl Run {
         // Pinned messages are not trimmed. Trimming must not cut an example in half, and it must
         // keep the question that follows the examples.
         for index in leading..leading + count {
-            turn.history.pin(index);
+            turn.history.pin_message(index);
         }
         let question = self.messages[leading + count..]
             .iter()
             .position(|message| message.role == Role::User);
         if let Some(question) = question {
-            turn.history.pin(leading + count + question);
+            turn.history.pin_message(leading + count + question);
         }
     }
 
@@ -161,7 +161,7 @@ impl Run {
                 self.record_usage(&answer.usage, &answer.message);
                 let text = answer.message.text();
                 if !text.trim().is_empty() {
-                    self.state.turn.history.with_summary(text);
+                    self.state.turn.history.set_summary(text);
                 }
                 Ok(vec![event])
             }
@@ -194,18 +194,18 @@ impl Run {
     }
 
     /// Trims the history to the token limit. Without a limit, no tokens are estimated.
-    fn fit_history(&mut self, policy: &HistoryPolicy) -> Fit {
+    fn fit_history(&mut self, policy: &HistoryPolicy) -> FitResult {
         let turn = &mut self.state.turn;
         if policy.max_tokens.is_none() {
             turn.request_tokens = None;
-            return Fit {
+            return FitResult {
                 tokens: 0,
                 trimmed: None,
                 over: None,
             };
         }
         let overhead = tokens::estimate_tools(&turn.tools);
-        let fit = turn.history.fit(policy, &self.messages, overhead);
+        let fit = turn.history.fit_to_limit(policy, &self.messages, overhead);
         turn.request_tokens = Some(fit.tokens);
         fit
     }
@@ -223,7 +223,10 @@ impl Run {
                     ..state.options.history.clone()
                 };
                 let overhead = tokens::estimate_tools(&state.turn.tools);
-                let fit = state.turn.history.fit(&unbounded, &self.messages, overhead);
+                let fit = state
+                    .turn
+                    .history
+                    .fit_to_limit(&unbounded, &self.messages, overhead);
                 fit.tokens
             });
         }
@@ -249,7 +252,7 @@ impl Run {
     /// run's token limit.
     fn max_output_tokens(&self) -> Option<u32> {
         let options = &self.state.options;
-        let left = self.state.ledger.output_left(&options.limits);
+        let left = self.state.ledger.remaining_output_tokens(&options.limits);
         let left = left.map(|left| u32::try_from(left).unwrap_or(u32::MAX));
         [options.max_output_tokens, left]
             .into_iter()

@@ -51,7 +51,7 @@ impl Run {
             tool_choice: answer.tool_choice,
         }];
         self.record_usage(&answer.usage, &answer.message);
-        self.state.ledger.begin_response();
+        self.state.ledger.reset_calls_in_response();
         for warning in answer.warnings {
             events.extend(self.warn(warning));
         }
@@ -162,7 +162,7 @@ impl Run {
     /// Restores the state before a model call that failed. The failed call does not count as a
     /// step.
     fn repeat_model_call(&mut self) {
-        self.state.ledger.undo_step();
+        self.state.ledger.undo_model_call();
         self.state.phase = Phase::Model;
     }
 

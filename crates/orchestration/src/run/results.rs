@@ -105,7 +105,7 @@ impl Run {
     fn guard_stops(&self, position: usize, output: &ToolOutput) -> bool {
         let name = &self.state.calls()[position].tool_use.name;
         let mut guards = self.state.options.guards.iter();
-        guards.any(|guard| guard.stops(name, output))
+        guards.any(|guard| guard.stops_later_calls(name, output))
     }
 
     /// Ends later calls of the batch that have not started, with `why` as the reason for the model.

@@ -131,11 +131,11 @@ fn a_snapshot_contains_no_shared_decisions() {
         session: "a-session",
     };
     let remember = |decisions: &mut Decisions| {
-        assert!(decisions.remember(&requester, &tool(), &deny, None));
+        assert!(decisions.remember_decision(&requester, &tool(), &deny, None));
     };
-    own.state.decisions.change(remember);
+    own.state.decisions.change_decisions(remember);
     let of_all = SharedDecisions::default();
-    of_all.change(remember);
+    of_all.change_decisions(remember);
     shared.share_decisions(of_all);
     assert!(whole(&own).state.contains("a-session"));
     assert!(!whole(&shared).state.contains("a-session"));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{GatherFormat, marker, repeats::RepeatedCalls};
 pub use super::{
     prompt::system_prompt,
-    repeats::{CallVerdict, GatherCall},
+    repeats::{GatherCall, RepeatVerdict},
 };
 
 /// State of the gather phase. It is part of the stored run.
@@ -24,15 +24,15 @@ pub struct GatherState {
 pub struct GatherDecision {
     /// One verdict for each tool call, in order. They apply before `next`, because every call needs
     /// a result.
-    pub calls: Vec<CallVerdict>,
+    pub calls: Vec<RepeatVerdict>,
     /// How the run continues.
-    pub next: AfterGather,
+    pub next: GatherContinuation,
 }
 
 /// How the run continues after the tool calls of a response have results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AfterGather {
+pub enum GatherContinuation {
     /// The model is called again in the gather phase.
     Think {
         /// User message for the end of the request if the response had no tool calls. Without it,
@@ -58,7 +58,7 @@ impl GatherState {
     }
 
     /// Returns the number of model responses in the gather phase so far.
-    pub fn steps(&self) -> u32 {
+    pub fn response_count(&self) -> u32 {
         self.steps
     }
 
@@ -68,18 +68,22 @@ impl GatherState {
     /// By default the gather phase ends after a tool call. It continues if the text requests it
     /// with `NEED MORE DATA:`, up to [`GatherFormat::max_thinking_steps`] responses, and unless the
     /// model repeats a call twice.
-    pub fn after_answer(&mut self, text: &str, calls: &[GatherCall<'_>]) -> GatherDecision {
+    pub fn decide_after_response(
+        &mut self,
+        text: &str,
+        calls: &[GatherCall<'_>],
+    ) -> GatherDecision {
         self.steps = self.steps.saturating_add(1);
-        let (verdicts, is_looping) = self.calls.check(calls);
-        let wants_more = marker::is_in(text);
+        let (verdicts, is_looping) = self.calls.check_calls(calls);
+        let wants_more = marker::contains_marker(text);
         let may_review = self.review && !self.reviewing && !calls.is_empty();
         let continues = !is_looping && (wants_more || may_review) && self.steps < self.max_steps;
         self.reviewing = continues && !wants_more;
         let next = if continues {
             let nudge = calls.is_empty().then(|| NUDGE.to_owned());
-            AfterGather::Think { nudge }
+            GatherContinuation::Think { nudge }
         } else {
-            AfterGather::Format
+            GatherContinuation::Format
         };
         GatherDecision {
             calls: verdicts,
@@ -89,8 +93,8 @@ impl GatherState {
 
     /// Forgets a tool call that did not run, for example because of a limit. The next equal call
     /// counts as new.
-    pub fn forget(&mut self, id: &str) {
-        self.calls.forget(id);
+    pub fn forget_call(&mut self, id: &str) {
+        self.calls.forget_call(id);
     }
 }
 
@@ -107,19 +111,21 @@ mod tests {
         }
     }
 
-    const THINK: AfterGather = AfterGather::Think { nudge: None };
+    const THINK: GatherContinuation = GatherContinuation::Think { nudge: None };
 
     #[test]
     fn a_request_for_more_data_without_a_call_gets_a_nudge() {
         let mut state = GatherState::new(&GatherFormat::default());
         let nudge = Some(NUDGE.into());
         assert_eq!(
-            state.after_answer("NEED MORE DATA: the id", &[]).next,
-            AfterGather::Think { nudge }
+            state
+                .decide_after_response("NEED MORE DATA: the id", &[])
+                .next,
+            GatherContinuation::Think { nudge }
         );
         assert_eq!(
-            state.after_answer("Nothing to gather.", &[]).next,
-            AfterGather::Format
+            state.decide_after_response("Nothing to gather.", &[]).next,
+            GatherContinuation::Format
         );
     }
 
@@ -134,11 +140,15 @@ mod tests {
             // A request for more data allows another review.
             ("NEED MORE DATA: x", Some("2"), THINK),
             ("", Some("3"), THINK),
-            ("", Some("4"), AfterGather::Format),
-            ("That is all.", None, AfterGather::Format),
+            ("", Some("4"), GatherContinuation::Format),
+            ("That is all.", None, GatherContinuation::Format),
         ] {
             let calls: Vec<_> = id.into_iter().map(|id| call(id, id)).collect();
-            assert_eq!(state.after_answer(text, &calls).next, next, "{id:?}");
+            assert_eq!(
+                state.decide_after_response(text, &calls).next,
+                next,
+                "{id:?}"
+            );
         }
     }
 
@@ -161,10 +171,10 @@ mod tests {
                 let calls: Vec<_> = inputs.iter().map(|input| call("id", input)).collect();
                 let stored = serde_json::to_string(&state).unwrap();
                 let mut resumed: GatherState = serde_json::from_str(&stored).unwrap();
-                let decision = state.after_answer(text, &calls);
-                prop_assert_eq!(&resumed.after_answer(text, &calls), &decision);
+                let decision = state.decide_after_response(text, &calls);
+                prop_assert_eq!(&resumed.decide_after_response(text, &calls), &decision);
                 prop_assert_eq!(decision.calls.len(), calls.len());
-                if decision.next == AfterGather::Format {
+                if decision.next == GatherContinuation::Format {
                     break;
                 }
             }

@@ -1,21 +1,21 @@
 //! `NEED MORE DATA:`, the marker with which a model continues the gather phase.
 
 /// Returns whether a line of the text starts with the marker.
-pub(super) fn is_in(text: &str) -> bool {
-    text.lines().any(is_marker)
+pub(super) fn contains_marker(text: &str) -> bool {
+    text.lines().any(is_marker_line)
 }
 
 /// Removes marker lines and [`NOTHING_TO_GATHER`](super::prompt) from a text.
-pub(super) fn without(text: &str) -> String {
+pub(super) fn remove_markers(text: &str) -> String {
     let is_content =
-        |line: &&str| !is_marker(line) && line.trim() != super::prompt::NOTHING_TO_GATHER;
+        |line: &&str| !is_marker_line(line) && line.trim() != super::prompt::NOTHING_TO_GATHER;
     let lines: Vec<&str> = text.lines().filter(is_content).collect();
     lines.join("\n").trim().to_owned()
 }
 
 /// Returns whether a line starts with the marker, in any letter case and with any decoration, such
 /// as `**NEED MORE DATA:**`, `- need more data:` or the full-width colon.
-fn is_marker(line: &str) -> bool {
+fn is_marker_line(line: &str) -> bool {
     let Some((head, _)) = line.split_once([':', '\u{ff1a}']) else {
         return false;
     };
@@ -41,7 +41,7 @@ mod tests {
             "NEED MORE DATA:",
             "`NEED MORE DATA: its value`",
         ] {
-            assert!(is_in(text), "{text:?}");
+            assert!(contains_marker(text), "{text:?}");
         }
     }
 
@@ -56,17 +56,17 @@ mod tests {
             "NEED MORE DATABASES: x",
             "I write \"NEED MORE DATA:\" if I do.",
         ] {
-            assert!(!is_in(text), "{text:?}");
+            assert!(!contains_marker(text), "{text:?}");
         }
     }
 
     #[test]
     fn markers_of_the_gather_phase_are_not_text() {
         assert_eq!(
-            without("Found 3.\nNEED MORE DATA: x\nSo far."),
+            remove_markers("Found 3.\nNEED MORE DATA: x\nSo far."),
             "Found 3.\nSo far."
         );
-        assert_eq!(without("Nothing to gather.\n"), "");
-        assert_eq!(without(" **NEED MORE DATA:** x"), "");
+        assert_eq!(remove_markers("Nothing to gather.\n"), "");
+        assert_eq!(remove_markers(" **NEED MORE DATA:** x"), "");
     }
 }

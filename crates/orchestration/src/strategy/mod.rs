@@ -108,14 +108,14 @@ impl<'de> Deserialize<'de> for Strategy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct WithSettings {
+        struct StrategyWithSettings {
             // Recipes convert keys to `snake_case`, so this spelling is accepted too.
             #[serde(rename = "gather-format", alias = "gather_format")]
             gather_format: GatherFormat,
         }
         match Value::deserialize(deserializer)? {
             Value::String(name) => name.parse().map_err(de::Error::custom),
-            value => serde_json::from_value::<WithSettings>(value)
+            value => serde_json::from_value::<StrategyWithSettings>(value)
                 .map(|it| Self::GatherFormat(it.gather_format))
                 .map_err(de::Error::custom),
         }

@@ -50,7 +50,7 @@ pub fn system_prompt(
     }
     prompt.push_str("\n# Tools\n\n");
     for tool in tools.iter().take(settings.described_tools) {
-        let description = shortened(&tool.description);
+        let description = shorten_description(&tool.description);
         // Writing to a string cannot fail.
         let _ = match description.as_str() {
             "" => writeln!(prompt, "- `{}`", tool.name),
@@ -73,7 +73,7 @@ pub(super) fn with_instructions(instructions: Option<&str>, rules: &str) -> Stri
 }
 
 /// Returns a tool description on one line, truncated at a word.
-fn shortened(description: &str) -> String {
+fn shorten_description(description: &str) -> String {
     let mut text = String::new();
     let mut length = 0;
     for word in description.split_whitespace() {
@@ -118,12 +118,12 @@ mod tests {
     #[test]
     fn a_long_description_is_cut_at_a_word() {
         let long = "word ".repeat(100);
-        let short = shortened(&long);
+        let short = shorten_description(&long);
         assert!(short.ends_with("word…") && short.chars().count() <= MAX_DESCRIPTION + 1);
         assert_eq!(
-            shortened(&"é".repeat(400)).chars().count(),
+            shorten_description(&"é".repeat(400)).chars().count(),
             MAX_DESCRIPTION + 1
         );
-        assert_eq!(shortened(" \n "), "");
+        assert_eq!(shorten_description(" \n "), "");
     }
 }

@@ -19,7 +19,7 @@ pub struct GatherCall<'a> {
 /// Verdict about a tool call in the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CallVerdict {
+pub enum RepeatVerdict {
     /// The call is new and runs.
     Run,
     /// The call was made before. It gets the earlier result, see [`repeated_result`].
@@ -32,11 +32,11 @@ pub enum CallVerdict {
 /// Tool calls of a run, with the number of their repetitions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RepeatedCalls {
-    seen: HashMap<String, Seen>,
+    seen: HashMap<String, SeenCall>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct SeenCall {
     id: String,
     /// Number of later responses with an equal call.
     repeats: u32,
@@ -47,7 +47,7 @@ impl RepeatedCalls {
     /// second time.
     ///
     /// Equal calls within one response run once and do not count as repetitions.
-    pub fn check(&mut self, calls: &[GatherCall<'_>]) -> (Vec<CallVerdict>, bool) {
+    pub fn check_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<RepeatVerdict>, bool) {
         let mut counted: HashSet<String> = HashSet::new();
         let mut is_looping = false;
         let verdicts = calls
@@ -58,14 +58,14 @@ impl RepeatedCalls {
                 let Some(seen) = self.seen.get_mut(&key) else {
                     let id = call.id.to_owned();
                     counted.insert(key.clone());
-                    self.seen.insert(key, Seen { id, repeats: 0 });
-                    return CallVerdict::Run;
+                    self.seen.insert(key, SeenCall { id, repeats: 0 });
+                    return RepeatVerdict::Run;
                 };
                 if counted.insert(key) {
                     seen.repeats = seen.repeats.saturating_add(1);
                     is_looping |= seen.repeats > 1;
                 }
-                CallVerdict::Repeat {
+                RepeatVerdict::Repeat {
                     of: seen.id.clone(),
                 }
             })
@@ -74,7 +74,7 @@ impl RepeatedCalls {
     }
 
     /// Forgets a tool call that did not run. The next equal call counts as new.
-    pub fn forget(&mut self, id: &str) {
+    pub fn forget_call(&mut self, id: &str) {
         self.seen.retain(|_, seen| seen.id != id);
     }
 }
@@ -135,16 +135,16 @@ mod tests {
                     .iter()
                     .map(|(id, name, input)| GatherCall { id, name, input })
                     .collect();
-                let (verdicts, _) = calls.check(&given);
+                let (verdicts, _) = calls.check_calls(&given);
                 prop_assert_eq!(verdicts.len(), given.len());
                 for (call, verdict) in given.iter().zip(verdicts) {
                     let key = (call.name.to_owned(), call.input.to_owned());
                     match verdict {
-                        CallVerdict::Run => {
+                        RepeatVerdict::Run => {
                             prop_assert!(!ran.iter().any(|(_, made)| *made == key));
                             ran.push((call.id.to_owned(), key));
                         }
-                        CallVerdict::Repeat { of } => {
+                        RepeatVerdict::Repeat { of } => {
                             prop_assert!(ran.contains(&(of, key)));
                         }
                     }

@@ -9,7 +9,9 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
-    observe::audit::{AuditKind, AuditOptions, AuditTrail, CostFunction, ModelCall, ModelCallEnd},
+    observe::audit::{
+        AuditKind, AuditOptions, AuditTrail, CostFunction, ModelCall, ModelCallResult,
+    },
     observe::metrics::{Metrics, Snapshot},
     recipe::Recipe,
     strategy::{GatherFormat, Strategy},
@@ -152,8 +154,13 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     assert_eq!(
         calls,
         [
-            (CallPurpose::Summary, 1, ModelCallEnd::Answered, Some(3.0)),
-            (CallPurpose::Answer, 1, ModelCallEnd::Answered, Some(4.0)),
+            (
+                CallPurpose::Summary,
+                1,
+                ModelCallResult::Answered,
+                Some(3.0)
+            ),
+            (CallPurpose::Answer, 1, ModelCallResult::Answered, Some(4.0)),
         ]
     );
     let model = &counted.models[0];
@@ -176,7 +183,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
         (calls[0].purpose, calls[0].end, calls[0].error.as_deref()),
         (
             CallPurpose::Summary,
-            ModelCallEnd::Failed,
+            ModelCallResult::Failed,
             Some("authentication")
         )
     );
@@ -195,7 +202,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     let (calls, counted) = recorded(&events);
     assert_eq!(
         (calls[0].purpose, calls[0].end),
-        (CallPurpose::Summary, ModelCallEnd::Cancelled)
+        (CallPurpose::Summary, ModelCallResult::Cancelled)
     );
     assert_eq!(counted.models[0].requests.cancelled, 1);
 }

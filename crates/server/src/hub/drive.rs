@@ -53,7 +53,7 @@ impl RunExecution {
     /// Stops the run and releases its lease, so that another process can resume it.
     async fn release(self) {
         match self {
-            Self::Durable(run) => run.release().await,
+            Self::Durable(run) => run.stop_and_release().await,
             Self::Ephemeral(..) => {}
         }
     }
@@ -64,7 +64,7 @@ impl RunExecution {
         let Self::Durable(run) = self else {
             return last.unwrap_or(RunStatus::Interrupted);
         };
-        match run.end() {
+        match run.run_end() {
             Some(PersistedRunEnd::Finished(report)) => RunStatus::Finished(report.clone()),
             Some(PersistedRunEnd::Waiting(waiting)) => RunStatus::Suspended(waiting.clone()),
             Some(PersistedRunEnd::Failed(error)) => {
@@ -122,7 +122,7 @@ impl Hub {
                 hub.engine().forget(&active.owner, &active.record.id);
             }
             if !matches!(status, RunStatus::Finished(_)) {
-                lock(&hub.shared.metrics).forget(&active.record.id);
+                lock(&hub.shared.metrics).forget_run(&active.record.id);
             }
             active.log.set_status(status);
             if active.is_durable {
@@ -185,7 +185,7 @@ impl Hub {
                 | RunEventKind::ToolInputDelta { .. }
         );
         if !is_delta {
-            lock(&self.shared.metrics).observe(event);
+            lock(&self.shared.metrics).count_event(event);
             if let Some(observer) = observer {
                 observer.observe(event).await;
             }

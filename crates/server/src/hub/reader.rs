@@ -184,7 +184,10 @@ impl EventCursor {
             return false;
         }
         let durable_runs = self.hub.durable_runs(&self.owner);
-        match durable_runs.events(&self.run, self.after, PAGE_SIZE).await {
+        match durable_runs
+            .read_event_page(&self.run, self.after, PAGE_SIZE)
+            .await
+        {
             Ok(events) => {
                 let has_events = !events.is_empty();
                 self.add(events.into_iter().map(LoggedEvent::from).collect());

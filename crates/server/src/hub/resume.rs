@@ -17,7 +17,7 @@ impl Hub {
         decision: Option<(&str, ApprovalDecision)>,
     ) -> Result<StartedRun, Problem> {
         let slots = self.acquire_slots(principal)?;
-        let leased = self.durable_runs(principal).acquire(run).await;
+        let leased = self.durable_runs(principal).acquire_run(run).await;
         let leased = leased.map_err(|error| in_other_process(error.into(), run))?;
         let is_waiting = match &decision {
             Some((call, _)) => check_waiting(&leased, call),
@@ -32,16 +32,16 @@ impl Hub {
             Err(problem) => {
                 // The lease is released before the error is returned, because the client may retry
                 // immediately.
-                leased.release().await;
+                leased.release_run().await;
                 return Err(problem);
             }
         };
-        let approvals = self.durable_approvals(leased.run().pending_approvals());
+        let approvals = self.durable_approvals(leased.run_state().pending_approvals());
         if let Some((call, decision)) = decision {
             approvals.submit(call, decision);
         }
         let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
-        let run = self.durable_runs(principal).resume(&agent, leased);
+        let run = self.durable_runs(principal).resume_run(&agent, leased);
         Ok(self.execute_durable(principal.clone(), run, approvals, slots))
     }
 
@@ -51,8 +51,8 @@ impl Hub {
         leased: &LeasedRun,
         principal: &Principal,
     ) -> Result<Agent, Problem> {
-        let stored = RunParameters::read(leased.record().parameters.as_ref());
-        if leased.has_only_conversation() {
+        let stored = RunParameters::from_stored_value(leased.run_record().parameters.as_ref());
+        if leased.lacks_run_settings() {
             return self.agent_for_first_step(leased, stored, principal).await;
         }
         // The stored run contains the options, the recipe and the instructions of its agent.
@@ -75,7 +75,7 @@ impl Hub {
         stored: Option<RunParameters>,
         principal: &Principal,
     ) -> Result<Agent, Problem> {
-        let run = &leased.record().id;
+        let run = &leased.run_record().id;
         let cannot_continue = |reason: &str| {
             Problem::conflict(format!(
                 "run `{run}` was interrupted before its first step and cannot continue: {reason}; \
@@ -83,7 +83,7 @@ impl Hub {
             ))
         };
         // The run must not continue with approvals and limits that differ from those at its start.
-        let options = stored.as_ref().and_then(RunParameters::options);
+        let options = stored.as_ref().and_then(RunParameters::run_options);
         let (Some(stored), Some(options)) = (stored, options) else {
             return Err(cannot_continue("its parameters are unknown"));
         };
@@ -114,8 +114,8 @@ impl Hub {
         parameters: &Parameters,
         principal: &Principal,
     ) -> Result<Agent, RunSettingsError> {
-        let models = [Some(leased.run().model().to_string()), None];
-        let session = Some(&leased.record().session);
+        let models = [Some(leased.run_state().model().to_string()), None];
+        let session = Some(&leased.run_record().session);
         let mut first_error = None;
         for recipe in recipes {
             for model in &models {
@@ -128,7 +128,7 @@ impl Hub {
                 match self.engine().agent(&settings, principal, session).await {
                     Ok(agent) => {
                         if let Some(error) = first_error {
-                            let run = &leased.record().id;
+                            let run = &leased.run_record().id;
                             tracing::warn!(run, %error, "replaced the model or recipe of the run");
                         }
                         return Ok(agent);
@@ -148,13 +148,13 @@ impl Hub {
 
 /// Checks that a call of a stored run waits for an approval decision.
 fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
-    let waiting = leased.run().pending_approvals();
+    let waiting = leased.run_state().pending_approvals();
     let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
         return Err(not_waiting(call, &waiting));
     };
     let server = request.origin.as_ref().map(|origin| origin.server.as_str());
     if server == Some(CLIENT_SERVER) {
-        return Err(client_call(&leased.record().id, call));
+        return Err(client_call(&leased.run_record().id, call));
     }
     Ok(())
 }

@@ -121,7 +121,7 @@ impl Hub {
         let before = record.last_event.saturating_sub(1);
         let last = self
             .durable_runs(owner)
-            .events(&record.id, before, 1)
+            .read_event_page(&record.id, before, 1)
             .await?;
         let last = last.into_iter().next().map(LoggedEvent::from);
         let last = last.and_then(|logged| logged.event());
@@ -320,7 +320,7 @@ impl Hub {
             if record.state == RunState::Finished {
                 return Ok(record);
             }
-            let ended = hub.durable_runs(&owner).abandon(&run).await;
+            let ended = hub.durable_runs(&owner).abandon_run(&run).await;
             ended.map_err(|error| in_other_process(error.into(), &run))?;
             hub.notify_session(&record.session);
             hub.stored_record(&owner, &run).await

@@ -80,11 +80,11 @@ impl Hub {
             } => {
                 let id = session.unwrap_or_else(new_id);
                 let is_known = !create || (!is_new && self.has_session(&principal, &id).await?);
-                let mut parameters = RunParameters::of(&agent);
+                let mut parameters = RunParameters::from_agent(&agent);
                 parameters.recipe.clone_from(&settings.recipe);
                 parameters.without_tools = settings.parameters.tools == Some(false);
                 parameters.parameters = serde_json::to_value(&settings.parameters).ok();
-                let parameters = parameters.stored();
+                let parameters = parameters.into_stored_value();
                 let approvals = self.durable_approvals(Vec::new());
                 let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
                 let durable_runs = self.durable_runs(&principal);
@@ -95,7 +95,8 @@ impl Hub {
                     }
                     let session = new_session(id.clone(), title_of_question(&messages));
                     let (messages, parameters) = (messages.clone(), parameters.clone());
-                    let begun = durable_runs.begin_session(&agent, &session, messages, parameters);
+                    let begun = durable_runs
+                        .begin_run_in_new_session(&agent, &session, messages, parameters);
                     match begun.await {
                         // Another request created the session at the same time.
                         Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {}
@@ -108,12 +109,13 @@ impl Hub {
                 }
                 let run = match keep {
                     None => {
-                        let begun = durable_runs.begin_with(&agent, &id, messages, parameters);
+                        let begun = durable_runs
+                            .begin_run_with_parameters(&agent, &id, messages, parameters);
                         begun.await?
                     }
                     Some(keep) => {
-                        let begun =
-                            durable_runs.begin_again(&agent, &id, keep, messages, parameters);
+                        let begun = durable_runs
+                            .begin_run_after_prefix(&agent, &id, keep, messages, parameters);
                         begun.await?
                     }
                 };
@@ -171,7 +173,7 @@ impl Hub {
         approvals: Arc<PendingApprovals>,
         slots: RunSlots,
     ) -> StartedRun {
-        let mut record = run.record().clone();
+        let mut record = run.run_record().clone();
         // Clients do not need the stored parameters, which may be large.
         record.parameters = None;
         let execution = RunExecution::Durable(Box::new(run));

@@ -136,7 +136,7 @@ impl AuditStatistics {
             self.records += 1;
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = self.last.max(Some(time));
-            self.metrics.observe_record(&record);
+            self.metrics.count_record(&record);
         }
     }
 
@@ -161,7 +161,7 @@ impl AuditStatistics {
         let ends = ends.join(", ");
         format!(
             "runs: {ends} ({first:.0} to {last:.0})\n\n{}",
-            counted.table()
+            counted.to_text_table()
         )
     }
 

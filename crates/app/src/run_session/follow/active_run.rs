@@ -36,7 +36,7 @@ impl ActiveRun {
     pub(crate) fn end(&self) -> Option<&PersistedRunEnd> {
         match self {
             Self::Ephemeral(_) => None,
-            Self::Persisted(run) => run.end(),
+            Self::Persisted(run) => run.run_end(),
         }
     }
 }

@@ -8,8 +8,8 @@ use serde_json::Value;
 use switchboard_domain::{ModelId, Usage};
 
 use super::{
-    Approval, AuditKind, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry, QuestionMoment,
-    RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
+    ApprovalEntry, ApprovalStage, AuditKind, DecisionSource, ModelCallEntry, ModelCallResult,
+    QuestionEntry, QuestionStage, RunEntry, RunStage, ToolCallEntry, ToolCallStage,
 };
 use crate::{CallPurpose, RunEvent, RunEventKind};
 
@@ -22,14 +22,14 @@ pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Syn
 /// A run that is resumed in another process gets a new reducer there. Facts from before the
 /// resumption, such as the tool of an earlier call, are then `unknown`.
 #[derive(Debug, Default)]
-pub(in crate::observe) struct RunFold {
+pub(in crate::observe) struct RunEventReducer {
     model: Option<ModelId>,
     /// Start time and audit data of the unfinished model call. Its end is `Cancelled` until it is
     /// known.
-    open_model_call: Option<(Timestamp, ModelCall)>,
+    open_model_call: Option<(Timestamp, ModelCallEntry)>,
     /// Number of the latest model call in the run.
     step: u32,
-    open_tool_calls: HashMap<String, OpenToolCall>,
+    open_tool_calls: HashMap<String, UnfinishedToolCall>,
     /// Name of the asking server for each unanswered question, by question id.
     open_questions: HashMap<String, String>,
     /// Cost of each answered model call in US dollars. `None` if the price is unknown.
@@ -38,18 +38,18 @@ pub(in crate::observe) struct RunFold {
 
 /// A tool call that has no result yet.
 #[derive(Debug)]
-struct OpenToolCall {
+struct UnfinishedToolCall {
     /// Audit data that is known about the call so far.
     entry: ToolCallEntry,
     /// Whether a person was asked to approve the call.
     approval_requested: bool,
 }
 
-impl RunFold {
+impl RunEventReducer {
     /// Processes one event and returns the audit facts that it completes, with unredacted values.
     ///
     /// `cost` computes the costs of model calls.
-    pub(in crate::observe) fn observe(
+    pub(in crate::observe) fn reduce_event(
         &mut self,
         event: &RunEvent,
         cost: Option<&CostFunction>,
@@ -60,14 +60,14 @@ impl RunFold {
             RunEventKind::RunStarted { model, resumed } => {
                 self.model = Some(model.clone());
                 let moment = if *resumed {
-                    RunMoment::Resumed
+                    RunStage::Resumed
                 } else {
-                    RunMoment::Started
+                    RunStage::Started
                 };
-                Some(AuditKind::Run(RunEntry::new(moment, self.model())))
+                Some(AuditKind::Run(RunEntry::new(moment, self.current_model())))
             }
             RunEventKind::RunParked { .. } => {
-                let entry = RunEntry::new(RunMoment::Parked, self.model());
+                let entry = RunEntry::new(RunStage::Parked, self.current_model());
                 Some(AuditKind::Run(entry))
             }
             RunEventKind::RunFinished { report } => {
@@ -79,8 +79,11 @@ impl RunFold {
                     steps: Some(report.steps),
                     usage: Some(report.usage).filter(Usage::is_known),
                     cost_usd: costs.and_then(|costs| costs.iter().copied().sum()),
-                    error: report.error.as_ref().map(|error| json_name(&error.kind)),
-                    ..RunEntry::new(RunMoment::Finished, report.model.clone())
+                    error: report
+                        .error
+                        .as_ref()
+                        .map(|error| serialized_name(&error.kind)),
+                    ..RunEntry::new(RunStage::Finished, report.model.clone())
                 }))
             }
             RunEventKind::ModelSwitched { to, .. } => {
@@ -95,7 +98,7 @@ impl RunFold {
             } => {
                 self.model = Some(model.clone());
                 self.step = *step;
-                let call = ModelCall {
+                let call = ModelCallEntry {
                     tools: *tools,
                     tool_choice_asked: tool_choice.clone(),
                     ..self.new_model_call(*step)
@@ -106,31 +109,31 @@ impl RunFold {
             RunEventKind::HistoryTrimmed {
                 summarised: true, ..
             } => {
-                let call = ModelCall {
+                let call = ModelCallEntry {
                     purpose: CallPurpose::Summary,
                     ..self.new_model_call(self.step.saturating_add(1))
                 };
                 self.open_model_call = Some((time, call));
                 None
             }
-            kind => self.observe_tool_event(kind),
+            kind => self.reduce_tool_event(kind),
         };
         let ended_call = ended_call.map(AuditKind::ModelCall);
         ended_call.into_iter().chain(fact).collect()
     }
 
-    fn model(&self) -> ModelId {
+    fn current_model(&self) -> ModelId {
         let unknown = || ModelId::new("unknown", "unknown");
         self.model.clone().unwrap_or_else(unknown)
     }
 
-    fn new_model_call(&self, step: u32) -> ModelCall {
-        let model = self.model();
-        ModelCall {
+    fn new_model_call(&self, step: u32) -> ModelCallEntry {
+        let model = self.current_model();
+        ModelCallEntry {
             step,
             provider: model.provider,
             model: model.name,
-            ..ModelCall::default()
+            ..ModelCallEntry::default()
         }
     }
 
@@ -141,7 +144,7 @@ impl RunFold {
         now: Timestamp,
         kind: &RunEventKind,
         cost: Option<&CostFunction>,
-    ) -> Option<ModelCall> {
+    ) -> Option<ModelCallEntry> {
         let ends_call = matches!(
             kind,
             RunEventKind::RunFinished { .. }
@@ -176,8 +179,8 @@ impl RunFold {
             | RunEventKind::HistorySummarised {
                 error: Some(error), ..
             } => {
-                call.end = ModelCallEnd::Failed;
-                call.error = Some(json_name(&error.kind));
+                call.end = ModelCallResult::Failed;
+                call.error = Some(serialized_name(&error.kind));
                 call.status = error.status;
                 call.request_id.clone_from(&error.request_id);
             }
@@ -198,15 +201,15 @@ impl RunFold {
         Some(call)
     }
 
-    fn add_usage(&mut self, call: &mut ModelCall, usage: &Usage, cost: Option<&CostFunction>) {
+    fn add_usage(&mut self, call: &mut ModelCallEntry, usage: &Usage, cost: Option<&CostFunction>) {
         let model = ModelId::new(call.provider.clone(), call.model.clone());
-        call.end = ModelCallEnd::Answered;
+        call.end = ModelCallResult::Answered;
         call.usage = Some(*usage).filter(Usage::is_known);
         call.cost_usd = cost.and_then(|cost| cost(&model, usage));
         self.costs.push(call.cost_usd);
     }
 
-    fn observe_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditKind> {
+    fn reduce_tool_event(&mut self, kind: &RunEventKind) -> Option<AuditKind> {
         Some(match kind {
             RunEventKind::ToolPlanned {
                 id,
@@ -214,19 +217,23 @@ impl RunFold {
                 tool,
                 input,
             } => {
-                let entry = &mut self.tool_call(id).entry;
+                let entry = &mut self.find_or_add_tool_call(id).entry;
                 entry.server.clone_from(server);
                 entry.tool.clone_from(tool);
                 entry.input = Arc::clone(input);
                 return None;
             }
             RunEventKind::ToolInputRepaired { id, input, .. } => {
-                self.tool_call(id).entry.input = Arc::clone(input);
+                self.find_or_add_tool_call(id).entry.input = Arc::clone(input);
                 return None;
             }
             RunEventKind::ToolAwaitingApproval { id } => {
-                self.tool_call(id).approval_requested = true;
-                AuditKind::Approval(self.approval(id, Decision::Asked, Decider::Policy))
+                self.find_or_add_tool_call(id).approval_requested = true;
+                AuditKind::Approval(self.new_approval_entry(
+                    id,
+                    ApprovalStage::Asked,
+                    DecisionSource::Policy,
+                ))
             }
             RunEventKind::ToolApproved {
                 id,
@@ -235,29 +242,29 @@ impl RunFold {
                 remembered,
             } => {
                 let decider = if *remembered {
-                    Decider::Remembered
+                    DecisionSource::Remembered
                 } else {
-                    Decider::Approver
+                    DecisionSource::Approver
                 };
-                AuditKind::Approval(Approval {
+                AuditKind::Approval(ApprovalEntry {
                     scope: Some(*scope),
                     edited: *edited,
-                    ..self.approval(id, Decision::Allowed, decider)
+                    ..self.new_approval_entry(id, ApprovalStage::Allowed, decider)
                 })
             }
             RunEventKind::ToolDenied { id, reason } => {
-                let decider = if self.tool_call(id).approval_requested {
-                    Decider::Approver
+                let decider = if self.find_or_add_tool_call(id).approval_requested {
+                    DecisionSource::Approver
                 } else {
-                    Decider::Policy
+                    DecisionSource::Policy
                 };
-                AuditKind::Approval(Approval {
+                AuditKind::Approval(ApprovalEntry {
                     reason: Some(reason.clone()),
-                    ..self.approval(id, Decision::Denied, decider)
+                    ..self.new_approval_entry(id, ApprovalStage::Denied, decider)
                 })
             }
             RunEventKind::ToolStarted { id } => {
-                AuditKind::ToolCall(self.tool_call(id).entry.clone())
+                AuditKind::ToolCall(self.find_or_add_tool_call(id).entry.clone())
             }
             RunEventKind::ToolFinished {
                 id,
@@ -269,11 +276,11 @@ impl RunFold {
                 content,
                 ..
             } => {
-                let entry = self.tool_call(id).entry.clone();
+                let entry = self.find_or_add_tool_call(id).entry.clone();
                 self.open_tool_calls.remove(id);
                 let json = serde_json::to_vec(content).unwrap_or_default();
                 AuditKind::ToolCall(ToolCallEntry {
-                    moment: ToolCallMoment::Finished,
+                    moment: ToolCallStage::Finished,
                     is_error: Some(*is_error),
                     failure: *failure,
                     attempts: Some(*attempts),
@@ -287,14 +294,14 @@ impl RunFold {
                 let server = question.server.clone();
                 self.open_questions.insert(id.clone(), server.clone());
                 AuditKind::Question(QuestionEntry {
-                    moment: QuestionMoment::Asked,
+                    moment: QuestionStage::Asked,
                     id: id.clone(),
                     server: Some(server),
                     action: None,
                 })
             }
             RunEventKind::QuestionAnswered { id, action } => AuditKind::Question(QuestionEntry {
-                moment: QuestionMoment::Answered,
+                moment: QuestionStage::Answered,
                 id: id.clone(),
                 server: self.open_questions.remove(id),
                 action: Some(*action),
@@ -303,9 +310,14 @@ impl RunFold {
         })
     }
 
-    fn approval(&mut self, id: &str, decision: Decision, by: Decider) -> Approval {
-        let entry = &self.tool_call(id).entry;
-        Approval {
+    fn new_approval_entry(
+        &mut self,
+        id: &str,
+        decision: ApprovalStage,
+        by: DecisionSource,
+    ) -> ApprovalEntry {
+        let entry = &self.find_or_add_tool_call(id).entry;
+        ApprovalEntry {
             id: id.to_owned(),
             server: entry.server.clone(),
             tool: entry.tool.clone(),
@@ -319,10 +331,10 @@ impl RunFold {
 
     /// Returns the unfinished tool call with this id. A call that another process planned gets the
     /// tool name `unknown`.
-    fn tool_call(&mut self, id: &str) -> &mut OpenToolCall {
+    fn find_or_add_tool_call(&mut self, id: &str) -> &mut UnfinishedToolCall {
         self.open_tool_calls
             .entry(id.to_owned())
-            .or_insert_with(|| OpenToolCall {
+            .or_insert_with(|| UnfinishedToolCall {
                 entry: ToolCallEntry {
                     id: id.to_owned(),
                     tool: "unknown".to_owned(),
@@ -335,7 +347,7 @@ impl RunFold {
 
 /// Returns the string that the value serializes to, or `other` if it does not serialize to a
 /// string.
-pub(in crate::observe) fn json_name(value: &impl Serialize) -> String {
+pub(in crate::observe) fn serialized_name(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => name,
         _ => "other".to_owned(),

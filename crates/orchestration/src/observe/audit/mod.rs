@@ -9,9 +9,10 @@ mod record;
 mod trail;
 
 pub use fold::CostFunction;
-pub(super) use fold::{RunFold, json_name};
+pub(super) use fold::{RunEventReducer, serialized_name};
 pub use record::{
-    Approval, AuditKind, AuditRecord, Decider, Decision, ModelCall, ModelCallEnd, QuestionEntry,
-    QuestionMoment, RunEntry, RunMoment, ToolCallEntry, ToolCallMoment,
+    ApprovalEntry, ApprovalStage, AuditKind, AuditRecord, DecisionSource, ModelCallEntry,
+    ModelCallResult, QuestionEntry, QuestionStage, RunEntry, RunStage, ToolCallEntry,
+    ToolCallStage,
 };
 pub use trail::{AuditOptions, AuditTrail};

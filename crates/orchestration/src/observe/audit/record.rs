@@ -41,11 +41,11 @@ pub enum AuditKind {
     /// A run started, was parked or finished.
     Run(RunEntry),
     /// A model call ended.
-    ModelCall(ModelCall),
+    ModelCall(ModelCallEntry),
     /// A tool call started or finished.
     ToolCall(ToolCallEntry),
     /// An approval decision was requested or made.
-    Approval(Approval),
+    Approval(ApprovalEntry),
     /// A server asked the person a question during a tool call, or the person answered.
     Question(QuestionEntry),
 }
@@ -54,7 +54,7 @@ pub enum AuditKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     /// Stage that the run reached.
-    pub moment: RunMoment,
+    pub moment: RunStage,
     /// Model that the run used at the time of the record.
     pub model: ModelId,
     /// Outcome of the run. Set only after its end.
@@ -75,7 +75,7 @@ pub struct RunEntry {
 }
 
 impl RunEntry {
-    pub(crate) fn new(moment: RunMoment, model: ModelId) -> Self {
+    pub(crate) fn new(moment: RunStage, model: ModelId) -> Self {
         Self {
             moment,
             model,
@@ -91,7 +91,7 @@ impl RunEntry {
 /// Stage of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RunMoment {
+pub enum RunStage {
     /// The run started.
     Started,
     /// The run was loaded from a store and continues.
@@ -104,9 +104,9 @@ pub enum RunMoment {
 
 /// Audit data about a model call that ended.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ModelCall {
+pub struct ModelCallEntry {
     /// How the model call ended: with an answer, an error or a cancellation.
-    pub end: ModelCallEnd,
+    pub end: ModelCallResult,
     /// Purpose of the model call, such as a summary of older messages.
     #[serde(default, skip_serializing_if = "CallPurpose::is_answer")]
     pub purpose: CallPurpose,
@@ -156,7 +156,7 @@ pub struct ModelCall {
 /// How a model call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ModelCallEnd {
+pub enum ModelCallResult {
     /// The model answered.
     Answered,
     /// The model call returned an error.
@@ -171,7 +171,7 @@ pub enum ModelCallEnd {
 pub struct ToolCallEntry {
     /// Whether the tool call started or finished. A call without a `finished` record was
     /// interrupted, and its effect is unknown.
-    pub moment: ToolCallMoment,
+    pub moment: ToolCallStage,
     /// Id of the tool use, unique within the run.
     pub id: String,
     /// Server of the tool. `None` for a built-in tool and for a tool that does not exist.
@@ -210,7 +210,7 @@ pub struct ToolCallEntry {
 /// Stage of a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ToolCallMoment {
+pub enum ToolCallStage {
     /// The tool call is about to be sent.
     #[default]
     Started,
@@ -220,7 +220,7 @@ pub enum ToolCallMoment {
 
 /// Audit data about an approval request or its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Approval {
+pub struct ApprovalEntry {
     /// Id of the tool use that requires approval.
     pub id: String,
     /// Server of the tool. `None` for a built-in tool.
@@ -229,9 +229,9 @@ pub struct Approval {
     /// Name of the tool on its server.
     pub tool: String,
     /// Whether approval was requested, given or denied.
-    pub decision: Decision,
+    pub decision: ApprovalStage,
     /// Source of the approval decision.
-    pub by: Decider,
+    pub by: DecisionSource,
     /// Reason of a denial, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -246,7 +246,7 @@ pub struct Approval {
 /// Stage of an approval: requested, given or denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum ApprovalStage {
     /// A person was asked for approval.
     Asked,
     /// The tool call is allowed.
@@ -258,7 +258,7 @@ pub enum Decision {
 /// Source of an approval decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decider {
+pub enum DecisionSource {
     /// The approval rules of the run decided.
     Policy,
     /// A remembered decision of a person applied.
@@ -272,7 +272,7 @@ pub enum Decider {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionEntry {
     /// Whether the question was asked or answered.
-    pub moment: QuestionMoment,
+    pub moment: QuestionStage,
     /// Id of the question, unique within the run.
     pub id: String,
     /// Server that asked the question. `None` if another process observed the question.
@@ -286,7 +286,7 @@ pub struct QuestionEntry {
 /// Stage of a question from a server to the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum QuestionMoment {
+pub enum QuestionStage {
     /// The person was asked the question.
     Asked,
     /// The question was answered.

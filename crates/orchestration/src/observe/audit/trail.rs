@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use switchboard_domain::{Principal, redact::Redactor};
 
-use super::{AuditKind, AuditRecord, CostFunction, RunFold};
+use super::{AuditKind, AuditRecord, CostFunction, RunEventReducer};
 use crate::{RunEvent, RunEventKind};
 
 /// Settings of an audit trail: the identity, the redaction and the optional content of its records.
@@ -40,7 +40,7 @@ impl fmt::Debug for AuditOptions {
 #[derive(Debug)]
 pub struct AuditTrail {
     options: AuditOptions,
-    fold: RunFold,
+    fold: RunEventReducer,
 }
 
 impl AuditTrail {
@@ -48,13 +48,13 @@ impl AuditTrail {
     pub fn new(options: AuditOptions) -> Self {
         Self {
             options,
-            fold: RunFold::default(),
+            fold: RunEventReducer::default(),
         }
     }
 
     /// Converts one event to audit records: none, one or several.
-    pub fn observe(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
-        let facts = self.fold.observe(event, self.options.cost.as_ref());
+    pub fn records_of_event(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
+        let facts = self.fold.reduce_event(event, self.options.cost.as_ref());
         let records = facts.into_iter().map(|kind| AuditRecord {
             time: event.time,
             run_id: event.run_id.to_string(),

@@ -15,8 +15,8 @@ use super::{CallCounts, Histogram, ModelMetrics, Snapshot, ToolMetrics};
 use crate::{
     Outcome, RunEvent, ToolFailure,
     observe::audit::{
-        AuditKind, AuditRecord, CostFunction, ModelCall, ModelCallEnd, RunEntry, RunFold,
-        RunMoment, ToolCallEntry, ToolCallMoment,
+        AuditKind, AuditRecord, CostFunction, ModelCallEntry, ModelCallResult, RunEntry,
+        RunEventReducer, RunStage, ToolCallEntry, ToolCallStage,
     },
     tools::arguments::canonical_value,
 };
@@ -46,16 +46,16 @@ pub struct Metrics {
     models: BTreeMap<String, ModelMetrics>,
     /// Number of entries in `models` whose model is unknown.
     unknown_models: usize,
-    runs: HashMap<Arc<str>, OpenRun>,
+    runs: HashMap<Arc<str>, UnfinishedRun>,
     cost: Option<CostFunction>,
     is_known: Option<KnownModelPredicate>,
 }
 
 /// Counting state of a run that has not ended.
 #[derive(Default)]
-struct OpenRun {
+struct UnfinishedRun {
     /// Reducer of the run's events. Unused if only audit records are counted.
-    fold: RunFold,
+    fold: RunEventReducer,
     last_event: Timestamp,
     is_parked: bool,
     model: Option<ModelId>,
@@ -71,7 +71,7 @@ struct OpenRun {
 impl Metrics {
     /// Sets the function that computes the costs of model calls.
     #[must_use]
-    pub fn with_cost(mut self, cost: CostFunction) -> Self {
+    pub fn with_cost_function(mut self, cost: CostFunction) -> Self {
         self.cost = Some(cost);
         self
     }
@@ -88,7 +88,7 @@ impl Metrics {
     }
 
     /// Counts one run event. The events of each run must arrive in order.
-    pub fn observe(&mut self, event: &RunEvent) {
+    pub fn count_event(&mut self, event: &RunEvent) {
         if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&event.run_id) {
             let oldest = self.runs.iter().min_by_key(|(_, run)| run.last_event);
             if let Some(id) = oldest.map(|(id, _)| Arc::clone(id)) {
@@ -97,8 +97,8 @@ impl Metrics {
         }
         let run = self.runs.entry(Arc::clone(&event.run_id)).or_default();
         run.last_event = event.time;
-        for fact in run.fold.observe(event, self.cost.as_ref()) {
-            self.count(&event.run_id, &fact);
+        for fact in run.fold.reduce_event(event, self.cost.as_ref()) {
+            self.count_fact(&event.run_id, &fact);
         }
     }
 
@@ -106,12 +106,12 @@ impl Metrics {
     ///
     /// Audit records contain redacted inputs of limited size. Two calls whose inputs differ only in
     /// the removed parts count as a call and its unnecessary repetition.
-    pub fn observe_record(&mut self, record: &AuditRecord) {
-        self.count(&record.run_id, &record.kind);
+    pub fn count_record(&mut self, record: &AuditRecord) {
+        self.count_fact(&record.run_id, &record.kind);
     }
 
     /// Removes the counting state of a run that was dropped before its end.
-    pub fn forget(&mut self, run_id: &str) {
+    pub fn forget_run(&mut self, run_id: &str) {
         self.runs.remove(run_id);
     }
 
@@ -147,7 +147,7 @@ impl Metrics {
         self.runs.values().filter(|run| run.is_parked).count()
     }
 
-    fn count(&mut self, run_id: &str, fact: &AuditKind) {
+    fn count_fact(&mut self, run_id: &str, fact: &AuditKind) {
         match fact {
             AuditKind::Run(entry) => self.count_run(run_id, entry),
             AuditKind::ModelCall(call) => self.count_model_call(run_id, call),
@@ -156,22 +156,22 @@ impl Metrics {
         }
     }
 
-    fn run(&mut self, run_id: &str) -> &mut OpenRun {
+    fn find_or_add_run(&mut self, run_id: &str) -> &mut UnfinishedRun {
         self.runs.entry(run_id.into()).or_default()
     }
 
     fn count_run(&mut self, run_id: &str, entry: &RunEntry) {
         match entry.moment {
-            RunMoment::Started | RunMoment::Resumed => {
-                let run = self.run(run_id);
+            RunStage::Started | RunStage::Resumed => {
+                let run = self.find_or_add_run(run_id);
                 // A resumed run counts as a new run only if this process did not observe its start.
-                let is_new = entry.moment == RunMoment::Started || run.model.is_none();
+                let is_new = entry.moment == RunStage::Started || run.model.is_none();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());
                 self.run_counts.runs_started += u64::from(is_new);
             }
-            RunMoment::Parked => self.run(run_id).is_parked = true,
-            RunMoment::Finished => {
+            RunStage::Parked => self.find_or_add_run(run_id).is_parked = true,
+            RunStage::Finished => {
                 let count = match entry.outcome {
                     Some(Outcome::Completed) => &mut self.run_counts.runs_completed,
                     Some(Outcome::Limited) => &mut self.run_counts.runs_limited,
@@ -184,21 +184,21 @@ impl Metrics {
         }
     }
 
-    fn count_model_call(&mut self, run_id: &str, call: &ModelCall) {
+    fn count_model_call(&mut self, run_id: &str, call: &ModelCallEntry) {
         let model = ModelId::new(call.provider.clone(), call.model.clone());
-        let run = self.run(run_id);
+        let run = self.find_or_add_run(run_id);
         run.model = Some(model.clone());
         run.answered.extend(run.newly_answered.drain(..));
-        let counts = self.model(&model, call.end == ModelCallEnd::Answered);
+        let counts = self.find_or_add_model(&model, call.end == ModelCallResult::Answered);
         counts.requests.total += 1;
         match call.end {
-            ModelCallEnd::Failed => counts.requests.failed += 1,
-            ModelCallEnd::Cancelled => counts.requests.cancelled += 1,
-            ModelCallEnd::Answered => {
+            ModelCallResult::Failed => counts.requests.failed += 1,
+            ModelCallResult::Cancelled => counts.requests.cancelled += 1,
+            ModelCallResult::Answered => {
                 counts.requests.successful += 1;
-                counts.latency.record(call.duration_ms);
+                counts.latency.record_duration(call.duration_ms);
                 if let Some(usage) = &call.usage {
-                    counts.tokens.add(usage);
+                    counts.tokens.add_usage(usage);
                 }
                 match call.cost_usd {
                     Some(usd) => counts.cost_usd += usd,
@@ -209,8 +209,8 @@ impl Metrics {
     }
 
     fn count_tool_call(&mut self, run_id: &str, call: &ToolCallEntry) {
-        let run = self.run(run_id);
-        if call.moment == ToolCallMoment::Started {
+        let run = self.find_or_add_run(run_id);
+        if call.moment == ToolCallStage::Started {
             run.open_calls.insert(call.id.clone());
             return;
         }
@@ -229,21 +229,23 @@ impl Metrics {
             tool = (None, "(other)".to_owned());
         }
         let (calls, latency) = self.tools.entry(tool).or_default();
-        calls.add(call, repeated);
+        calls.add_tool_call(call, repeated);
         if call.attempts.unwrap_or(0) > 0 && call.cached != Some(true) {
-            latency.record(call.duration_ms.unwrap_or(0));
+            latency.record_duration(call.duration_ms.unwrap_or(0));
         }
         if let Some(model) = model {
-            self.model(&model, true).tool_calls.add(call, repeated);
+            self.find_or_add_model(&model, true)
+                .tool_calls
+                .add_tool_call(call, repeated);
         }
     }
 
     /// Returns the counters of a model, or the shared counters `(other)` if the model is not
     /// counted separately.
-    fn model(&mut self, model: &ModelId, has_answered: bool) -> &mut ModelMetrics {
+    fn find_or_add_model(&mut self, model: &ModelId, has_answered: bool) -> &mut ModelMetrics {
         let mut name = model.to_string();
         let mut model = model.clone();
-        if !self.models.contains_key(&name) && !self.add_model(&model, has_answered) {
+        if !self.models.contains_key(&name) && !self.reserve_model_counters(&model, has_answered) {
             model = ModelId::new("(other)", "(other)");
             name = model.to_string();
         }
@@ -253,7 +255,7 @@ impl Metrics {
     }
 
     /// Returns whether a new model gets its own counters, and updates the number of unknown models.
-    fn add_model(&mut self, model: &ModelId, has_answered: bool) -> bool {
+    fn reserve_model_counters(&mut self, model: &ModelId, has_answered: bool) -> bool {
         let is_known = self.is_known.as_ref();
         let is_known = is_known.is_none_or(|is_known| is_known(model));
         let has_room = is_known || has_answered && self.unknown_models < MAX_UNKNOWN_MODELS;

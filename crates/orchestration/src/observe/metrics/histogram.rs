@@ -27,7 +27,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Adds a duration to the histogram.
-    pub fn record(&mut self, duration_ms: u64) {
+    pub fn record_duration(&mut self, duration_ms: u64) {
         self.min_ms = if self.count == 0 {
             duration_ms
         } else {
@@ -86,7 +86,7 @@ mod tests {
     fn of(durations: &[u64]) -> Histogram {
         let mut histogram = Histogram::default();
         for duration in durations {
-            histogram.record(*duration);
+            histogram.record_duration(*duration);
         }
         histogram
     }

@@ -28,7 +28,7 @@ struct Feed {
 impl Feed {
     fn new() -> Self {
         Self {
-            metrics: Metrics::default().with_cost(cost()),
+            metrics: Metrics::default().with_cost_function(cost()),
             events: Vec::new(),
             run_id: "run-1",
         }
@@ -37,7 +37,7 @@ impl Feed {
     fn emit(&mut self, kind: RunEventKind) {
         let seq = self.events.len() as u64 + 1;
         let event = event(self.run_id, seq, kind);
-        self.metrics.observe(&event);
+        self.metrics.count_event(&event);
         self.events.push(event);
     }
 
@@ -83,7 +83,10 @@ impl Feed {
             cost: Some(cost()),
             ..AuditOptions::default()
         });
-        let records = self.events.iter().flat_map(|event| trail.observe(event));
+        let records = self
+            .events
+            .iter()
+            .flat_map(|event| trail.records_of_event(event));
         records
             .map(|record| serde_json::to_string(&record).unwrap())
             .map(|line| serde_json::from_str(&line).unwrap())
@@ -94,7 +97,7 @@ impl Feed {
 fn recorded(feeds: &[&Feed]) -> Metrics {
     let mut metrics = Metrics::default();
     for record in feeds.iter().flat_map(|feed| feed.records()) {
-        metrics.observe_record(&record);
+        metrics.count_record(&record);
     }
     metrics
 }
@@ -163,12 +166,12 @@ fn every_call_is_counted_once_per_tool_and_once_per_model() {
 
 #[test]
 fn audit_records_give_the_same_counts_as_events() {
-    let mut live = Metrics::default().with_cost(cost());
+    let mut live = Metrics::default().with_cost_function(cost());
     let feeds = ["run-1", "run-2", "run-3"].map(|run_id| {
         let mut feed = complete_run();
         for event in &mut feed.events {
             event.run_id = run_id.into();
-            live.observe(event);
+            live.count_event(event);
         }
         feed
     });
@@ -252,10 +255,10 @@ fn the_number_of_names_and_runs_is_limited() {
     for n in 0..MAX_RUNS + 50 {
         let mut event = feed.events[0].clone();
         event.run_id = format!("run-{n}").into();
-        feed.metrics.observe(&event);
+        feed.metrics.count_event(&event);
     }
     assert_eq!(feed.metrics.runs.len(), MAX_RUNS);
-    feed.metrics.forget("run-10049");
+    feed.metrics.forget_run("run-10049");
     assert_eq!(feed.metrics.runs.len(), MAX_RUNS - 1);
 }
 
@@ -330,8 +333,8 @@ fn a_parked_run_continues_as_the_same_run() {
 
 #[test]
 fn the_table_lists_tools_and_models() {
-    assert_eq!(Metrics::default().snapshot().table(), "");
-    insta::assert_snapshot!("table", complete_run().metrics.snapshot().table());
+    assert_eq!(Metrics::default().snapshot().to_text_table(), "");
+    insta::assert_snapshot!("table", complete_run().metrics.snapshot().to_text_table());
 }
 
 #[cfg(feature = "prometheus")]

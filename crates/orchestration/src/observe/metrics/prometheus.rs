@@ -50,17 +50,17 @@ impl Collector for MetricsCollector {
         let metrics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = metrics.snapshot();
         drop(metrics);
-        let mut encoder = Encoder(encoder);
-        encoder.runs(&snapshot)?;
-        encoder.tools(&snapshot.tools)?;
-        encoder.models(&snapshot.models)
+        let mut encoder = MetricsEncoder(encoder);
+        encoder.encode_runs(&snapshot)?;
+        encoder.encode_tools(&snapshot.tools)?;
+        encoder.encode_models(&snapshot.models)
     }
 }
 
-struct Encoder<'e>(DescriptorEncoder<'e>);
+struct MetricsEncoder<'e>(DescriptorEncoder<'e>);
 
-impl Encoder<'_> {
-    fn runs(&mut self, snapshot: &Snapshot) -> fmt::Result {
+impl MetricsEncoder<'_> {
+    fn encode_runs(&mut self, snapshot: &Snapshot) -> fmt::Result {
         self.0
             .encode_descriptor("runs_started", "Started runs.", None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, f64>(&snapshot.runs_started, None)?;
@@ -71,50 +71,50 @@ impl Encoder<'_> {
             ("cancelled", snapshot.runs_cancelled),
         ];
         let samples = counts.map(|(outcome, count)| ([("outcome", outcome)], count));
-        self.counters("runs", "Ended runs by outcome.", samples)
+        self.encode_counters("runs", "Ended runs by outcome.", samples)
     }
 
-    fn tools(&mut self, tools: &[ToolMetrics]) -> fmt::Result {
+    fn encode_tools(&mut self, tools: &[ToolMetrics]) -> fmt::Result {
         let tools = tools.iter().map(|tool| {
             let server = tool.server.as_deref().unwrap_or_default();
             ([("server", server), ("tool", tool.tool.as_str())], tool)
         });
         let tools: Vec<(Labels<'_>, _)> = tools.collect();
         let calls = tools.iter().map(|(labels, tool)| (*labels, &tool.calls));
-        self.calls("tool_calls", "Tool calls", &calls.collect::<Vec<_>>())?;
-        self.histograms(
+        self.encode_tool_calls("tool_calls", "Tool calls", &calls.collect::<Vec<_>>())?;
+        self.encode_histograms(
             "tool_call_duration_seconds",
             "Duration of executed tool calls.",
             tools.iter().map(|(labels, tool)| (*labels, &tool.latency)),
         )
     }
 
-    fn models(&mut self, models: &[ModelMetrics]) -> fmt::Result {
+    fn encode_models(&mut self, models: &[ModelMetrics]) -> fmt::Result {
         let models = models.iter().map(|model| {
             let id = &model.model;
             ([("provider", &*id.provider), ("model", &*id.name)], model)
         });
         let models: Vec<(Labels<'_>, _)> = models.collect();
         let help = "Model calls by result.";
-        self.split("model_requests", help, "result", &models, REQUEST_RESULTS)?;
+        self.encode_labelled_counters("model_requests", help, "result", &models, REQUEST_RESULTS)?;
         let help = "Tokens. Input includes cache tokens, output includes reasoning tokens.";
-        self.split("model_tokens", help, "type", &models, TOKEN_TYPES)?;
+        self.encode_labelled_counters("model_tokens", help, "type", &models, TOKEN_TYPES)?;
         let costs = models
             .iter()
             .map(|(labels, model)| (*labels, model.cost_usd));
         let help = "Cost of model calls with a known price, in US dollars.";
-        self.counters("model_cost_dollars", help, costs)?;
+        self.encode_counters("model_cost_dollars", help, costs)?;
         let unpriced = models
             .iter()
             .map(|(labels, model)| (*labels, model.unpriced));
         let help = "Model answers with an unknown price.";
-        self.counters("model_unpriced_requests", help, unpriced)?;
+        self.encode_counters("model_unpriced_requests", help, unpriced)?;
         let calls = models
             .iter()
             .map(|(labels, model)| (*labels, &model.tool_calls));
         let help = "Tool calls that the model requested";
-        self.calls("model_tool_calls", help, &calls.collect::<Vec<_>>())?;
-        self.histograms(
+        self.encode_tool_calls("model_tool_calls", help, &calls.collect::<Vec<_>>())?;
+        self.encode_histograms(
             "model_request_duration_seconds",
             "Time from a model request to the end of its answer.",
             models
@@ -124,14 +124,14 @@ impl Encoder<'_> {
     }
 
     /// Encodes the counts of tool calls as four metric families whose names start with `name`.
-    fn calls(
+    fn encode_tool_calls(
         &mut self,
         name: &str,
         help: &str,
         calls: &[(Labels<'_>, &CallCounts)],
     ) -> fmt::Result {
         let by_result = format!("{help} by result.");
-        self.split(name, &by_result, "result", calls, CALL_RESULTS)?;
+        self.encode_labelled_counters(name, &by_result, "result", calls, CALL_RESULTS)?;
         let subsets: [Subset; 3] = [
             ("unnecessary", "that repeated an earlier call", |calls| {
                 calls.unnecessary
@@ -144,13 +144,13 @@ impl Encoder<'_> {
         for (subset, description, count) in subsets {
             let samples = calls.iter().map(|(labels, calls)| (*labels, count(calls)));
             let name = format!("{name}_{subset}");
-            self.counters(&name, &format!("{help} {description}."), samples)?;
+            self.encode_counters(&name, &format!("{help} {description}."), samples)?;
         }
         Ok(())
     }
 
     /// Encodes several counts per item as one metric family, separated by the label `label`.
-    fn split<T, const N: usize>(
+    fn encode_labelled_counters<T, const N: usize>(
         &mut self,
         name: &str,
         help: &str,
@@ -161,10 +161,10 @@ impl Encoder<'_> {
         let samples = items.iter().flat_map(|(labels, item)| {
             counts.map(|(value, count)| ((*labels, [(label, value)]), count(item)))
         });
-        self.counters(name, help, samples)
+        self.encode_counters(name, help, samples)
     }
 
-    fn counters<L: EncodeLabelSet, V: EncodeCounterValue>(
+    fn encode_counters<L: EncodeLabelSet, V: EncodeCounterValue>(
         &mut self,
         name: &str,
         help: &str,
@@ -184,7 +184,7 @@ impl Encoder<'_> {
         clippy::cast_precision_loss,
         reason = "milliseconds are far below 2^52"
     )]
-    fn histograms<'a>(
+    fn encode_histograms<'a>(
         &mut self,
         name: &str,
         help: &str,

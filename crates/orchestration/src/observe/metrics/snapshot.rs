@@ -76,7 +76,7 @@ impl CallCounts {
 
     /// Counts a finished tool call. `repeated` means that an earlier model answer already had the
     /// result of an equal call.
-    pub(super) fn add(&mut self, call: &ToolCallEntry, repeated: bool) {
+    pub(super) fn add_tool_call(&mut self, call: &ToolCallEntry, repeated: bool) {
         self.total += 1;
         let is_error = call.is_error.unwrap_or(false);
         let unnecessary = repeated || call.failure == Some(ToolFailure::Repeated);
@@ -174,7 +174,7 @@ pub struct TokenCounts {
 }
 
 impl TokenCounts {
-    pub(super) fn add(&mut self, usage: &Usage) {
+    pub(super) fn add_usage(&mut self, usage: &Usage) {
         for (mine, theirs) in [
             (&mut self.input, usage.input_tokens),
             (&mut self.output, usage.output_tokens),

@@ -23,15 +23,15 @@ impl Snapshot {
     /// Formats the counts as a text table: first the tools, then the models.
     ///
     /// The table is empty if nothing was counted. Control characters in names are replaced by `?`.
-    pub fn table(&self) -> String {
-        let tools = aligned(TOOL_HEAD, self.tools.iter().map(tool_row));
-        let models = aligned(MODEL_HEAD, self.models.iter().map(model_row));
+    pub fn to_text_table(&self) -> String {
+        let tools = align_columns(TOOL_HEAD, self.tools.iter().map(format_tool_row));
+        let models = align_columns(MODEL_HEAD, self.models.iter().map(format_model_row));
         let tables = [tools, models].into_iter().filter(|it| !it.is_empty());
         tables.collect::<Vec<_>>().join("\n")
     }
 }
 
-fn tool_row(tool: &ToolMetrics) -> [String; 10] {
+fn format_tool_row(tool: &ToolMetrics) -> [String; 10] {
     let name = match &tool.server {
         Some(server) => format!("{server} / {}", tool.tool),
         None => tool.tool.clone(),
@@ -45,13 +45,13 @@ fn tool_row(tool: &ToolMetrics) -> [String; 10] {
         calls.hallucinated.to_string(),
         calls.not_executed.to_string(),
         calls.unnecessary.to_string(),
-        accuracy(calls),
-        quantile(&tool.latency, 0.5),
-        quantile(&tool.latency, 0.95),
+        format_accuracy(calls),
+        format_quantile(&tool.latency, 0.5),
+        format_quantile(&tool.latency, 0.95),
     ]
 }
 
-fn model_row(model: &ModelMetrics) -> [String; 9] {
+fn format_model_row(model: &ModelMetrics) -> [String; 9] {
     let cost = match (model.unpriced > 0, model.cost_usd) {
         (true, 0.0) => "?".to_owned(),
         (true, usd) => format!("> ${usd:.4}"),
@@ -64,25 +64,25 @@ fn model_row(model: &ModelMetrics) -> [String; 9] {
         model.tokens.input.to_string(),
         model.tokens.output.to_string(),
         cost,
-        accuracy(&model.tool_calls),
-        quantile(&model.latency, 0.5),
-        quantile(&model.latency, 0.95),
+        format_accuracy(&model.tool_calls),
+        format_quantile(&model.latency, 0.5),
+        format_quantile(&model.latency, 0.95),
     ]
 }
 
-fn accuracy(calls: &CallCounts) -> String {
+fn format_accuracy(calls: &CallCounts) -> String {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     calls.accuracy().map_or_else(|| "-".to_owned(), percent)
 }
 
-fn quantile(latency: &Histogram, share: f64) -> String {
+fn format_quantile(latency: &Histogram, share: f64) -> String {
     let quantile = latency.quantile_ms(share);
     quantile.map_or_else(|| "-".to_owned(), |ms| format!("{ms} ms"))
 }
 
 /// Formats rows as a table with the first column aligned to the left and the others to the right.
 /// Returns an empty string if there are no rows.
-fn aligned<const N: usize>(
+fn align_columns<const N: usize>(
     head: [&str; N],
     rows: impl ExactSizeIterator<Item = [String; N]>,
 ) -> String {

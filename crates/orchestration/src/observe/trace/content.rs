@@ -19,37 +19,37 @@ const LIMITS: SizeLimits = SizeLimits {
     total: 64_000,
 };
 
-fn is_enabled(span: &Span) -> bool {
+fn is_content_enabled(span: &Span) -> bool {
     !span.is_disabled() && tracing::enabled!(target: CONTENT, Level::TRACE)
 }
 
-fn redactor() -> Redactor {
+fn new_redactor() -> Redactor {
     Redactor::default().with_limits(LIMITS)
 }
 
 /// Emits a tracing event with the messages of a model request.
 pub(super) fn emit_input_messages(span: &Span, messages: &[Arc<Message>]) {
-    if is_enabled(span) {
-        let messages: Value = messages.iter().map(|it| message_json(it)).collect();
-        let text = redactor().redact_value(&messages).to_string();
+    if is_content_enabled(span) {
+        let messages: Value = messages.iter().map(|it| message_to_json(it)).collect();
+        let text = new_redactor().redact_value(&messages).to_string();
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.input.messages = text);
     }
 }
 
 /// Emits a tracing event with the message of a model answer.
 pub(super) fn emit_output_message(span: &Span, message: &Message, finish: &str) {
-    if is_enabled(span) {
-        let mut message = message_json(message);
+    if is_content_enabled(span) {
+        let mut message = message_to_json(message);
         message["finish_reason"] = finish.into();
-        let text = redactor().redact_value(&json!([message])).to_string();
+        let text = new_redactor().redact_value(&json!([message])).to_string();
         tracing::event!(target: CONTENT, parent: span, Level::TRACE, gen_ai.output.messages = text);
     }
 }
 
 /// Emits a tracing event with the input of a tool call.
 pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
-    if is_enabled(span) {
-        let text = redactor()
+    if is_content_enabled(span) {
+        let text = new_redactor()
             .redact_value(&Value::Object(input.clone()))
             .to_string();
         tracing::event!(
@@ -60,10 +60,10 @@ pub(super) fn emit_tool_input(span: &Span, input: &JsonObject) {
 
 /// Emits a tracing event with the output of a tool call.
 pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
-    if is_enabled(span) {
+    if is_content_enabled(span) {
         let value = match &output.structured {
-            Some(structured) => redactor().redact_value(structured),
-            None => redactor().redact_content(&output.content),
+            Some(structured) => new_redactor().redact_value(structured),
+            None => new_redactor().redact_content(&output.content),
         };
         let text = value.to_string();
         tracing::event!(
@@ -74,18 +74,18 @@ pub(super) fn emit_tool_output(span: &Span, output: &ToolOutput) {
 
 /// Converts a message to the JSON that OpenTelemetry's schema `gen-ai-input-messages.json` defines.
 /// Media are replaced by a short description.
-fn message_json(message: &Message) -> Value {
+fn message_to_json(message: &Message) -> Value {
     let role = match message.role {
         Role::System => "system",
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::Tool => "tool",
     };
-    let parts: Vec<Value> = message.parts.iter().map(part_json).collect();
+    let parts: Vec<Value> = message.parts.iter().map(part_to_json).collect();
     json!({"role": role, "parts": parts})
 }
 
-fn part_json(part: &Part) -> Value {
+fn part_to_json(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({"type": "text", "content": text.text}),
         Part::Reasoning(reasoning) => json!({"type": "reasoning", "content": reasoning.text}),

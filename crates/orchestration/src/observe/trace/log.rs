@@ -6,11 +6,11 @@ use tracing::debug;
 
 use super::{
     LOG,
-    spans::{tool_choice_outcome_text, tool_choice_text},
+    spans::{format_tool_choice, format_tool_choice_outcome},
 };
 use crate::{
     RunEvent, RunEventKind, ToolFailure,
-    observe::audit::{AuditKind, RunFold, ToolCallEntry, ToolCallMoment, json_name},
+    observe::audit::{AuditKind, RunEventReducer, ToolCallEntry, ToolCallStage, serialized_name},
 };
 
 /// Logger of the events of one run (target [`LOG`], level `DEBUG`).
@@ -19,13 +19,13 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct RunLog {
     redactor: Redactor,
-    fold: RunFold,
-    answer: AnswerParts,
+    fold: RunEventReducer,
+    answer: AnswerPartSizes,
 }
 
 /// Sizes of the parts of the current model answer, in bytes.
 #[derive(Debug, Default)]
-struct AnswerParts {
+struct AnswerPartSizes {
     text: usize,
     reasoning: usize,
     /// Id, tool name and input size of each tool call.
@@ -43,10 +43,10 @@ impl RunLog {
     }
 
     /// Logs one run event. The events of a run must arrive in order.
-    pub fn observe(&mut self, event: &RunEvent) {
+    pub fn log_run_event(&mut self, event: &RunEvent) {
         if tracing::enabled!(target: LOG, tracing::Level::DEBUG) {
-            self.answer.observe(&event.kind);
-            for fact in self.fold.observe(event, None) {
+            self.answer.add_event(&event.kind);
+            for fact in self.fold.reduce_event(event, None) {
                 if let AuditKind::ToolCall(call) = fact {
                     self.log_tool_call(&event.run_id, &call, &event.kind);
                 }
@@ -60,7 +60,7 @@ impl RunLog {
             id, server, tool, ..
         } = call;
         let input = self.redactor.redact_value(&call.input).to_string();
-        if call.moment == ToolCallMoment::Started {
+        if call.moment == ToolCallStage::Started {
             debug!(target: LOG, run, id, server, tool, input, "tool call started");
             return;
         }
@@ -92,7 +92,7 @@ impl RunLog {
             attempts = call.attempts,
             cached = call.cached,
             duration_ms = call.duration_ms,
-            result = describe_content(content),
+            result = format_content_sizes(content),
             "tool call finished"
         );
     }
@@ -117,7 +117,7 @@ impl RunLog {
                 tools,
                 tool_choice,
             } => {
-                let tool_choice = tool_choice_text(tool_choice);
+                let tool_choice = format_tool_choice(tool_choice);
                 debug!(target: LOG, run, step, %model, tools, tool_choice, "model call started");
             }
             RunEventKind::ModelCallFinished {
@@ -134,8 +134,8 @@ impl RunLog {
                 model,
                 finish = finish_reason.as_str(),
                 finish_raw,
-                parts = std::mem::take(&mut self.answer).describe(),
-                tool_choice = tool_choice_outcome_text(tool_choice),
+                parts = std::mem::take(&mut self.answer).format_sizes(),
+                tool_choice = format_tool_choice_outcome(tool_choice),
                 input_tokens = usage.input_tokens,
                 output_tokens = usage.output_tokens,
                 "model call finished"
@@ -173,12 +173,12 @@ impl RunLog {
             RunEventKind::RunFinished { report } => debug!(
                 target: LOG,
                 run,
-                outcome = json_name(&report.outcome),
+                outcome = serialized_name(&report.outcome),
                 finish = report.finish_reason.as_ref().map(FinishReason::as_str),
                 steps = report.steps,
                 tool_calls = report.tool_calls.len(),
                 answer = report.answer.len(),
-                error = report.error.as_ref().map(|error| json_name(&error.kind)),
+                error = report.error.as_ref().map(|error| serialized_name(&error.kind)),
                 "run finished"
             ),
             other => {
@@ -190,8 +190,8 @@ impl RunLog {
     }
 }
 
-impl AnswerParts {
-    fn observe(&mut self, kind: &RunEventKind) {
+impl AnswerPartSizes {
+    fn add_event(&mut self, kind: &RunEventKind) {
         match kind {
             RunEventKind::ModelCallStarted { .. } | RunEventKind::ModelCallRetried { .. } => {
                 *self = Self::default();
@@ -214,7 +214,7 @@ impl AnswerParts {
 
     /// Formats the parts with their sizes, such as `text 120 bytes, tool call get_customer 24
     /// bytes`.
-    fn describe(self) -> String {
+    fn format_sizes(self) -> String {
         let mut parts = Vec::new();
         if self.reasoning > 0 {
             parts.push(format!("reasoning {} bytes", self.reasoning));
@@ -227,12 +227,12 @@ impl AnswerParts {
         }
         let blocks = self.provider_blocks.into_iter();
         parts.extend(blocks.map(|kind| format!("block {kind}")));
-        joined_or_nothing(&parts)
+        join_or_nothing(&parts)
     }
 }
 
 /// Formats the parts of a tool result with their sizes, such as `text 120 bytes, image`.
-fn describe_content(content: &[ToolContent]) -> String {
+fn format_content_sizes(content: &[ToolContent]) -> String {
     let pieces = content.iter().map(|piece| match piece {
         ToolContent::Text { text } => format!("text {} bytes", text.len()),
         ToolContent::Image(_) => "image".to_owned(),
@@ -241,10 +241,10 @@ fn describe_content(content: &[ToolContent]) -> String {
         ToolContent::ResourceLink { .. } => "resource link".to_owned(),
         _ => "unknown".to_owned(),
     });
-    joined_or_nothing(&pieces.collect::<Vec<_>>())
+    join_or_nothing(&pieces.collect::<Vec<_>>())
 }
 
-fn joined_or_nothing(pieces: &[String]) -> String {
+fn join_or_nothing(pieces: &[String]) -> String {
     if pieces.is_empty() {
         "nothing".to_owned()
     } else {

@@ -11,7 +11,7 @@ fn lines(kinds: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
     let captured = CapturedTrace::of(false, || {
         let mut log = RunLog::new(Redactor::default().with_secrets(["the-known-secret"]));
         for (seq, kind) in (1..).zip(kinds) {
-            log.observe(&event("run-1", seq, kind));
+            log.log_run_event(&event("run-1", seq, kind));
         }
     });
     captured.lines(LOG)

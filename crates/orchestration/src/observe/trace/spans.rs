@@ -12,7 +12,7 @@ use switchboard_domain::{
 use tracing::{Span, Value, field::Empty};
 
 use super::{SPANS, content};
-use crate::{Outcome, RunReport, ToolFailure, observe::audit::json_name};
+use crate::{Outcome, RunReport, ToolFailure, observe::audit::serialized_name};
 
 /// Agent name in the spans of an agent without a configured name.
 const AGENT: &str = "switchboard";
@@ -22,13 +22,13 @@ const CANCELLED: &str = "cancelled";
 
 /// A span that has not ended. Dropping it records the error, if there is one.
 #[derive(Debug)]
-struct Open {
+struct OpenSpan {
     span: Span,
     /// Value of `error.type`. `None` after a success.
     error_type: Option<String>,
 }
 
-impl Open {
+impl OpenSpan {
     fn new(span: Span) -> Self {
         Self {
             span,
@@ -36,16 +36,16 @@ impl Open {
         }
     }
 
-    fn succeeded(mut self) {
+    fn mark_succeeded(mut self) {
         self.error_type = None;
     }
 
-    fn failed(mut self, kind: &str) {
+    fn mark_failed(mut self, kind: &str) {
         self.error_type = Some(kind.to_owned());
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenSpan {
     fn drop(&mut self) {
         if let Some(kind) = &self.error_type {
             self.span.record("error.type", kind.as_str());
@@ -56,14 +56,14 @@ impl Drop for Open {
 
 /// Span of a run, named `invoke_agent {name}`.
 #[derive(Debug)]
-pub struct AgentTrace(Open);
+pub struct AgentTrace(OpenSpan);
 
 impl AgentTrace {
     /// Opens the span as a child of the current span. The driver of the run must be instrumented
     /// with [`span`](Self::span), so that the other spans of the run become its children.
     ///
     /// `agent_name` is the name of the agent or recipe, `switchboard` by default.
-    pub fn begin(
+    pub fn open_span(
         agent_name: Option<&str>,
         run_id: &str,
         model: &ModelId,
@@ -78,7 +78,7 @@ impl AgentTrace {
             otel.status_code = Empty,
             gen_ai.operation.name = "invoke_agent",
             gen_ai.agent.name = name,
-            gen_ai.provider.name = provider_name(&model.provider),
+            gen_ai.provider.name = conventional_provider_name(&model.provider),
             gen_ai.request.model = model.name.as_ref(),
             gen_ai.conversation.id = session_id,
             gen_ai.response.finish_reasons = Empty,
@@ -93,7 +93,7 @@ impl AgentTrace {
             switchboard.run.steps = Empty,
             switchboard.run.tool_calls = Empty,
         );
-        Self(Open::new(span))
+        Self(OpenSpan::new(span))
     }
 
     /// Returns a handle of the span of the run.
@@ -102,25 +102,25 @@ impl AgentTrace {
     }
 
     /// Closes the span with the outcome and the usage in the report of the run.
-    pub fn ended(self, report: &RunReport) {
+    pub fn close_with_report(self, report: &RunReport) {
         let span = &self.0.span;
         let finish = report.finish_reason.as_ref();
-        record_known(
+        record_if_known(
             span,
             "gen_ai.response.finish_reasons",
             finish.map(FinishReason::as_str),
         );
         record_usage(span, &report.usage);
-        let outcome = json_name(&report.outcome);
+        let outcome = serialized_name(&report.outcome);
         span.record("switchboard.run.outcome", outcome.as_str());
         span.record("switchboard.run.steps", report.steps);
         span.record("switchboard.run.tool_calls", report.tool_calls.len());
         match (report.outcome, &report.error) {
             // A run that reached a limit did not fail.
-            (Outcome::Completed | Outcome::Limited, _) => self.0.succeeded(),
-            (_, Some(error)) => self.0.failed(&json_name(&error.kind)),
-            (Outcome::Cancelled, None) => self.0.failed(CANCELLED),
-            (Outcome::Failed, None) => self.0.failed("_OTHER"),
+            (Outcome::Completed | Outcome::Limited, _) => self.0.mark_succeeded(),
+            (_, Some(error)) => self.0.mark_failed(&serialized_name(&error.kind)),
+            (Outcome::Cancelled, None) => self.0.mark_failed(CANCELLED),
+            (Outcome::Failed, None) => self.0.mark_failed("_OTHER"),
         }
     }
 }
@@ -128,7 +128,7 @@ impl AgentTrace {
 /// Span of a model call, named `chat {model}`.
 #[derive(Debug)]
 pub struct ChatTrace {
-    open: Open,
+    open: OpenSpan,
     started: Instant,
     first_chunk: Once,
 }
@@ -136,7 +136,7 @@ pub struct ChatTrace {
 impl ChatTrace {
     /// Opens the span as a child of the current span. `step` is the number of the model call in the
     /// run, starting at 1.
-    pub fn begin(
+    pub fn open_span(
         step: u32,
         model: &ModelId,
         request: &ChatRequest,
@@ -149,7 +149,7 @@ impl ChatTrace {
             otel.kind = "client",
             otel.status_code = Empty,
             gen_ai.operation.name = "chat",
-            gen_ai.provider.name = provider_name(&model.provider),
+            gen_ai.provider.name = conventional_provider_name(&model.provider),
             gen_ai.request.model = model.name.as_ref(),
             gen_ai.request.stream = true,
             gen_ai.request.max_tokens = request.max_output_tokens,
@@ -169,12 +169,12 @@ impl ChatTrace {
             switchboard.step = step,
             switchboard.purpose = Empty,
             switchboard.tools.offered = request.tools.len(),
-            switchboard.tool_choice.asked = tool_choice_text(&request.tool_choice),
+            switchboard.tool_choice.asked = format_tool_choice(&request.tool_choice),
             switchboard.tool_choice.outcome = Empty,
         );
         content::emit_input_messages(&span, &request.messages);
         Self {
-            open: Open::new(span),
+            open: OpenSpan::new(span),
             started: Instant::now(),
             first_chunk: Once::new(),
         }
@@ -187,13 +187,13 @@ impl ChatTrace {
 
     /// Marks the model call as a request for a summary.
     #[must_use]
-    pub fn for_summary(self) -> Self {
+    pub fn mark_as_summary(self) -> Self {
         self.open.span.record("switchboard.purpose", "summary");
         self
     }
 
     /// Records the time until the first chunk of the answer. Later calls do nothing.
-    pub fn first_chunk(&self) {
+    pub fn record_first_chunk(&self) {
         self.first_chunk.call_once(|| {
             let waited = self.started.elapsed().as_secs_f64();
             let span = &self.open.span;
@@ -202,33 +202,33 @@ impl ChatTrace {
     }
 
     /// Closes the span with the answer of the model.
-    pub fn answered(self, answer: &ChatResponse) {
+    pub fn close_with_answer(self, answer: &ChatResponse) {
         let span = &self.open.span;
         span.record("gen_ai.response.finish_reasons", answer.finish.as_str());
-        record_known(span, "gen_ai.response.id", answer.response_id.as_deref());
-        record_known(span, "gen_ai.response.model", answer.model.as_deref());
+        record_if_known(span, "gen_ai.response.id", answer.response_id.as_deref());
+        record_if_known(span, "gen_ai.response.model", answer.model.as_deref());
         record_usage(span, &answer.usage);
-        let outcome = tool_choice_outcome_text(&answer.tool_choice);
+        let outcome = format_tool_choice_outcome(&answer.tool_choice);
         span.record("switchboard.tool_choice.outcome", outcome);
         content::emit_output_message(span, &answer.message, answer.finish.as_str());
-        self.open.succeeded();
+        self.open.mark_succeeded();
     }
 
     /// Closes the span of a model call that has no complete answer.
-    pub fn failed(self, error: &ModelError) {
+    pub fn close_with_error(self, error: &ModelError) {
         let status = error.status().map(i64::from);
-        record_known(&self.open.span, "http.response.status_code", status);
-        self.open.failed(error.kind.as_str());
+        record_if_known(&self.open.span, "http.response.status_code", status);
+        self.open.mark_failed(error.kind.as_str());
     }
 }
 
 /// Span of a tool execution, named `execute_tool {tool}`.
 #[derive(Debug)]
-pub struct ToolTrace(Open);
+pub struct ToolTrace(OpenSpan);
 
 impl ToolTrace {
     /// Opens the span as a child of the current span. `tool` is the name of the tool on `server`.
-    pub fn begin(id: &str, server: Option<&str>, tool: &str, input: &JsonObject) -> Self {
+    pub fn open_span(id: &str, server: Option<&str>, tool: &str, input: &JsonObject) -> Self {
         let span = tracing::info_span!(
             target: SPANS,
             "execute_tool",
@@ -244,7 +244,7 @@ impl ToolTrace {
             switchboard.tool.attempts = Empty,
         );
         content::emit_tool_input(&span, input);
-        Self(Open::new(span))
+        Self(OpenSpan::new(span))
     }
 
     /// Returns a handle of the span of the tool execution.
@@ -253,18 +253,18 @@ impl ToolTrace {
     }
 
     /// Closes the span with the result of the tool call. `attempts` is the number of attempts.
-    pub fn ended(self, result: &Result<ToolOutput, ToolCallError>, attempts: u32) {
+    pub fn close_with_result(self, result: &Result<ToolOutput, ToolCallError>, attempts: u32) {
         self.0.span.record("switchboard.tool.attempts", attempts);
         match result {
             Ok(output) => {
                 content::emit_tool_output(&self.0.span, output);
                 if output.is_error {
-                    self.0.failed("tool_error");
+                    self.0.mark_failed("tool_error");
                 } else {
-                    self.0.succeeded();
+                    self.0.mark_succeeded();
                 }
             }
-            Err(error) => self.0.failed(ToolFailure::from(error).as_str()),
+            Err(error) => self.0.mark_failed(ToolFailure::from(error).as_str()),
         }
     }
 }
@@ -277,19 +277,19 @@ fn record_usage(span: &Span, usage: &Usage) {
         ("cache_creation.input_tokens", usage.cache_write_tokens),
         ("reasoning.output_tokens", usage.reasoning_tokens),
     ] {
-        record_known(span, &format!("gen_ai.usage.{kind}"), count);
+        record_if_known(span, &format!("gen_ai.usage.{kind}"), count);
     }
 }
 
 /// Records a span field if its value is known.
-fn record_known(span: &Span, name: &str, value: Option<impl Value>) {
+fn record_if_known(span: &Span, name: &str, value: Option<impl Value>) {
     if let Some(value) = value {
         span.record(name, value);
     }
 }
 
 /// Returns the name that OpenTelemetry's semantic conventions define for a provider.
-fn provider_name(provider: &str) -> &str {
+fn conventional_provider_name(provider: &str) -> &str {
     match provider {
         "gemini" => "gcp.gemini",
         "openai-responses" => "openai",
@@ -302,7 +302,7 @@ fn provider_name(provider: &str) -> &str {
 }
 
 /// Formats the requested tool choice for spans and log lines.
-pub(super) fn tool_choice_text(choice: &ToolChoice) -> String {
+pub(super) fn format_tool_choice(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Auto => "auto".to_owned(),
         ToolChoice::None => "none".to_owned(),
@@ -312,7 +312,7 @@ pub(super) fn tool_choice_text(choice: &ToolChoice) -> String {
 }
 
 /// Formats the tool choice that the provider applied, for spans and log lines.
-pub(super) fn tool_choice_outcome_text(outcome: &ToolChoiceOutcome) -> String {
+pub(super) fn format_tool_choice_outcome(outcome: &ToolChoiceOutcome) -> String {
     match outcome {
         ToolChoiceOutcome::Native => "native".to_owned(),
         ToolChoiceOutcome::Emulated { how } => format!("emulated: {how}"),

@@ -70,18 +70,18 @@ fn answer() -> ChatResponse {
 
 /// Emits the spans of a run with one model call and one tool call.
 fn a_run() {
-    let run = AgentTrace::begin(Some("support"), "run-1", &model(), Some("session-1"));
+    let run = AgentTrace::open_span(Some("support"), "run-1", &model(), Some("session-1"));
     run.span().in_scope(|| {
-        let chat = ChatTrace::begin(1, &model(), &request(), Some("session-1"));
-        chat.first_chunk();
-        chat.answered(&answer());
+        let chat = ChatTrace::open_span(1, &model(), &request(), Some("session-1"));
+        chat.record_first_chunk();
+        chat.close_with_answer(&answer());
         let Some(input) = json!({"n": 1, "api_key": "abc"}).as_object().cloned() else {
             panic!("an object");
         };
-        let tool = ToolTrace::begin("c1", Some("math"), "add", &input);
-        tool.ended(&Ok(ToolOutput::text("2, token=abcdef")), 1);
+        let tool = ToolTrace::open_span("c1", Some("math"), "add", &input);
+        tool.close_with_result(&Ok(ToolOutput::text("2, token=abcdef")), 1);
     });
-    run.ended(&report(Outcome::Completed, None));
+    run.close_with_report(&report(Outcome::Completed, None));
 }
 
 #[test]
@@ -164,21 +164,23 @@ fn content_is_emitted_only_if_its_target_is_enabled() {
 #[test]
 fn failures_have_an_error_type() {
     let captured = CapturedTrace::of(false, || {
-        let chat = ChatTrace::begin(1, &model(), &request(), None);
+        let chat = ChatTrace::open_span(1, &model(), &request(), None);
         let kind = ModelErrorKind::RateLimited { retry_after: None };
-        chat.failed(&ModelError::new("gemini", kind, "slow down, abc").with_status(429));
+        chat.close_with_error(&ModelError::new("gemini", kind, "slow down, abc").with_status(429));
         let timeout = ToolCallError::Timeout {
             server: "math".into(),
             tool: "add".into(),
             after: Duration::from_secs(1),
         };
-        ToolTrace::begin("c1", None, "late", &JsonObject::new()).ended(&Err(timeout), 2);
+        ToolTrace::open_span("c1", None, "late", &JsonObject::new())
+            .close_with_result(&Err(timeout), 2);
         let failed = ToolOutput {
             content: vec![ToolContent::text("no")],
             is_error: true,
             ..ToolOutput::default()
         };
-        ToolTrace::begin("c2", None, "bad", &JsonObject::new()).ended(&Ok(failed), 1);
+        ToolTrace::open_span("c2", None, "bad", &JsonObject::new())
+            .close_with_result(&Ok(failed), 1);
     });
     let (_, chat) = captured.span("chat flash");
     assert_eq!(chat["error.type"], "rate_limited");
@@ -197,10 +199,10 @@ fn failures_have_an_error_type() {
 #[test]
 fn dropped_spans_are_cancelled() {
     let captured = CapturedTrace::of(false, || {
-        let run = AgentTrace::begin(None, "run-1", &model(), None);
+        let run = AgentTrace::open_span(None, "run-1", &model(), None);
         let _in_run = run.span().entered();
-        drop(ChatTrace::begin(1, &model(), &request(), None));
-        drop(ToolTrace::begin("c1", None, "add", &JsonObject::new()));
+        drop(ChatTrace::open_span(1, &model(), &request(), None));
+        drop(ToolTrace::open_span("c1", None, "add", &JsonObject::new()));
         drop(run);
     });
     for name in ["chat flash", "execute_tool add", "invoke_agent switchboard"] {
@@ -227,7 +229,8 @@ fn completed_and_limited_runs_are_not_errors() {
         (Outcome::Failed, None, Some("_OTHER")),
     ] {
         let captured = CapturedTrace::of(false, || {
-            AgentTrace::begin(None, "run-1", &model(), None).ended(&report(outcome, error));
+            AgentTrace::open_span(None, "run-1", &model(), None)
+                .close_with_report(&report(outcome, error));
         });
         let (_, span) = captured.span("invoke_agent switchboard");
         assert_eq!(
@@ -241,14 +244,14 @@ fn completed_and_limited_runs_are_not_errors() {
 #[test]
 fn a_summary_call_has_a_purpose() {
     let captured = CapturedTrace::of(false, || {
-        let chat = ChatTrace::begin(2, &model(), &request(), None).for_summary();
-        chat.answered(&answer());
+        let chat = ChatTrace::open_span(2, &model(), &request(), None).mark_as_summary();
+        chat.close_with_answer(&answer());
     });
     let (_, fields) = captured.span("chat flash");
     assert_eq!(fields["switchboard.purpose"], "summary");
     assert_eq!(fields["switchboard.step"], "2");
     let captured = CapturedTrace::of(false, || {
-        ChatTrace::begin(2, &model(), &request(), None).answered(&answer());
+        ChatTrace::open_span(2, &model(), &request(), None).close_with_answer(&answer());
     });
     assert!(
         !captured

@@ -53,16 +53,16 @@ fn approvals(policy: ApprovalPolicy, rules: impl IntoIterator<Item = Rule>) -> A
 }
 
 /// Returns the verdict about a call in session `s`.
-fn verdict(approvals: &Approvals, call: &Call<'_>, decisions: &Decisions) -> Verdict {
+fn verdict(approvals: &Approvals, call: &CheckedCall<'_>, decisions: &Decisions) -> Verdict {
     let requester = Requester {
         principal: &Principal::default(),
         session: "s",
     };
-    approvals.verdict(call, &requester, decisions, at(0))
+    approvals.verdict_for_call(call, &requester, decisions, at(0))
 }
 
 /// Returns the verdict without remembered decisions.
-fn fresh(approvals: &Approvals, call: &Call<'_>) -> Verdict {
+fn fresh(approvals: &Approvals, call: &CheckedCall<'_>) -> Verdict {
     verdict(approvals, call, &Decisions::default())
 }
 
@@ -73,7 +73,7 @@ fn remembered(tool: &ToolDefinition, decision: &ApprovalDecision) -> Decisions {
         session: "s",
     };
     let mut decisions = Decisions::default();
-    assert!(decisions.remember(&requester, tool, decision, None));
+    assert!(decisions.remember_decision(&requester, tool, decision, None));
     decisions
 }
 
@@ -86,15 +86,17 @@ fn is_refused(verdict: &Verdict) -> bool {
 #[test]
 fn the_strictest_layer_decides() {
     let mine: Rules = [
-        Rule::allow().server("crm").tool("get_*"),
-        Rule::deny("not mine").server("crm"),
-        Rule::allow(),
+        Rule::allow_all_calls()
+            .with_server("crm")
+            .with_tool("get_*"),
+        Rule::deny_all_calls("not mine").with_server("crm"),
+        Rule::allow_all_calls(),
     ]
     .into_iter()
     .collect();
     let project: Rules = [
-        Rule::deny("production").tool("prod_*"),
-        Rule::ask().tool("send_*"),
+        Rule::deny_all_calls("production").with_tool("prod_*"),
+        Rule::ask_for_all_calls().with_tool("send_*"),
     ]
     .into_iter()
     .collect();
@@ -105,10 +107,10 @@ fn the_strictest_layer_decides() {
         let approvals = Approvals {
             layers,
             // Only where no layer says anything.
-            rules: [Rule::ask()].into_iter().collect(),
+            rules: [Rule::ask_for_all_calls()].into_iter().collect(),
             ..Approvals::from(ApprovalPolicy::None)
         };
-        let verdict = |server, own| fresh(&approvals, &Call::of(&tool(server, own)));
+        let verdict = |server, own| fresh(&approvals, &CheckedCall::from_tool(&tool(server, own)));
         assert_eq!(verdict("files", "save"), Verdict::Run);
         assert_eq!(verdict("files", "send_mail"), ASK);
         assert!(is_refused(&verdict("files", "prod_drop")));
@@ -118,11 +120,14 @@ fn the_strictest_layer_decides() {
     }
     let only_project = Approvals {
         layers: vec![project],
-        rules: [Rule::ask()].into_iter().collect(),
+        rules: [Rule::ask_for_all_calls()].into_iter().collect(),
         ..Approvals::from(ApprovalPolicy::None)
     };
     assert_eq!(
-        fresh(&only_project, &Call::of(&tool("files", "save"))),
+        fresh(
+            &only_project,
+            &CheckedCall::from_tool(&tool("files", "save"))
+        ),
         ASK,
         "what is behind the layers"
     );
@@ -136,8 +141,11 @@ fn the_strictest_layer_decides() {
 #[test]
 fn a_rule_matches_the_own_name_and_the_name_for_the_model() {
     let call_of = |pattern: &str| {
-        let approvals = approvals(ApprovalPolicy::Ask, [Rule::allow().tool(pattern)]);
-        fresh(&approvals, &Call::of(&tool("git", "push")))
+        let approvals = approvals(
+            ApprovalPolicy::Ask,
+            [Rule::allow_all_calls().with_tool(pattern)],
+        );
+        fresh(&approvals, &CheckedCall::from_tool(&tool("git", "push")))
     };
     assert_eq!(call_of("push"), Verdict::Run);
     assert_eq!(call_of("git__push"), Verdict::Run);
@@ -149,20 +157,41 @@ fn a_rule_matches_the_own_name_and_the_name_for_the_model() {
 fn a_server_cannot_imitate_the_tool_of_another_server() {
     let mut spoof = tool("evil", "git__push");
     spoof.name = "evil__git__push_01234567".to_owned();
-    let allowing = approvals(ApprovalPolicy::Ask, [Rule::allow().tool("git__*")]);
-    assert_eq!(fresh(&allowing, &Call::of(&spoof)), ASK);
+    let allowing = approvals(
+        ApprovalPolicy::Ask,
+        [Rule::allow_all_calls().with_tool("git__*")],
+    );
+    assert_eq!(fresh(&allowing, &CheckedCall::from_tool(&spoof)), ASK);
     // To be denied it is read in every way.
-    let denying = approvals(ApprovalPolicy::All, [Rule::deny("no").tool("git__*")]);
-    assert!(is_refused(&fresh(&denying, &Call::of(&spoof))));
+    let denying = approvals(
+        ApprovalPolicy::All,
+        [Rule::deny_all_calls("no").with_tool("git__*")],
+    );
+    assert!(is_refused(&fresh(
+        &denying,
+        &CheckedCall::from_tool(&spoof)
+    )));
 }
 
 #[test]
 fn a_tool_without_a_server_matches_no_server_rule() {
     let function = ToolDefinition::new("roll_dice", "Rolls.", json!({}));
-    let by_server = approvals(ApprovalPolicy::All, [Rule::deny("no").server("*")]);
-    assert_eq!(fresh(&by_server, &Call::of(&function)), Verdict::Run);
-    let by_name = approvals(ApprovalPolicy::All, [Rule::deny("no").tool("roll_*")]);
-    assert!(is_refused(&fresh(&by_name, &Call::of(&function))));
+    let by_server = approvals(
+        ApprovalPolicy::All,
+        [Rule::deny_all_calls("no").with_server("*")],
+    );
+    assert_eq!(
+        fresh(&by_server, &CheckedCall::from_tool(&function)),
+        Verdict::Run
+    );
+    let by_name = approvals(
+        ApprovalPolicy::All,
+        [Rule::deny_all_calls("no").with_tool("roll_*")],
+    );
+    assert!(is_refused(&fresh(
+        &by_name,
+        &CheckedCall::from_tool(&function)
+    )));
 }
 
 #[test]
@@ -187,12 +216,12 @@ fn missing_annotations_have_cautious_defaults() {
         (idempotent, vec![reads], vec![silent]),
         (closed, vec![stays], vec![silent]),
     ] {
-        let mut rule = Rule::ask();
+        let mut rule = Rule::ask_for_all_calls();
         narrow(&mut rule);
         let matches = |annotations: &ToolAnnotations| {
             let mut tool = tool("s", "t");
             tool.annotations = *annotations;
-            rule.matches(&Call::of(&tool))
+            rule.matches_call(&CheckedCall::from_tool(&tool))
         };
         assert!(matching.iter().all(matches), "{rule:?}");
         assert!(!others.iter().any(matches), "{rule:?}");
@@ -208,21 +237,21 @@ fn a_decision_applies_to_its_person_session_and_time() {
     let mut decisions = Decisions::default();
 
     let once = allow(ApprovalScope::Once);
-    assert!(!decisions.remember(&requester(&ann, "one"), &tool, &once, None));
+    assert!(!decisions.remember_decision(&requester(&ann, "one"), &tool, &once, None));
     for no_answer in [
         ApprovalDecision::NobodyThere,
         ApprovalDecision::Expired,
         ApprovalDecision::Later,
     ] {
-        assert!(!decisions.remember(&requester(&ann, "one"), &tool, &no_answer, None));
+        assert!(!decisions.remember_decision(&requester(&ann, "one"), &tool, &no_answer, None));
     }
-    assert!(decisions.entries().is_empty());
+    assert!(decisions.remembered_decisions().is_empty());
 
     let session = allow(ApprovalScope::Session);
-    assert!(decisions.remember(&requester(&ann, "one"), &tool, &session, None));
+    assert!(decisions.remember_decision(&requester(&ann, "one"), &tool, &session, None));
     let verdict = |decisions: &Decisions, principal, session, now| {
-        approvals.verdict(
-            &Call::of(&tool),
+        approvals.verdict_for_call(
+            &CheckedCall::from_tool(&tool),
             &requester(principal, session),
             decisions,
             at(now),
@@ -236,11 +265,11 @@ fn a_decision_applies_to_its_person_session_and_time() {
     assert_eq!(verdict(&decisions, &ann, "one", 0), ASK);
 
     let always = allow(ApprovalScope::Always);
-    decisions.remember(&requester(&ann, "one"), &tool, &always, Some(at(60)));
+    decisions.remember_decision(&requester(&ann, "one"), &tool, &always, Some(at(60)));
     assert_eq!(verdict(&decisions, &ann, "two", 59), Verdict::Run);
     assert_eq!(verdict(&decisions, &ann, "two", 60), ASK);
-    assert_eq!(decisions.prune(at(59)), 0);
-    assert_eq!(decisions.prune(at(60)), 1);
+    assert_eq!(decisions.remove_expired_decisions(at(59)), 0);
+    assert_eq!(decisions.remove_expired_decisions(at(60)), 1);
 }
 
 #[test]
@@ -249,7 +278,10 @@ fn a_decision_does_not_apply_to_another_tool_of_the_same_name() {
     let decisions = remembered(&tool, &allow(ApprovalScope::Always));
     tool.origin = None;
     let approvals = Approvals::from(ApprovalPolicy::Ask);
-    assert_eq!(verdict(&approvals, &Call::of(&tool), &decisions), ASK);
+    assert_eq!(
+        verdict(&approvals, &CheckedCall::from_tool(&tool), &decisions),
+        ASK
+    );
 }
 
 #[test]
@@ -265,7 +297,10 @@ fn rules_are_deserialized_and_unknown_keys_are_errors() {
     }))
     .unwrap();
     assert_eq!(approvals.expire_after, Some(Duration::from_secs(90)));
-    assert_eq!(approvals.rules[0], Rule::deny("not today").server("prod"));
+    assert_eq!(
+        approvals.rules[0],
+        Rule::deny_all_calls("not today").with_server("prod")
+    );
     assert_eq!(approvals.rules[2].tool.len(), 2);
     let stored = serde_json::to_value(&approvals).unwrap();
     assert_eq!(stored["expire_after"], json!(90));
@@ -327,7 +362,7 @@ fn any_rule() -> impl Strategy<Value = Rule> {
                 destructive,
                 redefined,
                 verdict,
-                ..Rule::ask()
+                ..Rule::ask_for_all_calls()
             },
         )
 }
@@ -350,20 +385,20 @@ proptest! {
         if changed {
             tool.description.push('!');
         }
-        let call = Call::of(&tool).redefined(changed);
+        let call = CheckedCall::from_tool(&tool).with_redefined_tool(changed);
         // The annotations of a changed tool do not loosen anything.
         let calls = if changed { vec![call, call.without_annotations()] } else { vec![call] };
         let rules: Vec<_> = calls
             .iter()
-            .map(|call| first_match(&approvals.rules, call).map(|rule| rule.verdict))
+            .map(|call| find_first_match(&approvals.rules, call).map(|rule| rule.verdict))
             .collect();
         let allowed = |at: usize| match rules[at] {
             Some(rule) => rule == RuleVerdict::Allow,
-            None => policy.verdict(calls[at].annotations) == Verdict::Run,
+            None => policy.verdict_for_annotations(calls[at].annotations) == Verdict::Run,
         };
         let refused = |at: usize| match rules[at] {
             Some(rule) => rule == RuleVerdict::Deny,
-            None => is_refused(&policy.verdict(calls[at].annotations)),
+            None => is_refused(&policy.verdict_for_annotations(calls[at].annotations)),
         };
         let before = verdict(&approvals, &call, &decisions);
         match before {
@@ -386,7 +421,7 @@ proptest! {
         // nothing changes.
         let insistent = Approvals { policy_overrides_rules: true, ..approvals.clone() };
         let now = verdict(&insistent, &call, &decisions);
-        if calls.iter().any(|call| is_refused(&policy.verdict(call.annotations))) {
+        if calls.iter().any(|call| is_refused(&policy.verdict_for_annotations(call.annotations))) {
             prop_assert!(is_refused(&now), "{:?}", now);
         } else {
             prop_assert_eq!(now, before);
@@ -397,29 +432,40 @@ proptest! {
 #[test]
 fn a_server_can_require_a_new_approval_of_each_call() {
     let mut mine = tool("client", "t");
-    let mut approvals = approvals(ApprovalPolicy::All, [Rule::allow().server("client")]);
-    assert_eq!(fresh(&approvals, &Call::of(&mine)), Verdict::Run);
+    let mut approvals = approvals(
+        ApprovalPolicy::All,
+        [Rule::allow_all_calls().with_server("client")],
+    );
+    assert_eq!(
+        fresh(&approvals, &CheckedCall::from_tool(&mine)),
+        Verdict::Run
+    );
     approvals.always_ask_servers.push("client".to_owned());
-    assert!(approvals.always_asks(&mine));
-    assert!(!approvals.always_asks(&tool("other", "t")));
+    assert!(approvals.always_requires_approval(&mine));
+    assert!(!approvals.always_requires_approval(&tool("other", "t")));
     for word in [allow(ApprovalScope::Always), deny(ApprovalScope::Session)] {
         // As an earlier version may have stored it.
         let decisions = remembered(&mine, &word);
-        let verdict = verdict(&approvals, &Call::of(&mine), &decisions);
+        let verdict = verdict(&approvals, &CheckedCall::from_tool(&mine), &decisions);
         assert_eq!(verdict, ASK, "{word:?}");
     }
     // Even one that only reads, or that the policy refuses.
     mine.annotations = says(Some(true), None);
     approvals.rules = Rules::default();
-    assert_eq!(fresh(&approvals, &Call::of(&mine)), ASK);
+    assert_eq!(fresh(&approvals, &CheckedCall::from_tool(&mine)), ASK);
     mine.annotations = says(None, None);
     approvals.policy = ApprovalPolicy::None;
-    assert_eq!(fresh(&approvals, &Call::of(&mine)), ASK);
-    let other = fresh(&approvals, &Call::of(&tool("other", "t")));
+    assert_eq!(fresh(&approvals, &CheckedCall::from_tool(&mine)), ASK);
+    let other = fresh(&approvals, &CheckedCall::from_tool(&tool("other", "t")));
     assert!(is_refused(&other));
     // A denial stays.
-    approvals.rules.push(Rule::deny("no").server("client"));
-    assert!(is_refused(&fresh(&approvals, &Call::of(&mine))));
+    approvals
+        .rules
+        .push(Rule::deny_all_calls("no").with_server("client"));
+    assert!(is_refused(&fresh(
+        &approvals,
+        &CheckedCall::from_tool(&mine)
+    )));
 }
 
 #[test]
@@ -429,7 +475,7 @@ fn the_number_of_session_decisions_per_person_is_limited() {
     let mut decisions = Decisions::default();
     let mut remember = |principal: &Principal, session: &str, scope| {
         let requester = Requester { principal, session };
-        assert!(decisions.remember(&requester, &tool, &allow(scope), None));
+        assert!(decisions.remember_decision(&requester, &tool, &allow(scope), None));
     };
     remember(&other, "first", ApprovalScope::Session);
     remember(&me, "first", ApprovalScope::Always);
@@ -437,7 +483,7 @@ fn the_number_of_session_decisions_per_person_is_limited() {
         remember(&me, &format!("s{n}"), ApprovalScope::Session);
     }
     let of = |principal: &Principal| -> Vec<Option<&str>> {
-        let entries = decisions.entries().iter();
+        let entries = decisions.remembered_decisions().iter();
         let theirs = entries.filter(|entry| entry.principal == *principal);
         theirs.map(|entry| entry.session.as_deref()).collect()
     };
@@ -453,15 +499,15 @@ fn annotations_of_a_changed_definition_do_not_relax_the_verdict() {
     let harmless = says(Some(false), Some(false));
     let asks_destructive = [Rule {
         destructive: Some(true),
-        ..Rule::ask()
+        ..Rule::ask_for_all_calls()
     }];
     let denies_writes = [Rule {
         read_only: Some(false),
-        ..Rule::deny("nothing is written")
+        ..Rule::deny_all_calls("nothing is written")
     }];
     let allows_reads = [Rule {
         read_only: Some(true),
-        ..Rule::allow()
+        ..Rule::allow_all_calls()
     }];
     let again = Verdict::Ask { redefined: true };
     let cases = [
@@ -478,7 +524,10 @@ fn annotations_of_a_changed_definition_do_not_relax_the_verdict() {
         ),
         (approvals(ApprovalPolicy::All, []), reads, Verdict::Run),
         (
-            approvals(ApprovalPolicy::Ask, [Rule::allow().server("s")]),
+            approvals(
+                ApprovalPolicy::Ask,
+                [Rule::allow_all_calls().with_server("s")],
+            ),
             reads,
             Verdict::Run,
         ),
@@ -486,14 +535,14 @@ fn annotations_of_a_changed_definition_do_not_relax_the_verdict() {
     for (approvals, annotations, expected) in cases {
         let mut tool = tool("s", "t");
         tool.annotations = annotations;
-        let call = Call::of(&tool);
+        let call = CheckedCall::from_tool(&tool);
         assert_eq!(fresh(&approvals, &call), Verdict::Run, "{approvals:?}");
-        let verdict = fresh(&approvals, &call.redefined(true));
+        let verdict = fresh(&approvals, &call.with_redefined_tool(true));
         assert_eq!(verdict, expected, "{approvals:?}");
     }
     let mut tool = tool("s", "t");
     tool.annotations = reads;
-    let call = Call::of(&tool).redefined(true);
+    let call = CheckedCall::from_tool(&tool).with_redefined_tool(true);
     assert!(is_refused(&fresh(&ApprovalPolicy::None.into(), &call)));
     let approvals = approvals(ApprovalPolicy::All, denies_writes);
     assert!(is_refused(&fresh(&approvals, &call)));
@@ -504,14 +553,20 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
     let writes = tool("s", "t");
     let mut reads = tool("s", "r");
     reads.annotations = says(Some(true), None);
-    let reading = Call::of(&reads).requires_approval(true);
-    let writing = Call::of(&writes).requires_approval(true);
+    let reading = CheckedCall::from_tool(&reads).with_required_approval(true);
+    let writing = CheckedCall::from_tool(&writes).with_required_approval(true);
     for mut approvals in [
         Approvals::default(),
-        approvals(ApprovalPolicy::All, [Rule::allow()]),
-        approvals(ApprovalPolicy::None, [Rule::allow().server("s")]),
+        approvals(ApprovalPolicy::All, [Rule::allow_all_calls()]),
+        approvals(
+            ApprovalPolicy::None,
+            [Rule::allow_all_calls().with_server("s")],
+        ),
     ] {
-        assert_eq!(fresh(&approvals, &Call::of(&writes)), Verdict::Run);
+        assert_eq!(
+            fresh(&approvals, &CheckedCall::from_tool(&writes)),
+            Verdict::Run
+        );
         assert_eq!(fresh(&approvals, &writing), ASK);
         assert_eq!(fresh(&approvals, &reading), Verdict::Run);
         let approved = remembered(&writes, &allow(ApprovalScope::Session));
@@ -523,7 +578,7 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
     for (policy, rule) in [
         (ApprovalPolicy::Ask, None),
         (ApprovalPolicy::None, None),
-        (ApprovalPolicy::All, Some(Rule::deny("no"))),
+        (ApprovalPolicy::All, Some(Rule::deny_all_calls("no"))),
     ] {
         let mut approvals = approvals(policy, rule);
         approvals.approved_in_advance = true;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition, ToolOrigin};
 
-use super::{Call, Requester, fingerprint};
+use super::{CheckedCall, Requester, fingerprint};
 
 /// Maximum number of remembered session decisions per person. A session can end without notice, so
 /// its decisions would otherwise accumulate.
@@ -62,10 +62,10 @@ impl Decisions {
     /// scope. Returns whether the decision is remembered; a decision for one call is not.
     ///
     /// A decision for [`ApprovalScope::Always`] expires at `expires_at`; see
-    /// [`Approvals::remembered_until`](super::Approvals::remembered_until). A decision for a
+    /// [`Approvals::decision_expiry`](super::Approvals::decision_expiry). A decision for a
     /// session also ends with the session ([`Decisions::forget_session`]). At most 1,000 session
     /// decisions per person are remembered; older ones are removed.
-    pub fn remember(
+    pub fn remember_decision(
         &mut self,
         requester: &Requester<'_>,
         tool: &ToolDefinition,
@@ -84,9 +84,9 @@ impl Decisions {
             ApprovalScope::Session => Some(requester.session.to_owned()),
             ApprovalScope::Always => None,
         };
-        self.forget(|entry| {
+        self.remove_matching_decisions(|entry| {
             let is_in_session = entry.session.as_deref() == Some(requester.session);
-            entry.is_about(tool)
+            entry.is_about_tool(tool)
                 && entry.principal == *requester.principal
                 && (entry.session == session || is_in_session)
         });
@@ -100,16 +100,16 @@ impl Decisions {
             reason,
             expires_at,
         });
-        self.bound(requester.principal);
+        self.remove_excess_decisions(requester.principal);
         true
     }
 
-    fn bound(&mut self, principal: &Principal) {
+    fn remove_excess_decisions(&mut self, principal: &Principal) {
         let is_of_session =
             |entry: &RememberedDecision| entry.session.is_some() && entry.principal == *principal;
         let count = self.entries.iter().filter(|it| is_of_session(it)).count();
         let mut too_many = count.saturating_sub(MAX_SESSION_DECISIONS);
-        self.forget(|entry| {
+        self.remove_matching_decisions(|entry| {
             let is_removed = too_many > 0 && is_of_session(entry);
             too_many -= usize::from(is_removed);
             is_removed
@@ -118,15 +118,15 @@ impl Decisions {
 
     /// Returns the remembered decision about the tool of a call. A denial takes precedence over an
     /// approval.
-    pub fn status(
+    pub fn decision_about_call(
         &self,
         requester: &Requester<'_>,
-        call: &Call<'_>,
+        call: &CheckedCall<'_>,
         now: Timestamp,
     ) -> Option<DecisionStatus> {
         let applies = |entry: &&RememberedDecision| {
             let session = entry.session.as_deref();
-            entry.is_about(call.tool)
+            entry.is_about_tool(call.tool)
                 && entry.principal == *requester.principal
                 && session.is_none_or(|session| session == requester.session)
                 && entry.expires_at.is_none_or(|end| now < end)
@@ -150,24 +150,24 @@ impl Decisions {
     }
 
     /// Returns all remembered decisions, oldest first.
-    pub fn entries(&self) -> &[RememberedDecision] {
+    pub fn remembered_decisions(&self) -> &[RememberedDecision] {
         &self.entries
     }
 
     /// Removes a person's decisions about the tool with this name. Returns the number of removed
     /// decisions.
-    pub fn revoke(&mut self, principal: &Principal, name: &str) -> usize {
-        self.forget(|entry| entry.principal == *principal && entry.name == name)
+    pub fn revoke_tool_decisions(&mut self, principal: &Principal, name: &str) -> usize {
+        self.remove_matching_decisions(|entry| entry.principal == *principal && entry.name == name)
     }
 
     /// Removes one remembered decision. Returns whether it existed.
-    pub fn remove(&mut self, answer: &RememberedDecision) -> bool {
-        self.forget(|entry| entry == answer) > 0
+    pub fn remove_decision(&mut self, answer: &RememberedDecision) -> bool {
+        self.remove_matching_decisions(|entry| entry == answer) > 0
     }
 
     /// Removes a person's decisions for an ended session. Returns the number of removed decisions.
     pub fn forget_session(&mut self, principal: &Principal, session: &str) -> usize {
-        self.forget(|entry| {
+        self.remove_matching_decisions(|entry| {
             entry.principal == *principal && entry.session.as_deref() == Some(session)
         })
     }
@@ -175,11 +175,14 @@ impl Decisions {
     /// Removes expired decisions and returns their number.
     ///
     /// Expired decisions are never applied, even before they are removed.
-    pub fn prune(&mut self, now: Timestamp) -> usize {
-        self.forget(|entry| entry.expires_at.is_some_and(|end| now >= end))
+    pub fn remove_expired_decisions(&mut self, now: Timestamp) -> usize {
+        self.remove_matching_decisions(|entry| entry.expires_at.is_some_and(|end| now >= end))
     }
 
-    fn forget(&mut self, mut is_over: impl FnMut(&RememberedDecision) -> bool) -> usize {
+    fn remove_matching_decisions(
+        &mut self,
+        mut is_over: impl FnMut(&RememberedDecision) -> bool,
+    ) -> usize {
         let before = self.entries.len();
         self.entries.retain(|entry| !is_over(entry));
         before - self.entries.len()
@@ -189,7 +192,7 @@ impl Decisions {
 impl RememberedDecision {
     /// Returns whether the decision is about this tool. The origin is compared too, because another
     /// server can offer a tool with the same name.
-    fn is_about(&self, tool: &ToolDefinition) -> bool {
+    fn is_about_tool(&self, tool: &ToolDefinition) -> bool {
         self.name == tool.name && self.origin == tool.origin
     }
 }

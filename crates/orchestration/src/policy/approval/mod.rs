@@ -1,7 +1,7 @@
 //! Approval of tool calls: policy, rules and remembered decisions.
 //!
 //! [`Approvals`] is the configuration: an [`ApprovalPolicy`] for all tools and [`Rules`] for some.
-//! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict`] combines them in
+//! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict_for_call`] combines them in
 //! this order:
 //!
 //! 1. A rule that denies.
@@ -24,18 +24,18 @@
 //! use jiff::Timestamp;
 //! use switchboard_domain::{Principal, ToolDefinition};
 //! use switchboard_orchestration::policy::approval::{
-//!     ApprovalPolicy, Approvals, Requester, Call, Decisions, Rule, Verdict,
+//!     ApprovalPolicy, Approvals, Requester, CheckedCall, Decisions, Rule, Verdict,
 //! };
 //!
 //! let mut approvals = Approvals::from(ApprovalPolicy::Ask);
-//! approvals.rules.push(Rule::deny("production is out of bounds").server("prod*"));
-//! approvals.rules.push(Rule::allow().tool("get_*"));
+//! approvals.rules.push(Rule::deny_all_calls("production is out of bounds").with_server("prod*"));
+//! approvals.rules.push(Rule::allow_all_calls().with_tool("get_*"));
 //!
 //! let tool = ToolDefinition::new("get_weather", "Tells the weather.", serde_json::json!({}));
 //! let me = Principal::default();
 //! let requester = Requester { principal: &me, session: "s1" };
-//! let (call, decisions) = (Call::of(&tool), Decisions::default());
-//! let verdict = approvals.verdict(&call, &requester, &decisions, Timestamp::UNIX_EPOCH);
+//! let (call, decisions) = (CheckedCall::from_tool(&tool), Decisions::default());
+//! let verdict = approvals.verdict_for_call(&call, &requester, &decisions, Timestamp::UNIX_EPOCH);
 //! assert_eq!(verdict, Verdict::Run);
 //! ```
 
@@ -52,7 +52,7 @@ use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin}
 
 pub use decisions::{DecisionStatus, Decisions, RememberedDecision};
 pub use fingerprint::fingerprint;
-use rules::first_match;
+use rules::find_first_match;
 pub use rules::{Rule, RuleVerdict, Rules};
 
 use crate::tools::only_reads;
@@ -96,7 +96,7 @@ pub enum Verdict {
 
 impl ApprovalPolicy {
     /// Returns the verdict of the policy about a tool with these annotations.
-    pub fn verdict(self, annotations: ToolAnnotations) -> Verdict {
+    pub fn verdict_for_annotations(self, annotations: ToolAnnotations) -> Verdict {
         match self {
             _ if only_reads(annotations) => Verdict::Run,
             Self::All => Verdict::Run,
@@ -163,32 +163,36 @@ impl From<ApprovalPolicy> for Approvals {
 impl Approvals {
     /// Returns the verdict about a tool call. The [module documentation](self) lists the order of
     /// the checks.
-    pub fn verdict(
+    pub fn verdict_for_call(
         &self,
-        call: &Call<'_>,
+        call: &CheckedCall<'_>,
         requester: &Requester<'_>,
         decisions: &Decisions,
         now: Timestamp,
     ) -> Verdict {
-        let is_asked = self.always_asks(call.tool);
-        let answer = decisions.status(requester, call, now).filter(|_| !is_asked);
+        let is_asked = self.always_requires_approval(call.tool);
+        let answer = decisions
+            .decision_about_call(requester, call, now)
+            .filter(|_| !is_asked);
         let redefined = call.redefined || answer == Some(DecisionStatus::Redefined);
-        let call = &call.redefined(redefined);
+        let call = &call.with_redefined_tool(redefined);
         let without_annotations = redefined.then(|| call.without_annotations());
         let calls = || iter::once(call).chain(&without_annotations);
         let denial = calls().find_map(|call| {
-            let rule = self.rule(call)?;
-            (rule.verdict == RuleVerdict::Deny).then(|| rule.denial(call))
+            let rule = self.find_deciding_rule(call)?;
+            (rule.verdict == RuleVerdict::Deny).then(|| rule.format_denial(call))
         });
         if let Some(reason) = denial {
             return Verdict::Refuse { reason };
         }
         if let Some(DecisionStatus::Deny { reason }) = &answer {
             return Verdict::Refuse {
-                reason: declined(reason.as_deref()),
+                reason: format_denial(reason.as_deref()),
             };
         }
-        let verdict = calls().map(|call| self.unanswered(call)).max();
+        let verdict = calls()
+            .map(|call| self.verdict_without_decisions(call))
+            .max();
         match (verdict.unwrap_or(Verdict::Run), answer) {
             // The person allowed this definition of the tool.
             (Verdict::Ask { .. }, Some(DecisionStatus::Allow)) => Verdict::Run,
@@ -198,15 +202,15 @@ impl Approvals {
     }
 
     /// Returns the verdict of the rules and the policy, without remembered decisions.
-    fn unanswered(&self, call: &Call<'_>) -> Verdict {
-        let policy_verdict = self.policy.verdict(call.annotations);
-        let verdict = match self.rule(call).map(|rule| rule.verdict) {
+    fn verdict_without_decisions(&self, call: &CheckedCall<'_>) -> Verdict {
+        let policy_verdict = self.policy.verdict_for_annotations(call.annotations);
+        let verdict = match self.find_deciding_rule(call).map(|rule| rule.verdict) {
             _ if self.policy_overrides_rules
                 && matches!(policy_verdict, Verdict::Refuse { .. }) =>
             {
                 policy_verdict
             }
-            _ if self.always_asks(call.tool) => Verdict::Ask { redefined: false },
+            _ if self.always_requires_approval(call.tool) => Verdict::Ask { redefined: false },
             Some(RuleVerdict::Allow) => Verdict::Run,
             Some(_) => Verdict::Ask { redefined: false },
             None => policy_verdict,
@@ -219,37 +223,37 @@ impl Approvals {
     }
 
     /// Returns the rule that decides about a tool call.
-    fn rule(&self, call: &Call<'_>) -> Option<&Rule> {
+    fn find_deciding_rule(&self, call: &CheckedCall<'_>) -> Option<&Rule> {
         let matching_rules = self
             .layers
             .iter()
-            .filter_map(|rules| first_match(rules, call));
+            .filter_map(|rules| find_first_match(rules, call));
         matching_rules
             // Of several equally strict rules, the first one supplies the reason.
             .min_by_key(|rule| Reverse(rule.verdict))
-            .or_else(|| first_match(&self.rules, call))
+            .or_else(|| find_first_match(&self.rules, call))
     }
 
     /// Returns whether each call of this tool requires a new approval.
-    pub fn always_asks(&self, tool: &ToolDefinition) -> bool {
+    pub fn always_requires_approval(&self, tool: &ToolDefinition) -> bool {
         let server = tool.origin.as_ref().map(|origin| &origin.server);
         server.is_some_and(|server| self.always_ask_servers.contains(server))
     }
 
     /// Returns the time at which an approval request that starts at `now` expires.
-    pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.expire_after.map(|after| later(now, after))
+    pub fn request_expiry(&self, now: Timestamp) -> Option<Timestamp> {
+        self.expire_after.map(|after| add_duration(now, after))
     }
 
     /// Returns the time until which a decision that is made at `now` is remembered.
-    pub fn remembered_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.remember_for.map(|span| later(now, span))
+    pub fn decision_expiry(&self, now: Timestamp) -> Option<Timestamp> {
+        self.remember_for.map(|span| add_duration(now, span))
     }
 }
 
 /// A tool call whose approval is checked.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct CheckedCall<'a> {
     tool: &'a ToolDefinition,
     /// Annotations of the tool that the rules and the policy use.
     annotations: ToolAnnotations,
@@ -257,9 +261,9 @@ pub struct Call<'a> {
     requires_approval: bool,
 }
 
-impl<'a> Call<'a> {
+impl<'a> CheckedCall<'a> {
     /// Creates a call of this tool.
-    pub fn of(tool: &'a ToolDefinition) -> Self {
+    pub fn from_tool(tool: &'a ToolDefinition) -> Self {
         Self {
             tool,
             annotations: tool.annotations,
@@ -271,7 +275,7 @@ impl<'a> Call<'a> {
     /// Sets whether the calls of the model require approval unless the tool is read-only. See
     /// [`requires_approval`](switchboard_domain::ModelCapabilities::requires_approval).
     #[must_use]
-    pub fn requires_approval(mut self, requires_approval: bool) -> Self {
+    pub fn with_required_approval(mut self, requires_approval: bool) -> Self {
         self.requires_approval = requires_approval;
         self
     }
@@ -279,7 +283,7 @@ impl<'a> Call<'a> {
     /// Sets whether the definition of the tool changed since it was last seen, approved or asked
     /// about.
     #[must_use]
-    pub fn redefined(mut self, redefined: bool) -> Self {
+    pub fn with_redefined_tool(mut self, redefined: bool) -> Self {
         self.redefined = redefined;
         self
     }
@@ -290,7 +294,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    fn origin(&self) -> Option<&ToolOrigin> {
+    fn tool_origin(&self) -> Option<&ToolOrigin> {
         self.tool.origin.as_ref()
     }
 }
@@ -305,7 +309,7 @@ pub struct Requester<'a> {
 }
 
 /// Returns `now` plus `span`, at most [`Timestamp::MAX`].
-fn later(now: Timestamp, span: Duration) -> Timestamp {
+fn add_duration(now: Timestamp, span: Duration) -> Timestamp {
     SignedDuration::try_from(span)
         .ok()
         .and_then(|span| now.checked_add(span).ok())
@@ -313,7 +317,7 @@ fn later(now: Timestamp, span: Duration) -> Timestamp {
 }
 
 /// Returns the text for the model about a call that the person denied.
-fn declined(reason: Option<&str>) -> String {
+fn format_denial(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => format!("the person declined it: {reason}"),
         None => "the person declined it".to_owned(),

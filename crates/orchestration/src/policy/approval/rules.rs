@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Call;
+use super::CheckedCall;
 use crate::tools::{only_reads, pattern::Pattern};
 
 /// Ordered approval rules. The first rule that matches a call decides.
 pub type Rules = Vec<Rule>;
 
-pub(super) fn first_match<'r>(rules: &'r Rules, call: &Call<'_>) -> Option<&'r Rule> {
-    rules.iter().find(|rule| rule.matches(call))
+pub(super) fn find_first_match<'r>(rules: &'r Rules, call: &CheckedCall<'_>) -> Option<&'r Rule> {
+    rules.iter().find(|rule| rule.matches_call(call))
 }
 
 /// A rule for tool calls. All set conditions must match. A rule without conditions matches every
@@ -75,17 +75,17 @@ pub enum RuleVerdict {
 
 impl Rule {
     /// Returns a rule that allows every call.
-    pub fn allow() -> Self {
+    pub fn allow_all_calls() -> Self {
         Self::new(RuleVerdict::Allow)
     }
 
     /// Returns a rule that requires approval of every call.
-    pub fn ask() -> Self {
+    pub fn ask_for_all_calls() -> Self {
         Self::new(RuleVerdict::Ask)
     }
 
     /// Returns a rule that denies every call.
-    pub fn deny(reason: impl Into<String>) -> Self {
+    pub fn deny_all_calls(reason: impl Into<String>) -> Self {
         Self {
             reason: Some(reason.into()),
             ..Self::new(RuleVerdict::Deny)
@@ -94,14 +94,14 @@ impl Rule {
 
     /// Restricts the rule to servers whose name matches the pattern.
     #[must_use]
-    pub fn server(mut self, pattern: impl Into<Pattern>) -> Self {
+    pub fn with_server(mut self, pattern: impl Into<Pattern>) -> Self {
         self.server = Some(pattern.into());
         self
     }
 
     /// Adds a pattern of tools that the rule applies to.
     #[must_use]
-    pub fn tool(mut self, pattern: impl Into<Pattern>) -> Self {
+    pub fn with_tool(mut self, pattern: impl Into<Pattern>) -> Self {
         self.tool.push(pattern.into());
         self
     }
@@ -121,12 +121,12 @@ impl Rule {
     }
 
     /// Returns whether the rule matches a tool call.
-    pub fn matches(&self, call: &Call<'_>) -> bool {
+    pub fn matches_call(&self, call: &CheckedCall<'_>) -> bool {
         let annotations = call.annotations;
         let read_only = only_reads(annotations);
         let matches = |condition: Option<bool>, value: bool| condition.is_none_or(|it| it == value);
         self.matches_server(call)
-            && self.matches_name(call)
+            && self.matches_tool_name(call)
             && matches(self.read_only, read_only)
             && matches(
                 self.destructive,
@@ -140,17 +140,17 @@ impl Rule {
             && matches(self.redefined, call.redefined)
     }
 
-    fn matches_server(&self, call: &Call<'_>) -> bool {
+    fn matches_server(&self, call: &CheckedCall<'_>) -> bool {
         let Some(pattern) = &self.server else {
             return true;
         };
-        call.origin()
+        call.tool_origin()
             .is_some_and(|origin| pattern.matches(&origin.server))
     }
 
-    fn matches_name(&self, call: &Call<'_>) -> bool {
+    fn matches_tool_name(&self, call: &CheckedCall<'_>) -> bool {
         let own = call
-            .origin()
+            .tool_origin()
             .map(|origin| origin.tool.as_str())
             .filter(|own| self.verdict != RuleVerdict::Allow || !own.contains("__"));
         let is_meant = |pattern: &Pattern| {
@@ -160,7 +160,7 @@ impl Rule {
     }
 
     /// Returns the text for the model about a call that this rule denies.
-    pub(super) fn denial(&self, call: &Call<'_>) -> String {
+    pub(super) fn format_denial(&self, call: &CheckedCall<'_>) -> String {
         match &self.reason {
             Some(reason) => format!("a rule denies it: {}", reason.trim_end_matches('.')),
             None => format!("a rule denies `{}`", call.tool.name),
@@ -171,12 +171,12 @@ impl Rule {
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum OneOrMany {
+    enum OneOrManyPatterns {
         One(Pattern),
         Many(Vec<Pattern>),
     }
-    Ok(match OneOrMany::deserialize(deserializer)? {
-        OneOrMany::One(pattern) => vec![pattern],
-        OneOrMany::Many(patterns) => patterns,
+    Ok(match OneOrManyPatterns::deserialize(deserializer)? {
+        OneOrManyPatterns::One(pattern) => vec![pattern],
+        OneOrManyPatterns::Many(patterns) => patterns,
     })
 }

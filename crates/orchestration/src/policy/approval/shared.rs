@@ -8,7 +8,7 @@ use crate::policy::approval::Decisions;
 
 /// Remembered approval decisions, shared between the runs of a program. Cheap to clone.
 ///
-/// [`SharedDecisions::snapshot`] returns the data that must be stored between two starts of the
+/// [`SharedDecisions::copy_decisions`] returns the data that must be stored between two starts of the
 /// program.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -21,17 +21,17 @@ impl SharedDecisions {
     }
 
     /// Returns a copy of the decisions, for example to store them.
-    pub fn snapshot(&self) -> Decisions {
-        self.lock().clone()
+    pub fn copy_decisions(&self) -> Decisions {
+        self.lock_decisions().clone()
     }
 
     /// Locks the decisions. The guard must not be kept across an `await`.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Decisions> {
+    pub(crate) fn lock_decisions(&self) -> MutexGuard<'_, Decisions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the decisions, for example to revoke one.
-    pub fn change<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> T {
-        change(&mut self.lock())
+    pub fn change_decisions<T>(&self, change: impl FnOnce(&mut Decisions) -> T) -> T {
+        change(&mut self.lock_decisions())
     }
 }

@@ -75,9 +75,9 @@ fn a_trim_makes_room_for_many_steps() {
     for n in 0..200 {
         messages.extend(arcs(turn(n, 1, 60)));
         messages.push(Arc::new(Message::user("More?")));
-        let fit = history.fit(&policy, &messages, 200);
+        let fit = history.fit_to_limit(&policy, &messages, 200);
         assert!(fit.tokens <= 5_000 && fit.over.is_none());
-        let sent = history.messages(&messages);
+        let sent = history.messages_to_send(&messages);
         if let Some(trimmed) = fit.trimmed {
             trims += 1;
             assert!(trimmed.tokens_after <= 3_000, "{trimmed:?}");
@@ -102,9 +102,9 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
     for n in 0..20 {
         let ids = ids(n, 2);
         messages.extend(arcs([calls("anthropic", &ids), results(&ids, 500)]));
-        let fit = history.fit(&policy, &messages, 0);
+        let fit = history.fit_to_limit(&policy, &messages, 0);
         assert!(fit.over.is_none(), "{n}: {fit:?}");
-        let sent = history.messages(&messages);
+        let sent = history.messages_to_send(&messages);
         assert_eq!(sent.len(), messages.len());
         assert_paired(&sent);
         // The newest results are whole.
@@ -117,12 +117,12 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
         }
     }
     assert!((1..=4).contains(&trims), "{trims} {tokens}");
-    let sent = history.messages(&messages);
+    let sent = history.messages_to_send(&messages);
     let oldest = sent[2].results().next().unwrap().as_text();
     assert!(oldest.starts_with("word word"));
     assert!(oldest.contains("removed later"), "{oldest}");
     assert!(!oldest.contains("[… about 0"));
-    assert_eq!(history.shortened().next(), Some(2));
+    assert_eq!(history.shortened_messages().next(), Some(2));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn the_newest_results_are_cut_as_little_as_possible() {
         results(&ids, 5_000),
     ]);
     let mut history = History::default();
-    let fit = history.fit(&policy(4_000), &messages, 100);
+    let fit = history.fit_to_limit(&policy(4_000), &messages, 100);
     assert_eq!(fit.over, None);
     assert!((3_500..=4_000).contains(&fit.tokens), "{fit:?}");
 }
@@ -148,7 +148,7 @@ fn images_and_data_are_cut_like_text() {
     data.content = Arc::default();
     data.structured = Some(json!({"rows": vec!["abcdefgh"; 500]}).into());
     let message = Message::tool_results([seen, data]);
-    let short = super::shorten::shortened(&message, 100).unwrap();
+    let short = super::shorten::shorten_results(&message, 100).unwrap();
     let texts: Vec<String> = short.results().map(ToolResult::as_text).collect();
     assert!(texts[0].starts_with("word "));
     assert!(!texts[0].contains("[image"));
@@ -158,7 +158,11 @@ fn images_and_data_are_cut_like_text() {
         assert!(text.contains("removed later"), "{text}");
     }
     assert!(estimate_message(&short) < 400);
-    assert_eq!(super::shorten::shortened(&short, 100), None, "only once");
+    assert_eq!(
+        super::shorten::shorten_results(&short, 100),
+        None,
+        "only once"
+    );
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn a_conversation_that_cannot_fit_is_reported_with_the_reason() {
         Message::user(long),
     ]);
     let mut history = History::default();
-    let fit = history.fit(&policy(2_000), &messages, 700);
+    let fit = history.fit_to_limit(&policy(2_000), &messages, 700);
     assert_eq!(fit.trimmed.map(|trimmed| trimmed.messages), Some(1));
     let over = fit.over.unwrap();
     assert_eq!(over.tokens, fit.tokens);
@@ -183,7 +187,7 @@ fn a_conversation_that_cannot_fit_is_reported_with_the_reason() {
          turn and 3761 the messages that are always sent before it"
     );
     // The fault is reported again, and nothing more is trimmed.
-    let again = history.fit(&policy(2_000), &messages, 700);
+    let again = history.fit_to_limit(&policy(2_000), &messages, 700);
     assert_eq!(again.trimmed, None);
     assert_eq!(again.over, Some(over));
 }
@@ -197,17 +201,17 @@ fn a_summary_replaces_omitted_messages() {
     messages.push(Arc::new(Message::user("And now?")));
     let mut history = History::default();
     let policy = policy(1_000);
-    history.with_summary("Too early: nothing is left out.");
+    history.set_summary("Too early: nothing is left out.");
     assert!(history.summary_source(&messages).is_empty());
-    history.fit(&policy, &messages, 0);
+    history.fit_to_limit(&policy, &messages, 0);
     let source = history.summary_source(&messages);
     assert!(Arc::ptr_eq(&source[0], &messages[1]));
-    let before = history.fit(&policy, &messages, 0).tokens;
-    history.with_summary("Five questions were answered.");
-    let after = history.fit(&policy, &messages, 0).tokens;
+    let before = history.fit_to_limit(&policy, &messages, 0).tokens;
+    history.set_summary("Five questions were answered.");
+    let after = history.fit_to_limit(&policy, &messages, 0).tokens;
     assert!(after > before);
     assert!(history.summary_source(&messages).is_empty());
-    let sent = history.messages(&messages);
+    let sent = history.messages_to_send(&messages);
     assert_eq!(sent[0].text(), "Question 0?");
     assert_eq!(sent[1].role, Role::User);
     assert!(sent[1].text().ends_with("Five questions were answered."));
@@ -215,19 +219,19 @@ fn a_summary_replaces_omitted_messages() {
     // The summary survives storage. The next summary covers it and the later messages.
     let stored = serde_json::to_string(&history).unwrap();
     let mut restored: History = serde_json::from_str(&stored).unwrap();
-    assert_eq!(restored.messages(&messages), sent);
-    assert_eq!(restored.fit(&policy, &messages, 0).tokens, after);
+    assert_eq!(restored.messages_to_send(&messages), sent);
+    assert_eq!(restored.fit_to_limit(&policy, &messages, 0).tokens, after);
     for n in 6..10 {
         messages.extend(arcs(turn(n, 1, 200)));
     }
     messages.push(Arc::new(Message::user("And now?")));
-    restored.fit(&policy, &messages, 0);
+    restored.fit_to_limit(&policy, &messages, 0);
     let source = restored.summary_source(&messages);
     assert!(source[0].text().contains("Five questions"));
     assert!(source.len() > 2);
-    restored.with_summary("x".repeat(100_000));
+    restored.set_summary("x".repeat(100_000));
     assert!(
-        restored.fit(&policy, &messages, 0).tokens < 3_000,
+        restored.fit_to_limit(&policy, &messages, 0).tokens < 3_000,
         "a summary is no way around the limit"
     );
 }
@@ -324,7 +328,7 @@ fn assert_paired(sent: &[Arc<Message>]) {
 
 /// Where each sent message comes from; a shortened one by its calls.
 fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) -> Vec<usize> {
-    let shortened: Vec<usize> = history.shortened().collect();
+    let shortened: Vec<usize> = history.shortened_messages().collect();
     let same = |message: &Arc<Message>, at: usize| {
         let by_calls = shortened.contains(&at)
             && message
@@ -362,14 +366,14 @@ proptest! {
         let mut history = History::default();
         let mut stored = serde_json::to_string(&history).unwrap();
         for pin in &pins {
-            history.pin(*pin);
+            history.pin_message(*pin);
         }
         let mut messages: Vec<Arc<Message>> = Vec::new();
         let mut before: Vec<usize> = Vec::new();
         for (n, thing) in things.iter().enumerate() {
             messages.extend(arcs(told(n, thing)));
-            let fit = history.fit(&policy, &messages, overhead);
-            let sent = history.messages(&messages);
+            let fit = history.fit_to_limit(&policy, &messages, overhead);
+            let sent = history.messages_to_send(&messages);
             assert_paired(&sent);
 
             let origins = origins(&sent, &messages, &history);
@@ -417,9 +421,9 @@ proptest! {
 
             if n > 0 {
                 let mut restored: History = serde_json::from_str(&stored).unwrap();
-                let again = restored.fit(&policy, &messages, overhead);
+                let again = restored.fit_to_limit(&policy, &messages, overhead);
                 prop_assert_eq!(&again, &fit);
-                prop_assert_eq!(restored.messages(&messages), sent);
+                prop_assert_eq!(restored.messages_to_send(&messages), sent);
             }
             stored = serde_json::to_string(&history).unwrap();
         }

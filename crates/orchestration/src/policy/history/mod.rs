@@ -8,10 +8,10 @@
 //! - system messages,
 //! - the first message of the person,
 //! - the current turn, which starts at the last message of the person,
-//! - [pinned](History::pin) messages.
+//! - [pinned](History::pin_message) messages.
 //!
 //! If the current turn alone is too long, its oldest tool results are shortened, with a marker for
-//! the model. If the request is still too long, [`Fit::over`] is set and the caller decides.
+//! the model. If the request is still too long, [`FitResult::over`] is set and the caller decides.
 //!
 //! A trim reduces the request to a low-water mark below the limit. The first messages then stay
 //! equal for many steps, so that the prompt cache of the provider is effective.
@@ -33,9 +33,9 @@
 //! .map(Arc::new);
 //!
 //! let mut history = History::default();
-//! let fit = history.fit(&policy, &messages, 0);
+//! let fit = history.fit_to_limit(&policy, &messages, 0);
 //! assert_eq!(fit.trimmed.map(|trimmed| trimmed.messages), Some(1));
-//! let sent = history.messages(&messages);
+//! let sent = history.messages_to_send(&messages);
 //! assert_eq!(sent.len(), 2);
 //! assert!(Arc::ptr_eq(&sent[1], &messages[2]));
 //! ```
@@ -81,20 +81,20 @@ impl Default for HistoryPolicy {
 
 /// Result of fitting a conversation to its size limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fit {
+pub struct FitResult {
     /// Estimated number of tokens of the request.
     pub tokens: u64,
     /// Effect of the trim. `None` if nothing was omitted or shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trimmed: Option<Trimmed>,
+    pub trimmed: Option<TrimEffect>,
     /// Sizes of a request that is still too long. `None` if the request fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over: Option<OverBudget>,
+    pub over: Option<ExceededBudget>,
 }
 
 /// Effect of trimming a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trimmed {
+pub struct TrimEffect {
     /// Number of messages that the trim omitted.
     pub messages: usize,
     /// Number of tool result messages that were shortened. A message that a second pass shortened
@@ -114,7 +114,7 @@ pub struct Trimmed {
      before it",
     self.retained_tokens()
 )]
-pub struct OverBudget {
+pub struct ExceededBudget {
     /// Estimated number of tokens of the request.
     pub tokens: u64,
     /// Maximum number of tokens of the request.
@@ -125,7 +125,7 @@ pub struct OverBudget {
     pub current_turn_tokens: u64,
 }
 
-impl OverBudget {
+impl ExceededBudget {
     fn retained_tokens(&self) -> u64 {
         let others = self
             .overhead_tokens

@@ -12,13 +12,13 @@ const WORTHWHILE: u64 = 60;
 /// longer.
 ///
 /// Equal arguments give equal bytes.
-pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
+pub(super) fn shorten_results(message: &Message, keep: u64) -> Option<Message> {
     let mut changed = false;
     let parts = message
         .parts
         .iter()
         .map(|part| match part {
-            Part::ToolResult(result) => match cut(result, keep) {
+            Part::ToolResult(result) => match cut_result(result, keep) {
                 Some(result) => {
                     changed = true;
                     Part::ToolResult(result)
@@ -31,7 +31,7 @@ pub(super) fn shortened(message: &Message, keep: u64) -> Option<Message> {
     changed.then(|| Message::new(message.role, parts))
 }
 
-fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
+fn cut_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     let structured;
     let content = match &result.structured {
         // The model reads structured content only if the result has no other content.
@@ -79,7 +79,7 @@ fn cut(result: &ToolResult, keep: u64) -> Option<ToolResult> {
 }
 
 /// Returns the start of a text with at most `tokens` tokens. An ellipsis marks a cut.
-pub(super) fn beginning(text: &str, tokens: u64) -> String {
+pub(super) fn truncate_text(text: &str, tokens: u64) -> String {
     if estimate(text) <= tokens {
         return text.to_owned();
     }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, Part, Role};
 
 use super::{
-    Fit, HistoryPolicy, OverBudget, Trimmed, shorten::shortened, summary::summary_message,
+    ExceededBudget, FitResult, HistoryPolicy, TrimEffect, shorten::shorten_results,
+    summary::summary_message,
 };
 use crate::tools::tokens::estimate_message;
 
@@ -25,11 +26,11 @@ pub struct History {
     /// Indices of shortened tool result messages, with the number of tokens that each result keeps.
     shortened: BTreeMap<usize, u64>,
     pinned: BTreeSet<usize>,
-    summary: Option<Summary>,
+    summary: Option<HistorySummary>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Summary {
+struct HistorySummary {
     text: String,
     /// Index of the first message that the summary does not cover.
     covers: usize,
@@ -37,7 +38,7 @@ struct Summary {
 
 /// Sizes and turns of a conversation.
 #[derive(Debug, Default)]
-struct Measured {
+struct MeasuredConversation {
     /// Estimated number of tokens of each message as it is sent.
     tokens: Vec<u64>,
     /// Estimated number of tokens of the request.
@@ -54,23 +55,23 @@ impl History {
     ///
     /// A pinned message of the model or of tools pins its whole turn. Messages that are already
     /// omitted stay omitted.
-    pub fn pin(&mut self, index: usize) {
+    pub fn pin_message(&mut self, index: usize) {
         self.pinned.insert(index);
     }
 
     /// Omits and shortens messages until the conversation fits the policy.
     ///
     /// `overhead_tokens` is the size of the other parts of the request, such as tools.
-    pub fn fit(
+    pub fn fit_to_limit(
         &mut self,
         policy: &HistoryPolicy,
         messages: &[Arc<Message>],
         overhead_tokens: u64,
-    ) -> Fit {
-        let mut measured = self.measure(messages, overhead_tokens);
+    ) -> FitResult {
+        let mut measured = self.measure_conversation(messages, overhead_tokens);
         let before = measured.total;
         let Some(max) = policy.max_tokens.filter(|max| before > *max) else {
-            return Fit {
+            return FitResult {
                 tokens: before,
                 trimmed: None,
                 over: None,
@@ -85,48 +86,50 @@ impl History {
                 break;
             }
             let turn = measured.turns[at - 1]..measured.turns[at];
-            dropped += self.leave_out(turn, messages, &mut measured);
+            dropped += self.omit_turn(turn, messages, &mut measured);
         }
         let mut cut = 0;
         if measured.total > max {
             cut = self.shorten_turn(policy, messages, (target, max), &mut measured);
         }
         let tokens = measured.total;
-        Fit {
+        FitResult {
             tokens,
-            trimmed: (dropped + cut > 0).then_some(Trimmed {
+            trimmed: (dropped + cut > 0).then_some(TrimEffect {
                 messages: dropped,
                 shortened: cut,
                 tokens_before: before,
                 tokens_after: tokens,
             }),
-            over: (tokens > max).then(|| OverBudget {
+            over: (tokens > max).then(|| ExceededBudget {
                 tokens,
                 max_tokens: max,
                 overhead_tokens,
-                current_turn_tokens: measured.tokens[measured.current_turn()..].iter().sum(),
+                current_turn_tokens: measured.tokens[measured.current_turn_start()..]
+                    .iter()
+                    .sum(),
             }),
         }
     }
 
-    /// Returns the messages to send after [`History::fit`]. They are the same `Arc`s except for
+    /// Returns the messages to send after [`History::fit_to_limit`]. They are the same `Arc`s except for
     /// shortened results and the summary.
-    pub fn messages(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    pub fn messages_to_send(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let first_gap = self.left_out.first().map(|range| range.start);
         let mut sent = Vec::with_capacity(messages.len() + 1);
         for (at, message) in messages.iter().enumerate() {
             if first_gap == Some(at) {
                 sent.extend(self.summary_message());
             }
-            if !self.is_left_out(at) {
-                sent.push(self.as_sent(at, message));
+            if !self.is_omitted(at) {
+                sent.push(self.message_as_sent(at, message));
             }
         }
         sent
     }
 
     /// Returns the indices of messages with shortened tool results, in order.
-    pub fn shortened(&self) -> impl Iterator<Item = usize> {
+    pub fn shortened_messages(&self) -> impl Iterator<Item = usize> {
         self.shortened.keys().copied()
     }
 
@@ -153,9 +156,9 @@ impl History {
     ///
     /// The summary is sent as a marked message of the person in the place of the omitted messages.
     /// It replaces an earlier summary.
-    pub fn with_summary(&mut self, text: impl Into<String>) {
+    pub fn set_summary(&mut self, text: impl Into<String>) {
         if let Some(last) = self.left_out.last() {
-            self.summary = Some(Summary {
+            self.summary = Some(HistorySummary {
                 text: text.into(),
                 covers: last.end,
             });
@@ -167,30 +170,34 @@ impl History {
         Some(Arc::new(summary_message(&summary.text)))
     }
 
-    fn as_sent(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
+    fn message_as_sent(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
         let keep = self.shortened.get(&at);
-        let shorter = keep.and_then(|keep| shortened(message, *keep));
+        let shorter = keep.and_then(|keep| shorten_results(message, *keep));
         shorter.map_or_else(|| Arc::clone(message), Arc::new)
     }
 
-    fn is_left_out(&self, at: usize) -> bool {
+    fn is_omitted(&self, at: usize) -> bool {
         let after = self.left_out.partition_point(|range| range.end <= at);
         let range = self.left_out.get(after);
         range.is_some_and(|range| range.contains(&at))
     }
 
-    fn measure(&self, messages: &[Arc<Message>], overhead_tokens: u64) -> Measured {
+    fn measure_conversation(
+        &self,
+        messages: &[Arc<Message>],
+        overhead_tokens: u64,
+    ) -> MeasuredConversation {
         let summary = self.summary_message();
-        let mut measured = Measured {
+        let mut measured = MeasuredConversation {
             total: summary.map_or(0, |summary| estimate_message(&summary)) + overhead_tokens,
-            ..Measured::default()
+            ..MeasuredConversation::default()
         };
         // Whether the previous message, apart from system messages, is a question of the person.
         let mut follows_question = false;
         for (at, message) in messages.iter().enumerate() {
-            let tokens = estimate_message(&self.as_sent(at, message));
+            let tokens = estimate_message(&self.message_as_sent(at, message));
             measured.tokens.push(tokens);
-            if !self.is_left_out(at) {
+            if !self.is_omitted(at) {
                 measured.total += tokens;
             }
             if message.role == Role::System {
@@ -212,11 +219,11 @@ impl History {
     }
 
     /// Omits a turn except for its pinned messages. Returns the number of omitted messages.
-    fn leave_out(
+    fn omit_turn(
         &mut self,
         turn: Range<usize>,
         messages: &[Arc<Message>],
-        measured: &mut Measured,
+        measured: &mut MeasuredConversation,
     ) -> usize {
         let holds_turn = |at: &usize| !matches!(messages[*at].role, Role::System | Role::User);
         if self.pinned.range(turn.clone()).any(holds_turn) {
@@ -227,7 +234,7 @@ impl History {
             let is_kept = messages[at].role == Role::System
                 || self.pinned.contains(&at)
                 || measured.first == Some(at);
-            if is_kept || self.is_left_out(at) {
+            if is_kept || self.is_omitted(at) {
                 continue;
             }
             count += 1;
@@ -252,10 +259,10 @@ impl History {
         policy: &HistoryPolicy,
         messages: &[Arc<Message>],
         (target, max): (u64, u64),
-        measured: &mut Measured,
+        measured: &mut MeasuredConversation,
     ) -> usize {
         let has_result = |at: &usize| messages[*at].results().next().is_some();
-        let turn = measured.current_turn()..messages.len();
+        let turn = measured.current_turn_start()..messages.len();
         let Some(last) = turn.clone().rfind(has_result) else {
             return 0;
         };
@@ -265,7 +272,7 @@ impl History {
                 if measured.total <= target {
                     break;
                 }
-                count += usize::from(self.shorten(messages, at, keep, measured));
+                count += usize::from(self.shorten_message(messages, at, keep, measured));
             }
             if measured.total <= max {
                 return count;
@@ -276,15 +283,15 @@ impl History {
         let markers = results.saturating_mul(MARKER);
         let share = max.saturating_sub(others).saturating_sub(markers) / results.max(1);
         let keep = share.max(policy.shortened_tokens);
-        count + usize::from(self.shorten(messages, last, keep, measured))
+        count + usize::from(self.shorten_message(messages, last, keep, measured))
     }
 
-    fn shorten(
+    fn shorten_message(
         &mut self,
         messages: &[Arc<Message>],
         at: usize,
         keep: u64,
-        measured: &mut Measured,
+        measured: &mut MeasuredConversation,
     ) -> bool {
         if self
             .shortened
@@ -293,7 +300,7 @@ impl History {
         {
             return false;
         }
-        let Some(message) = shortened(&messages[at], keep) else {
+        let Some(message) = shorten_results(&messages[at], keep) else {
             return false;
         };
         let (tokens, before) = (estimate_message(&message), measured.tokens[at]);
@@ -310,8 +317,8 @@ impl History {
 /// Number of tokens for the marker and for the parts of a tool result beside its content.
 const MARKER: u64 = 60;
 
-impl Measured {
-    fn current_turn(&self) -> usize {
+impl MeasuredConversation {
+    fn current_turn_start(&self) -> usize {
         let last = self.turns.last().copied();
         last.unwrap_or(self.tokens.len())
     }

@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use switchboard_domain::{Message, Part, Role, ToolInput};
 
-use super::shorten::beginning;
+use super::shorten::truncate_text;
 
 /// Maximum size of one text in the summary request, in tokens.
 const TEXT: u64 = 2_000;
@@ -29,7 +29,7 @@ pub fn summary_request(dropped: &[Arc<Message>]) -> Vec<Arc<Message>> {
     for message in dropped {
         for part in &message.parts {
             // Writing to a `String` does not fail.
-            let _ = write_part(&mut text, message.role, part);
+            let _ = write_message_part(&mut text, message.role, part);
         }
     }
     text.push_str("</conversation>\n\nWrite the summary now.");
@@ -47,11 +47,11 @@ pub(super) fn summary_message(text: &str) -> Message {
     Message::user(format!(
         "[An earlier part of this conversation was removed because it became too long. The model \
          wrote this summary of it:]\n{}",
-        beginning(text.trim(), SUMMARY)
+        truncate_text(text.trim(), SUMMARY)
     ))
 }
 
-fn write_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Result {
+fn write_message_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Result {
     let who = match role {
         Role::System => "Instructions",
         Role::User => "Person",
@@ -60,7 +60,7 @@ fn write_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Result {
     };
     match part {
         Part::Text(text) if text.text.trim().is_empty() => Ok(()),
-        Part::Text(text) => writeln!(out, "{who}: {}", beginning(&text.text, TEXT)),
+        Part::Text(text) => writeln!(out, "{who}: {}", truncate_text(&text.text, TEXT)),
         // Reasoning is not part of the conversation, so the summary omits it.
         Part::Reasoning(_) => Ok(()),
         Part::ToolUse(tool_use) => {
@@ -74,7 +74,7 @@ fn write_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Result {
                 out,
                 "{who} calls {}: {}",
                 tool_use.name,
-                beginning(&input, TOOL)
+                truncate_text(&input, TOOL)
             )
         }
         Part::ToolResult(result) => {
@@ -83,11 +83,11 @@ fn write_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Result {
                 out,
                 "{}{failed} answers: {}",
                 result.name,
-                beginning(&result.as_text(), TOOL)
+                truncate_text(&result.as_text(), TOOL)
             )
         }
         Part::Opaque(opaque) => match &opaque.text {
-            Some(text) => writeln!(out, "{who}: {}", beginning(text, TEXT)),
+            Some(text) => writeln!(out, "{who}: {}", truncate_text(text, TEXT)),
             None => Ok(()),
         },
         other => writeln!(out, "{who} gives {}.", other.in_words()),

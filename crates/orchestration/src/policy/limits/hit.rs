@@ -12,7 +12,7 @@ pub enum LimitHit {
     #[error(
         "the model was asked {} without coming to an answer; raise the limit with --max-steps or \
          `max_steps`",
-        count(*max, "once", "times")
+        format_count(*max, "once", "times")
     )]
     Steps {
         /// Maximum number of model calls.
@@ -22,7 +22,7 @@ pub enum LimitHit {
     #[error(
         "the model requested more than the {} that are allowed; raise the limit with \
          `limits.max_tool_calls`",
-        count(*max, "1 tool call", "tool calls")
+        format_count(*max, "1 tool call", "tool calls")
     )]
     ToolCalls {
         /// Maximum number of tool calls.
@@ -32,7 +32,7 @@ pub enum LimitHit {
     #[error(
         "the model requested more than {} in one answer; raise the limit with \
          `limits.max_calls_per_response`",
-        count(*max, "1 tool call", "tool calls")
+        format_count(*max, "1 tool call", "tool calls")
     )]
     CallsPerResponse {
         /// Maximum number of tool calls in one model answer.
@@ -42,7 +42,7 @@ pub enum LimitHit {
     #[error(
         "the model requested more than {} in a minute; raise the limit with \
          `limits.max_calls_per_minute`",
-        count(*max, "1 tool call", "tool calls")
+        format_count(*max, "1 tool call", "tool calls")
     )]
     CallsPerMinute {
         /// Maximum number of tool calls within a minute.
@@ -95,7 +95,7 @@ pub enum LimitHit {
     /// The run reached the maximum cost of the model calls.
     #[error(
         "{} were spent, and {} are allowed; raise the limit with `limits.max_cost_usd`",
-        usd(*used_usd), usd(*max_usd)
+        format_usd(*used_usd), format_usd(*max_usd)
     )]
     Cost {
         /// Cost of the model calls so far, in US dollars.
@@ -115,7 +115,7 @@ pub enum LimitHit {
     /// The run reached its maximum duration.
     #[error(
         "it took {}, and {} are allowed; raise the limit with `limits.max_wall_time`",
-        seconds(*used_ms), seconds(*max_ms)
+        format_seconds(*used_ms), format_seconds(*max_ms)
     )]
     WallTime {
         /// Duration of the run so far, in milliseconds.
@@ -125,7 +125,7 @@ pub enum LimitHit {
     },
 }
 
-fn count(max: u32, one: &str, many: &str) -> String {
+fn format_count(max: u32, one: &str, many: &str) -> String {
     match max {
         1 => one.to_owned(),
         max => format!("{max} {many}"),
@@ -133,7 +133,7 @@ fn count(max: u32, one: &str, many: &str) -> String {
 }
 
 /// Formats an amount in US dollars. Small amounts get more digits.
-fn usd(amount: f64) -> String {
+fn format_usd(amount: f64) -> String {
     if amount != 0.0 && amount.abs() < 0.1 {
         format!("{amount:.6} USD")
     } else {
@@ -141,6 +141,6 @@ fn usd(amount: f64) -> String {
     }
 }
 
-fn seconds(ms: u64) -> String {
+fn format_seconds(ms: u64) -> String {
     format!("{} s", Duration::from_millis(ms).as_secs_f64())
 }

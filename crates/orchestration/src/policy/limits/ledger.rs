@@ -57,7 +57,7 @@ impl Ledger {
     /// stored run is resumed.
     ///
     /// After a crash, the time since the latest recorded time does not count.
-    pub fn start(&mut self, now: Timestamp) {
+    pub fn start_work_period(&mut self, now: Timestamp) {
         if let (Some(since), Some(seen)) = (self.period_start, self.latest_time) {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, seen));
         }
@@ -66,7 +66,7 @@ impl Ledger {
     }
 
     /// Ends the work period, because the run waits for a person or is stored.
-    pub fn pause(&mut self, now: Timestamp) {
+    pub fn end_work_period(&mut self, now: Timestamp) {
         if let Some(since) = self.period_start.take() {
             self.earlier_ms = self.earlier_ms.saturating_add(ms_between(since, now));
         }
@@ -74,22 +74,22 @@ impl Ledger {
     }
 
     /// Records the current time, so that the time until then counts after a crash.
-    pub fn observe_time(&mut self, now: Timestamp) {
+    pub fn record_time(&mut self, now: Timestamp) {
         self.latest_time = Some(now);
     }
 
     /// Counts a model call.
-    pub fn begin_step(&mut self) {
+    pub fn count_model_call(&mut self) {
         self.steps = self.steps.saturating_add(1);
     }
 
     /// Subtracts a model call whose answer was lost and that is repeated.
-    pub fn undo_step(&mut self) {
+    pub fn undo_model_call(&mut self) {
         self.steps = self.steps.saturating_sub(1);
     }
 
     /// Resets the number of tool calls in the current model answer.
-    pub fn begin_response(&mut self) {
+    pub fn reset_calls_in_response(&mut self) {
         self.calls_in_response = 0;
     }
 
@@ -113,10 +113,10 @@ impl Ledger {
         {
             return Err(LimitHit::ToolCalls { max });
         }
-        self.check_tokens(limits)?;
+        self.check_token_limits(limits)?;
         if let Some(max_usd) = limits.max_cost_usd {
             // The total cost is unknown if the model or an earlier answer has no price.
-            let is_priced = pricing.is_some_and(Pricing::is_proper) && self.unpriced_answers == 0;
+            let is_priced = pricing.is_some_and(Pricing::is_valid) && self.unpriced_answers == 0;
             if !is_priced {
                 return Err(LimitHit::PriceUnknown {
                     model: model.clone(),
@@ -139,7 +139,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn check_tokens(&self, limits: &Limits) -> Result<(), LimitHit> {
+    fn check_token_limits(&self, limits: &Limits) -> Result<(), LimitHit> {
         let reached = |used: u64, max: Option<u64>| max.filter(|max| used >= *max);
         let (input, output) = (self.input_tokens, self.output_tokens);
         let total = input.saturating_add(output);
@@ -158,7 +158,7 @@ impl Ledger {
     /// Counts a tool call, or returns an error if a limit forbids it.
     ///
     /// Call this function once per tool call, in the order of the answer, and not for retries.
-    pub fn admit_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), LimitHit> {
+    pub fn admit_tool_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), LimitHit> {
         self.latest_time = Some(now);
         if let Some(max) = limits.max_tool_calls
             && self.tool_calls >= max
@@ -210,9 +210,9 @@ impl Ledger {
         let output = *usage.output_tokens.get_or_insert(estimate.output);
         self.input_tokens = self.input_tokens.saturating_add(input);
         self.output_tokens = self.output_tokens.saturating_add(output);
-        match pricing.filter(|pricing| pricing.is_proper()) {
+        match pricing.filter(|pricing| pricing.is_valid()) {
             Some(pricing) => {
-                let cost = pricing.cost(&usage);
+                let cost = pricing.compute_cost(&usage);
                 self.cost_usd += cost.usd;
                 self.unpriced_requests = self
                     .unpriced_requests
@@ -223,7 +223,7 @@ impl Ledger {
     }
 
     /// Returns the remaining duration of the run, or `None` if it is unlimited.
-    pub fn time_left(&self, limits: &Limits, now: Timestamp) -> Option<Duration> {
+    pub fn remaining_time(&self, limits: &Limits, now: Timestamp) -> Option<Duration> {
         let max = limits.max_wall_time?;
         Some(max.saturating_sub(Duration::from_millis(self.elapsed_ms(now))))
     }
@@ -231,7 +231,7 @@ impl Ledger {
     /// Returns the maximum number of tokens of the next answer, or `None` if it is unlimited.
     ///
     /// The input tokens of the next call are not subtracted.
-    pub fn output_left(&self, limits: &Limits) -> Option<u64> {
+    pub fn remaining_output_tokens(&self, limits: &Limits) -> Option<u64> {
         let output = limits
             .max_output_tokens
             .map(|max| max.saturating_sub(self.output_tokens));

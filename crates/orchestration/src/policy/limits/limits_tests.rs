@@ -55,12 +55,12 @@ fn the_default_is_16_steps_of_128_calls() {
     let mut ledger = Ledger::default();
     for _ in 0..16 {
         assert_eq!(ledger.check(&limits), Ok(()));
-        ledger.begin_step();
-        ledger.begin_response();
+        ledger.count_model_call();
+        ledger.reset_calls_in_response();
         for _ in 0..128 {
-            ledger.admit_call(&limits, at(0)).unwrap();
+            ledger.admit_tool_call(&limits, at(0)).unwrap();
         }
-        let hit = ledger.admit_call(&limits, at(0)).unwrap_err();
+        let hit = ledger.admit_tool_call(&limits, at(0)).unwrap_err();
         assert_eq!(hit, LimitHit::CallsPerResponse { max: 128 });
         ledger.used(&used(1 << 40, 1 << 40));
     }
@@ -71,7 +71,7 @@ fn the_default_is_16_steps_of_128_calls() {
         "the model was asked 16 times without coming to an answer; \
          raise the limit with --max-steps or `max_steps`"
     );
-    ledger.undo_step();
+    ledger.undo_model_call();
     assert_eq!(ledger.check(&limits), Ok(()));
 }
 
@@ -105,8 +105,8 @@ fn input_output_and_total_tokens_are_limited() {
         limits.max_output_tokens = Some(90);
         limits.max_total_tokens = Some(310);
     });
-    assert_eq!(ledger.output_left(&both), Some(10));
-    assert_eq!(ledger.output_left(&Limits::default()), None);
+    assert_eq!(ledger.remaining_output_tokens(&both), Some(10));
+    assert_eq!(ledger.remaining_output_tokens(&Limits::default()), None);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn the_cost_counts_every_kind_of_token_at_its_price() {
     };
     // 0.2 M plain, 0.5 M read, 0.2 M written, 0.1 M written for long at twice the input's price.
     let expected = 0.2 * 3.0 + 0.5 * 0.3 + 0.2 * 3.75 + 0.1 * 6.0 + 0.1 * 15.0;
-    let cost = PRICE.cost(&usage);
+    let cost = PRICE.compute_cost(&usage);
     assert!((cost.usd - expected).abs() < 1e-9, "{cost:?}");
     assert_eq!(cost.unpriced_requests, 3);
 
@@ -150,12 +150,12 @@ fn the_cost_counts_every_kind_of_token_at_its_price() {
         server_tool_request: Some(0.01),
         ..PRICE
     };
-    let cost = with_searches.cost(&usage);
+    let cost = with_searches.compute_cost(&usage);
     assert!((cost.usd - expected - 0.03).abs() < 1e-9, "{cost:?}");
     assert_eq!(cost.unpriced_requests, 0);
 
-    let plain = Pricing::from_list(Some(3.0), Some(15.0), None, None).unwrap();
-    let cost = plain.cost(&usage);
+    let plain = Pricing::from_price_list(Some(3.0), Some(15.0), None, None).unwrap();
+    let cost = plain.compute_cost(&usage);
     let expected = 0.9 * 3.0 + 0.1 * 6.0 + 0.1 * 15.0;
     assert!((cost.usd - expected).abs() < 1e-9, "{cost:?}");
 }
@@ -167,14 +167,17 @@ fn limits_and_prices_that_are_not_numbers_do_not_remove_the_limit() {
         Ledger::default().check(&nan),
         Err(LimitHit::Cost { .. })
     ));
-    assert_eq!(Pricing::from_list(Some(1.0), None, None, None), None);
-    assert_eq!(Pricing::from_list(Some(-1.0), Some(1.0), None, None), None);
+    assert_eq!(Pricing::from_price_list(Some(1.0), None, None, None), None);
     assert_eq!(
-        Pricing::from_list(Some(f64::INFINITY), Some(1.0), None, None),
+        Pricing::from_price_list(Some(-1.0), Some(1.0), None, None),
         None
     );
-    let free = Pricing::from_list(Some(0.0), Some(0.0), None, None).unwrap();
-    assert_eq!(free.cost(&used(5, 5)), Cost::default());
+    assert_eq!(
+        Pricing::from_price_list(Some(f64::INFINITY), Some(1.0), None, None),
+        None
+    );
+    let free = Pricing::from_price_list(Some(0.0), Some(0.0), None, None).unwrap();
+    assert_eq!(free.compute_cost(&used(5, 5)), AnswerCost::default());
 }
 
 #[test]
@@ -182,22 +185,22 @@ fn only_periods_of_work_count() {
     let limits = limits(|limits| limits.max_wall_time = Some(Duration::from_secs(10)));
     let check = |ledger: &Ledger, now| ledger.check_before_model_call(&limits, &model(), None, now);
     let mut ledger = Ledger::default();
-    ledger.start(at(0));
+    ledger.start_work_period(at(0));
     assert_eq!(check(&ledger, at(4)), Ok(()));
     assert_eq!(
-        ledger.time_left(&limits, at(4)),
+        ledger.remaining_time(&limits, at(4)),
         Some(Duration::from_secs(6))
     );
     // A person thinks for a day.
-    ledger.pause(at(4));
+    ledger.end_work_period(at(4));
     assert_eq!(check(&ledger, at(86_400)), Ok(()));
-    ledger.start(at(86_400));
-    ledger.admit_call(&limits, at(86_402)).unwrap();
+    ledger.start_work_period(at(86_400));
+    ledger.admit_tool_call(&limits, at(86_402)).unwrap();
     assert_eq!(ledger.elapsed_ms(at(86_402)), 6_000);
     // The process is killed, and another one takes the run up a day later.
     let stored = serde_json::to_string(&ledger).unwrap();
     let mut ledger: Ledger = serde_json::from_str(&stored).unwrap();
-    ledger.start(at(200_000));
+    ledger.start_work_period(at(200_000));
     assert_eq!(ledger.elapsed_ms(at(200_000)), 6_000);
     assert_eq!(check(&ledger, at_ms(200_003_999)), Ok(()));
     let hit = check(&ledger, at(200_004)).unwrap_err();
@@ -213,7 +216,10 @@ fn only_periods_of_work_count() {
         "it took 10 s, and 10 s are allowed; \
          raise the limit with `limits.max_wall_time`"
     );
-    assert_eq!(ledger.time_left(&limits, at(300_000)), Some(Duration::ZERO));
+    assert_eq!(
+        ledger.remaining_time(&limits, at(300_000)),
+        Some(Duration::ZERO)
+    );
     // The clock was set back.
     assert_eq!(ledger.elapsed_ms(at(100_000)), 6_000);
 }
@@ -237,7 +243,7 @@ proptest! {
         for (wait, new_answer) in waits {
             now += wait;
             if new_answer {
-                ledger.begin_response();
+                ledger.reset_calls_in_response();
                 calls_in_response = 0;
             }
             let text = serde_json::to_string(&ledger).unwrap();
@@ -246,13 +252,13 @@ proptest! {
             let within = admitted.len() < in_all as usize
                 && calls_in_response < per_response
                 && lately < per_minute as usize;
-            let verdict = ledger.admit_call(&limits, at_ms(now));
+            let verdict = ledger.admit_tool_call(&limits, at_ms(now));
             prop_assert_eq!(verdict.is_ok(), within, "{:?}", verdict);
             if let Err(LimitHit::CallsPerMinute { retry_after_ms, .. }) = verdict {
                 let mut later = ledger.clone();
                 let retry = i64::try_from(retry_after_ms).unwrap();
-                prop_assert!(later.clone().admit_call(&limits, at_ms(now + retry - 1)).is_err());
-                prop_assert!(later.admit_call(&limits, at_ms(now + retry)).is_ok());
+                prop_assert!(later.clone().admit_tool_call(&limits, at_ms(now + retry - 1)).is_err());
+                prop_assert!(later.admit_tool_call(&limits, at_ms(now + retry)).is_ok());
             }
             if within {
                 admitted.push(now);

@@ -1,9 +1,9 @@
 //! Limits of a run and its consumption.
 //!
 //! [`Limits`] is the configuration, [`Ledger`] the consumption, and [`LimitHit`] a reached limit.
-//! [`Ledger::check_before_model_call`] decides before each model call, and [`Ledger::admit_call`]
+//! [`Ledger::check_before_model_call`] decides before each model call, and [`Ledger::admit_tool_call`]
 //! before each tool call. The tokens of a model call are known only afterwards, so a run can exceed
-//! a limit of tokens or cost by one answer. [`Ledger::output_left`] reduces that excess.
+//! a limit of tokens or cost by one answer. [`Ledger::remaining_output_tokens`] reduces that excess.
 
 mod hit;
 mod ledger;
@@ -16,7 +16,7 @@ use switchboard_domain::DEFAULT_MAX_ANSWER_BYTES;
 
 pub use hit::LimitHit;
 pub use ledger::{Ledger, TokenEstimate};
-pub use pricing::{Cost, Pricing};
+pub use pricing::{AnswerCost, Pricing};
 
 /// Limits of a run. `None` is unlimited.
 ///
@@ -84,7 +84,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Returns the default limits with this maximum number of model calls.
-    pub fn steps(max_steps: u32) -> Self {
+    pub fn with_max_steps(max_steps: u32) -> Self {
         Self {
             max_steps,
             ..Self::default()

@@ -32,7 +32,7 @@ pub struct Pricing {
 
 /// Cost of a model answer.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Cost {
+pub struct AnswerCost {
     /// Cost in US dollars.
     pub usd: f64,
     /// Number of requests to built-in tools of the provider without a price. They are not part of
@@ -43,7 +43,7 @@ pub struct Cost {
 impl Pricing {
     /// Creates a price from a price list. Returns `None` if the price of input or output is missing
     /// or a price is invalid. A free model has the price 0.
-    pub fn from_list(
+    pub fn from_price_list(
         input: Option<f64>,
         output: Option<f64>,
         cache_read: Option<f64>,
@@ -57,11 +57,11 @@ impl Pricing {
             cache_write_long: None,
             server_tool_request: None,
         };
-        pricing.is_proper().then_some(pricing)
+        pricing.is_valid().then_some(pricing)
     }
 
     /// Returns whether every price is a finite number of at least 0.
-    pub fn is_proper(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         [
             Some(self.input),
             Some(self.output),
@@ -76,7 +76,7 @@ impl Pricing {
     }
 
     /// Computes the cost of a model answer. Token counts that are `None` cost nothing.
-    pub fn cost(&self, usage: &Usage) -> Cost {
+    pub fn compute_cost(&self, usage: &Usage) -> AnswerCost {
         let read = usage.cache_read_tokens.unwrap_or(0);
         let long = usage.cache_write_long_tokens.unwrap_or(0);
         let short = usage.cache_write_tokens.unwrap_or(0).saturating_sub(long);
@@ -97,7 +97,7 @@ impl Pricing {
             + of(short) * short_price
             + of(long) * long_price;
         let requests = usage.server_tool_requests.unwrap_or(0);
-        Cost {
+        AnswerCost {
             usd: millionths / 1e6 + of(requests) * self.server_tool_request.unwrap_or(0.0),
             unpriced_requests: match self.server_tool_request {
                 Some(_) => 0,

@@ -13,8 +13,8 @@ const MAX_FAULTS: usize = 6;
 
 /// Returns the object schema for the tool input or the response format. A schema of another type is
 /// wrapped in an object.
-pub(super) fn object_schema(schema: &Value) -> Value {
-    if is_object(schema) {
+pub(super) fn wrap_in_object_schema(schema: &Value) -> Value {
+    if is_object_schema(schema) {
         return schema.clone();
     }
     let mut inner = schema.clone();
@@ -35,7 +35,7 @@ pub(super) fn object_schema(schema: &Value) -> Value {
     outer
 }
 
-fn is_object(schema: &Value) -> bool {
+fn is_object_schema(schema: &Value) -> bool {
     match schema.get("type") {
         Some(Value::String(word)) => word == "object",
         Some(_) => false,
@@ -44,15 +44,18 @@ fn is_object(schema: &Value) -> bool {
 }
 
 /// Validates an answer. Returns the value with descriptions of the repairs, or the faults.
-pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<String>), String> {
+pub(super) fn validate_answer(
+    schema: &Value,
+    mut value: Value,
+) -> Result<(Value, Vec<String>), String> {
     let mut repairs = Vec::new();
     if let Value::String(text) = &value
-        && let Some(found) = json::find(text, false)
+        && let Some(found) = json::find_json(text, false)
     {
         repairs.push("JSON inside of a string was decoded".to_owned());
         value = found.value;
     }
-    if !is_object(schema)
+    if !is_object_schema(schema)
         && let Value::Object(fields) = &mut value
         && fields.len() == 1
         && let Some(inner) = fields.shift_remove(WRAPPER)
@@ -61,13 +64,13 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
     }
     let validator = SchemaValidator::compile(schema)
         .map_err(|error| format!("the schema cannot be used: {error}"))?;
-    if is_valid(&validator, &value)? {
+    if is_valid_value(&validator, &value)? {
         return Ok((value, repairs));
     }
     // Some providers get optional fields as nullable fields, and models set these fields to null.
     let mut without_nulls = value.clone();
-    drop_nulls(&mut without_nulls);
-    if is_valid(&validator, &without_nulls)? {
+    remove_null_fields(&mut without_nulls);
+    if is_valid_value(&validator, &without_nulls)? {
         repairs.push("fields with null were removed".to_owned());
         return Ok((without_nulls, repairs));
     }
@@ -93,17 +96,17 @@ pub(super) fn read(schema: &Value, mut value: Value) -> Result<(Value, Vec<Strin
     ))
 }
 
-fn is_valid(validator: &SchemaValidator, value: &Value) -> Result<bool, String> {
+fn is_valid_value(validator: &SchemaValidator, value: &Value) -> Result<bool, String> {
     validator.is_valid(value).map_err(|error| error.to_string())
 }
 
-fn drop_nulls(value: &mut Value) {
+fn remove_null_fields(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(drop_nulls);
+            fields.values_mut().for_each(remove_null_fields);
         }
-        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Array(items) => items.iter_mut().for_each(remove_null_fields),
         _ => {}
     }
 }
@@ -123,12 +126,15 @@ mod tests {
     #[test]
     fn an_answer_is_validated_and_repaired() {
         let good = json!({"sum": 3});
-        assert_eq!(read(&schema(), good.clone()), Ok((good.clone(), vec![])));
-        let nullable = read(&schema(), json!({"sum": 3, "note": null})).unwrap();
+        assert_eq!(
+            validate_answer(&schema(), good.clone()),
+            Ok((good.clone(), vec![]))
+        );
+        let nullable = validate_answer(&schema(), json!({"sum": 3, "note": null})).unwrap();
         assert_eq!((nullable.0, nullable.1.len()), (good.clone(), 1));
-        let encoded = read(&schema(), json!("```json\n{\"sum\": 3}\n```")).unwrap();
+        let encoded = validate_answer(&schema(), json!("```json\n{\"sum\": 3}\n```")).unwrap();
         assert_eq!((encoded.0, encoded.1.len()), (good, 1));
-        let error = read(&schema(), json!({"sum": "x"})).unwrap_err();
+        let error = validate_answer(&schema(), json!({"sum": "x"})).unwrap_err();
         assert!(error.contains("/sum"), "{error}");
     }
 
@@ -139,7 +145,7 @@ mod tests {
             "items": {"$ref": "#/$defs/n"},
             "$defs": {"n": {"type": "integer"}},
         });
-        let wrapped = object_schema(&list);
+        let wrapped = wrap_in_object_schema(&list);
         assert!(
             jsonschema::validator_for(&wrapped)
                 .unwrap()
@@ -150,14 +156,18 @@ mod tests {
                 .unwrap()
                 .is_valid(&json!({"answer": ["x"]}))
         );
-        assert_eq!(read(&list, json!({"answer": [1]})).unwrap().0, json!([1]));
-        assert_eq!(read(&list, json!([1])).unwrap().0, json!([1]));
-        assert_eq!(object_schema(&schema()), schema());
+        assert_eq!(
+            validate_answer(&list, json!({"answer": [1]})).unwrap().0,
+            json!([1])
+        );
+        assert_eq!(validate_answer(&list, json!([1])).unwrap().0, json!([1]));
+        assert_eq!(wrap_in_object_schema(&schema()), schema());
     }
 
     #[test]
     fn an_invalid_schema_is_an_error() {
-        let error = read(&json!({"type": "object", "minimum": "x"}), json!({})).unwrap_err();
+        let error =
+            validate_answer(&json!({"type": "object", "minimum": "x"}), json!({})).unwrap_err();
         assert!(error.contains("the schema cannot be used"), "{error}");
     }
 }

@@ -15,7 +15,7 @@ pub struct Form {
 /// Error about a JSON Schema that is invalid or not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the JSON Schema of the answer cannot be used: {reason}")]
-pub struct UnfitForm {
+pub struct InvalidSchemaError {
     /// Reason why the schema cannot be used.
     pub reason: String,
 }
@@ -23,8 +23,8 @@ pub struct UnfitForm {
 impl Form {
     /// Compiles a schema. References to other documents return an error, because nothing is
     /// fetched.
-    pub fn new(schema: Value) -> Result<Self, UnfitForm> {
-        let unfit = |reason: String| UnfitForm { reason };
+    pub fn new(schema: Value) -> Result<Self, InvalidSchemaError> {
+        let unfit = |reason: String| InvalidSchemaError { reason };
         if !schema.is_object() {
             return Err(unfit("it must be a JSON object".to_owned()));
         }
@@ -38,7 +38,7 @@ impl Form {
     }
 
     /// Returns a schema that accepts any JSON object.
-    pub fn any_object() -> Result<Self, UnfitForm> {
+    pub fn for_any_object() -> Result<Self, InvalidSchemaError> {
         Self::new(serde_json::json!({"type": "object"}))
     }
 
@@ -48,7 +48,7 @@ impl Form {
     }
 
     /// Returns whether a text is JSON that matches the schema.
-    pub fn fits(&self, text: &str) -> bool {
+    pub fn matches_text(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
         value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))
     }
@@ -76,12 +76,12 @@ mod tests {
             "$defs": {"n": {"type": "integer"}},
         }))
         .unwrap();
-        assert!(form.fits("{\n  \"n\": 3\n}"));
+        assert!(form.matches_text("{\n  \"n\": 3\n}"));
         for other in [r#"{"n": "3"}"#, "{}", "three", "", "[3]"] {
-            assert!(!form.fits(other), "{other}");
+            assert!(!form.matches_text(other), "{other}");
         }
-        let any = Form::any_object().unwrap();
-        assert!(any.fits("{}") && !any.fits("[]"));
+        let any = Form::for_any_object().unwrap();
+        assert!(any.matches_text("{}") && !any.matches_text("[]"));
     }
 
     #[test]

@@ -43,7 +43,7 @@ fn hello() -> Value {
     json!({"conversation": [{"type": "text", "content": "Hello"}]})
 }
 
-fn done(decision: FormatDecision) -> Formatted {
+fn done(decision: FormatDecision) -> FormattedAnswer {
     match decision {
         FormatDecision::Done(formatted) => formatted,
         other => panic!("not an answer: {other:?}"),
@@ -51,12 +51,12 @@ fn done(decision: FormatDecision) -> Formatted {
 }
 
 fn read(state: &mut FormatState, answer: &Message) -> FormatDecision {
-    state.read(answer, &FinishReason::Stop, "")
+    state.read_response(answer, &FinishReason::Stop, "")
 }
 
 #[test]
 fn the_schema_has_the_form_of_the_contract() {
-    let schema = schema();
+    let schema = answer_schema();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&json!({"thinking": "t", "conversation": [
         {"type": "text", "content": "# x"},
@@ -82,7 +82,7 @@ fn the_model_is_told_to_use_only_the_formatter() {
         let told = format!(
             "{}---\n{}\n",
             state.system_prompt(Some("Be kind.\n")),
-            state.ask().text()
+            state.new_answer_request().text()
         );
         insta::assert_snapshot!(name, told);
     }
@@ -98,7 +98,7 @@ fn text_outside_of_the_tool_becomes_part_of_the_answer() {
     let mut both = call(hello());
     both.parts.insert(0, Part::text("Words before."));
     let formatted = done(read(&mut state(&can(false, true)), &both));
-    assert_eq!(formatted.answer(), "Words before.\n\nHello");
+    assert_eq!(formatted.to_markdown(), "Words before.\n\nHello");
     assert_eq!(formatted.repairs.len(), 1);
     // Only text, plain or as JSON.
     for (text, answer) in [
@@ -110,20 +110,20 @@ fn text_outside_of_the_tool_becomes_part_of_the_answer() {
             &mut state(&can(false, false)),
             &Message::assistant(text),
         ));
-        assert_eq!(formatted.answer(), answer);
+        assert_eq!(formatted.to_markdown(), answer);
         assert!(!formatted.repairs.is_empty());
     }
     // The same twice is said once.
     let mut twice = call(hello());
     twice.parts.insert(0, Part::text(hello().to_string()));
     assert_eq!(
-        done(read(&mut state(&can(false, true)), &twice)).answer(),
+        done(read(&mut state(&can(false, true)), &twice)).to_markdown(),
         "Hello"
     );
     let mut preview = call(hello());
     preview.parts.insert(0, Part::text("Hello"));
     assert_eq!(
-        done(read(&mut state(&can(false, true)), &preview)).answer(),
+        done(read(&mut state(&can(false, true)), &preview)).to_markdown(),
         "Hello"
     );
 }
@@ -133,7 +133,7 @@ fn malformed_input_is_repaired_if_possible() {
     let fenced = ToolInput::parse(&format!("```json\n{}\n```", hello()));
     assert!(matches!(fenced, ToolInput::Malformed { .. }));
     let formatted = done(read(&mut state(&can(false, true)), &calls(&[fenced])));
-    assert_eq!(formatted.answer(), "Hello");
+    assert_eq!(formatted.to_markdown(), "Hello");
     assert_eq!(formatted.repairs.len(), 1);
     let two = calls(&[ToolInput::from_json(hello()), ToolInput::from_json(hello())]);
     let formatted = done(read(&mut state(&can(false, true)), &two));
@@ -149,19 +149,19 @@ fn an_answer_is_never_empty() {
     };
     assert_eq!(messages[0].role, Role::User);
     // A format that did not hold is not tried again.
-    assert_eq!(first.mode(), FormatterMode::Named);
+    assert_eq!(first.current_mode(), FormatterMode::Named);
     let mut second = first.clone();
     assert_eq!(read(&mut first, &nothing), FormatDecision::Silent);
-    let decision = second.read(
+    let decision = second.read_response(
         &nothing,
         &FinishReason::Stop,
         " Found three.\nNEED MORE DATA: their names",
     );
-    assert_eq!(done(decision).answer(), "Found three.");
+    assert_eq!(done(decision).to_markdown(), "Found three.");
     // The text of the first response is used.
     let mut state = state(&can(false, true));
     read(&mut state, &call(json!({"foo": "first"})));
-    assert_eq!(done(read(&mut state, &nothing)).answer(), "first");
+    assert_eq!(done(read(&mut state, &nothing)).to_markdown(), "first");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_call_of_another_tool_is_not_executed() {
     };
     assert!(error.contains("does not call"), "{error}");
     assert_eq!(messages[0].results().count(), 1);
-    assert_eq!(state.mode(), FormatterMode::Required);
+    assert_eq!(state.current_mode(), FormatterMode::Required);
     // Called by another name it is the formatter all the same.
     let named = ToolUse::new(
         "1",
@@ -182,7 +182,7 @@ fn a_call_of_another_tool_is_not_executed() {
         ToolInput::from_json(hello()),
     );
     let message = Message::new(Role::Assistant, [Part::ToolUse(named)]);
-    assert_eq!(done(read(&mut state, &message)).answer(), "Hello");
+    assert_eq!(done(read(&mut state, &message)).to_markdown(), "Hello");
 }
 
 #[test]
@@ -190,19 +190,19 @@ fn an_answer_at_the_output_limit_keeps_its_text() {
     let raw = "{\"conversation\": [{\"type\": \"text\", \"content\": \"Half an ans";
     let cut = calls(&[ToolInput::malformed(raw, "cut off")]);
     let mut tool = state(&can(false, true));
-    let formatted = done(tool.read(&cut, &FinishReason::Length, ""));
-    assert_eq!(formatted.answer(), "Half an ans");
+    let formatted = done(tool.read_response(&cut, &FinishReason::Length, ""));
+    assert_eq!(formatted.to_markdown(), "Half an ans");
     assert!(
         formatted
             .repairs
             .contains(&"the answer was truncated".to_owned())
     );
     let mut native = state(&can(true, true));
-    let decision = native.read(&Message::assistant(raw), &FinishReason::Length, "");
-    assert_eq!(done(decision).answer(), "Half an ans");
+    let decision = native.read_response(&Message::assistant(raw), &FinishReason::Length, "");
+    assert_eq!(done(decision).to_markdown(), "Half an ans");
     // Nothing is asked for again at the limit.
     let empty = Message::new(Role::Assistant, []);
-    let decision = state(&can(true, true)).read(&empty, &FinishReason::Length, "");
+    let decision = state(&can(true, true)).read_response(&empty, &FinishReason::Length, "");
     assert_eq!(decision, FormatDecision::Silent);
 }
 
@@ -214,14 +214,14 @@ fn an_answer_with_a_custom_schema_is_validated_and_returned_as_data() {
         "required": ["sum"],
     });
     let mut state = with_schema(schema.clone());
-    let sent = state.prepare(ChatRequest::default());
+    let sent = state.prepare_request(ChatRequest::default());
     assert_eq!(sent.tools[0].input_schema, schema);
     let FormatDecision::Reask { error, .. } = read(&mut state, &call(json!({"sum": "x"}))) else {
         panic!("it was read");
     };
     assert!(error.contains("/sum"), "{error}");
     let formatted = done(read(&mut state, &call(json!({"sum": 3}))));
-    assert_eq!(formatted.answer(), "{\n  \"sum\": 3\n}");
+    assert_eq!(formatted.to_markdown(), "{\n  \"sum\": 3\n}");
     let mut state = with_schema(schema);
     read(&mut state, &Message::assistant("It is three."));
     let decision = read(&mut state, &Message::assistant("It is three."));
@@ -287,9 +287,9 @@ proptest! {
         let mut ended = false;
         for answer in &answers {
             said |= says_something(answer);
-            match state.read(answer, &finish, "") {
+            match state.read_response(answer, &finish, "") {
                 FormatDecision::Done(formatted) => {
-                    prop_assert!(!formatted.answer().is_empty());
+                    prop_assert!(!formatted.to_markdown().is_empty());
                     ended = true;
                     break;
                 }

@@ -7,35 +7,35 @@ use crate::AnswerItem;
 
 /// Items that were read from an answer, and descriptions of the repairs.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct AnswerReading {
     pub(super) items: Vec<AnswerItem>,
     pub(super) repairs: Vec<String>,
 }
 
 /// Returns whether a JSON value in a text is probably a formatted answer.
 pub(super) fn looks_like_answer(value: &Value) -> bool {
-    let is_item = |item: &Value| item.as_object().is_some_and(is_item);
+    let is_item = |item: &Value| item.as_object().is_some_and(is_answer_item);
     match value {
         Value::Array(items) => !items.is_empty() && items.iter().all(is_item),
         value => value.get("conversation").is_some() || is_item(value),
     }
 }
 
-fn is_item(fields: &Map<String, Value>) -> bool {
+fn is_answer_item(fields: &Map<String, Value>) -> bool {
     let is_typed = fields.contains_key("artifactType") || fields.contains_key("type");
     is_typed && fields.contains_key("content")
 }
 
-impl Reading {
+impl AnswerReading {
     /// Adds the description of a repair, unless it is already listed.
-    pub(super) fn repaired(&mut self, repair: impl Into<String>) {
+    pub(super) fn add_repair(&mut self, repair: impl Into<String>) {
         let repair = repair.into();
         if !self.repairs.contains(&repair) {
             self.repairs.push(repair);
         }
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(super) fn add_text(&mut self, text: &str) {
         let text = text.trim();
         if !text.is_empty() {
             self.items.push(AnswerItem::Text {
@@ -45,56 +45,57 @@ impl Reading {
     }
 
     /// Adds the items of a formatted answer, and repairs it if necessary.
-    pub(super) fn answer(&mut self, value: Value) {
+    pub(super) fn add_answer(&mut self, value: Value) {
         match value {
             Value::Object(mut fields) => {
                 if let Some(conversation) = fields.shift_remove("conversation") {
-                    self.conversation(conversation);
-                } else if is_item(&fields) {
-                    self.repaired("a single item had no enclosing list");
-                    self.item(fields);
+                    self.add_conversation(conversation);
+                } else if is_answer_item(&fields) {
+                    self.add_repair("a single item had no enclosing list");
+                    self.add_item(fields);
                 }
             }
             list => {
-                self.repaired("the list of items had no enclosing object");
-                self.conversation(list);
+                self.add_repair("the list of items had no enclosing object");
+                self.add_conversation(list);
             }
         }
     }
 
-    fn conversation(&mut self, value: Value) {
+    fn add_conversation(&mut self, value: Value) {
         match value {
             Value::Array(items) => {
                 for item in items {
                     match item {
-                        Value::Object(fields) => self.item(fields),
+                        Value::Object(fields) => self.add_item(fields),
                         Value::String(text) => {
-                            self.repaired("an item was a plain string");
-                            self.text(&text);
+                            self.add_repair("an item was a plain string");
+                            self.add_text(&text);
                         }
                         _ => {}
                     }
                 }
             }
             Value::Object(fields) => {
-                self.repaired("`conversation` was a single object");
-                self.item(fields);
+                self.add_repair("`conversation` was a single object");
+                self.add_item(fields);
             }
             Value::String(text) => {
-                self.repaired("`conversation` was a string");
-                match json::find(&text, false).filter(|found| looks_like_answer(&found.value)) {
+                self.add_repair("`conversation` was a string");
+                match json::find_json(&text, false).filter(|found| looks_like_answer(&found.value))
+                {
                     Some(found) => {
-                        self.repaired("JSON inside of a string was decoded");
-                        self.answer(found.value);
+                        self.add_repair("JSON inside of a string was decoded");
+                        self.add_answer(found.value);
                     }
-                    None => self.text(&text),
+                    None => self.add_text(&text),
                 }
             }
             _ => {}
         }
     }
 
-    fn item(&mut self, mut fields: Map<String, Value>) {
+    fn add_item(&mut self, mut fields: Map<String, Value>) {
         let mut text_of = |key: &str| match fields.shift_remove(key) {
             Some(Value::String(text)) if !text.trim().is_empty() => Some(text),
             _ => None,
@@ -104,23 +105,23 @@ impl Reading {
         let is_artifact = if let Some(kind) = &kind {
             kind != "text"
         } else {
-            self.repaired("the type of an item was derived from its other fields");
+            self.add_repair("the type of an item was derived from its other fields");
             named.is_some() || title.is_some() || language.is_some()
         };
         let content = match fields.shift_remove("content") {
             Some(Value::String(content)) => content,
             None | Some(Value::Null) => return,
             Some(other) => {
-                self.repaired("the content of an item was not a string");
+                self.add_repair("the content of an item was not a string");
                 if is_artifact {
-                    pretty(&other)
+                    to_pretty_json(&other)
                 } else {
-                    readable_text(&other)
+                    extract_readable_text(&other)
                 }
             }
         };
         if !is_artifact {
-            return self.text(&content);
+            return self.add_text(&content);
         }
         if content.trim().is_empty() {
             return;
@@ -128,12 +129,12 @@ impl Reading {
         let artifact_type = named
             .or(kind.filter(|kind| kind != "artifact"))
             .unwrap_or_else(|| {
-                self.repaired("an artifact had no type");
+                self.add_repair("an artifact had no type");
                 let is_code = language.is_some();
                 if is_code { "code" } else { "text/markdown" }.to_owned()
             });
         let title = title.unwrap_or_else(|| {
-            self.repaired("an artifact had no title");
+            self.add_repair("an artifact had no title");
             UNTITLED.to_owned()
         });
         self.items.push(AnswerItem::Artifact {
@@ -145,27 +146,27 @@ impl Reading {
     }
 }
 
-pub(super) fn pretty(value: &Value) -> String {
+pub(super) fn to_pretty_json(value: &Value) -> String {
     // Serializing a JSON value cannot fail.
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// Returns the texts and numbers in a JSON value, without the names of types.
-pub(super) fn readable_text(value: &Value) -> String {
+pub(super) fn extract_readable_text(value: &Value) -> String {
     let mut texts = Vec::new();
-    collect(value, &mut texts);
+    collect_texts(value, &mut texts);
     texts.join("\n\n")
 }
 
-fn collect(value: &Value, texts: &mut Vec<String>) {
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) if !text.trim().is_empty() => texts.push(text.trim().to_owned()),
         Value::Bool(_) | Value::Number(_) => texts.push(value.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
         Value::Object(fields) => fields
             .iter()
             .filter(|(key, _)| !matches!(key.as_str(), "type" | "artifactType" | "language"))
-            .for_each(|(_, value)| collect(value, texts)),
+            .for_each(|(_, value)| collect_texts(value, texts)),
         _ => {}
     }
 }
@@ -175,9 +176,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(value: Value) -> Reading {
-        let mut reading = Reading::default();
-        reading.answer(value);
+    fn read(value: Value) -> AnswerReading {
+        let mut reading = AnswerReading::default();
+        reading.add_answer(value);
         reading
     }
 
@@ -210,7 +211,7 @@ mod tests {
             artifact("x-music", "T", "c d", None),
         ];
         let repairs = vec![];
-        assert_eq!(reading, Reading { items, repairs });
+        assert_eq!(reading, AnswerReading { items, repairs });
     }
 
     #[test]
@@ -312,10 +313,10 @@ mod tests {
             assert_eq!(read(empty.clone()).items, [], "{empty}");
         }
         assert_eq!(
-            readable_text(&json!({"foo": "bar", "type": "x", "n": 3})),
+            extract_readable_text(&json!({"foo": "bar", "type": "x", "n": 3})),
             "bar\n\n3"
         );
-        assert_eq!(readable_text(&json!({"foo": [null, ""]})), "");
+        assert_eq!(extract_readable_text(&json!({"foo": [null, ""]})), "");
     }
 
     #[test]

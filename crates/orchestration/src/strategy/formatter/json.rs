@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 64;
 
 /// A JSON object or list that was found in a text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FoundJson {
     pub(super) value: Value,
     /// Description of the repair. `None` for valid JSON.
     pub(super) repair: Option<&'static str>,
@@ -19,22 +19,22 @@ pub(super) struct Found {
 ///
 /// Other JSON values are ignored, because any text may start with one. A truncated value is
 /// returned only if `cut_off` is set.
-pub(super) fn find(text: &str, cut_off: bool) -> Option<Found> {
-    if let Some(value) = strict(text) {
-        return Some(Found {
+pub(super) fn find_json(text: &str, cut_off: bool) -> Option<FoundJson> {
+    if let Some(value) = parse_strictly(text) {
+        return Some(FoundJson {
             value,
             repair: None,
         });
     }
     let is_value = |text: &&str| text.trim_start().starts_with(['{', '[']);
-    let text = fenced(text).filter(is_value).unwrap_or(text);
-    let (value, is_complete) = read_prefix(&text[text.find(['{', '['])?..]);
+    let text = fenced_content(text).filter(is_value).unwrap_or(text);
+    let (value, is_complete) = parse_prefix(&text[text.find(['{', '['])?..]);
     let value = value.filter(|value| match value {
         Value::Object(fields) => !fields.is_empty(),
         Value::Array(items) => !items.is_empty(),
         _ => false,
     })?;
-    (is_complete || cut_off).then_some(Found {
+    (is_complete || cut_off).then_some(FoundJson {
         value,
         repair: Some(if is_complete {
             "its JSON was found in a text or had faults"
@@ -44,14 +44,14 @@ pub(super) fn find(text: &str, cut_off: bool) -> Option<Found> {
     })
 }
 
-fn strict(text: &str) -> Option<Value> {
+fn parse_strictly(text: &str) -> Option<Value> {
     serde_json::from_str::<Value>(text)
         .ok()
         .filter(|value| value.is_object() || value.is_array())
 }
 
 /// Returns the content of the first code fence, which may be unclosed.
-fn fenced(text: &str) -> Option<&str> {
+fn fenced_content(text: &str) -> Option<&str> {
     let (_, after) = text.split_once("```")?;
     let (_, inside) = after.split_once('\n')?;
     Some(
@@ -67,63 +67,63 @@ fn fenced(text: &str) -> Option<&str> {
 /// Incomplete strings are included, except for keys. Superfluous and missing commas, raw control
 /// characters in strings and unknown escapes are accepted. Keys must be quoted, so that prose in
 /// brackets is not an object.
-pub(super) fn read_prefix(text: &str) -> (Option<Value>, bool) {
-    let mut reader = Lenient {
+pub(super) fn parse_prefix(text: &str) -> (Option<Value>, bool) {
+    let mut reader = LenientParser {
         rest: text,
         depth: 0,
         is_complete: true,
     };
-    let value = reader.value();
+    let value = reader.parse_value();
     (value, reader.is_complete)
 }
 
-struct Lenient<'a> {
+struct LenientParser<'a> {
     rest: &'a str,
     depth: usize,
     /// Whether every object, list and string was closed before a fault or the end of the text.
     is_complete: bool,
 }
 
-impl Lenient<'_> {
-    fn peek(&mut self) -> Option<char> {
+impl LenientParser<'_> {
+    fn peek_char(&mut self) -> Option<char> {
         self.rest = self.rest.trim_start();
         self.rest.chars().next()
     }
 
-    fn skip(&mut self, c: char) {
+    fn skip_char(&mut self, c: char) {
         self.rest = &self.rest[c.len_utf8()..];
     }
 
     /// Parses a JSON value. Returns `None` if there is none.
-    fn value(&mut self) -> Option<Value> {
-        match self.peek()? {
-            '"' => self.string().map(Value::String),
+    fn parse_value(&mut self) -> Option<Value> {
+        match self.peek_char()? {
+            '"' => self.parse_string().map(Value::String),
             c @ ('{' | '[') if self.depth < MAX_DEPTH => {
-                self.skip(c);
+                self.skip_char(c);
                 self.depth += 1;
                 let value = if c == '{' {
-                    self.object()
+                    self.parse_object()
                 } else {
-                    self.array()
+                    self.parse_array()
                 };
                 self.depth -= 1;
                 Some(value)
             }
-            _ => self.scalar(),
+            _ => self.parse_scalar(),
         }
     }
 
-    fn object(&mut self) -> Value {
+    fn parse_object(&mut self) -> Value {
         let mut fields = Map::new();
         loop {
-            match self.peek() {
+            match self.peek_char() {
                 Some('}') => {
-                    self.skip('}');
+                    self.skip_char('}');
                     break;
                 }
-                Some(',') => self.skip(','),
+                Some(',') => self.skip_char(','),
                 _ => {
-                    let Some((key, value)) = self.field() else {
+                    let Some((key, value)) = self.parse_field() else {
                         self.is_complete = false;
                         break;
                     };
@@ -134,24 +134,24 @@ impl Lenient<'_> {
         Value::Object(fields)
     }
 
-    fn field(&mut self) -> Option<(String, Value)> {
-        let key = self.string()?;
-        self.peek().filter(|c| *c == ':')?;
-        self.skip(':');
-        Some((key, self.value()?))
+    fn parse_field(&mut self) -> Option<(String, Value)> {
+        let key = self.parse_string()?;
+        self.peek_char().filter(|c| *c == ':')?;
+        self.skip_char(':');
+        Some((key, self.parse_value()?))
     }
 
-    fn array(&mut self) -> Value {
+    fn parse_array(&mut self) -> Value {
         let mut items = Vec::new();
         loop {
-            match self.peek() {
+            match self.peek_char() {
                 Some(']') => {
-                    self.skip(']');
+                    self.skip_char(']');
                     break;
                 }
-                Some(',') => self.skip(','),
+                Some(',') => self.skip_char(','),
                 _ => {
-                    let Some(item) = self.value() else {
+                    let Some(item) = self.parse_value() else {
                         self.is_complete = false;
                         break;
                     };
@@ -163,7 +163,7 @@ impl Lenient<'_> {
     }
 
     /// Parses a JSON string. An incomplete escape at the end of the text is omitted.
-    fn string(&mut self) -> Option<String> {
+    fn parse_string(&mut self) -> Option<String> {
         let mut chars = self.rest.strip_prefix('"')?.chars();
         let mut units: Vec<u16> = Vec::new();
         loop {
@@ -207,7 +207,7 @@ impl Lenient<'_> {
         Some(String::from_utf16_lossy(&units))
     }
 
-    fn scalar(&mut self) -> Option<Value> {
+    fn parse_scalar(&mut self) -> Option<Value> {
         let end = self
             .rest
             .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+')))?;
@@ -224,7 +224,7 @@ mod tests {
     use serde_json::json;
 
     fn value(text: &str) -> Option<Value> {
-        find(text, true).map(|found| found.value)
+        find_json(text, true).map(|found| found.value)
     }
 
     #[test]
@@ -248,7 +248,8 @@ mod tests {
             ("{\"a\": \"\\ud83d\", }", json!({"a": "\u{fffd}"}), true),
             ("{\"a\": 1 \"b\": 2}", json!({"a": 1, "b": 2}), true),
         ] {
-            let found = find(text, false).unwrap_or_else(|| panic!("nothing was found in {text}"));
+            let found =
+                find_json(text, false).unwrap_or_else(|| panic!("nothing was found in {text}"));
             assert_eq!(found.value, expected, "{text}");
             assert_eq!(found.repair.is_some(), repaired, "{text}");
         }
@@ -287,7 +288,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_too_odd(text in "\\PC*|[\\[\\]{}\",:\\\\u0-9a-f tn`\\n]{0,80}") {
-            if let Some(found) = find(&text, true) {
+            if let Some(found) = find_json(&text, true) {
                 prop_assert!(found.value.is_object() || found.value.is_array());
                 prop_assert!(serde_json::to_string(&found.value).is_ok());
             }

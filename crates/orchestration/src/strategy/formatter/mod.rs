@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{Message, ToolDefinition};
 
 use crate::AnswerItem;
-pub use form::{Form, UnfitForm};
+pub use form::{Form, InvalidSchemaError};
 pub use mode::FormatterMode;
 pub use partial::PartialFormatter;
 pub use render::render;
@@ -33,12 +33,16 @@ const DESCRIPTION: &str = "Gives the answer to the user, as a list of texts and 
 
 /// Returns the definition of the tool [`TOOL`]. Its input is the answer, or data of a custom
 /// schema.
-fn definition(custom_schema: Option<&Value>) -> ToolDefinition {
+fn formatter_definition(custom_schema: Option<&Value>) -> ToolDefinition {
     match custom_schema {
-        None => ToolDefinition::new(TOOL, DESCRIPTION, schema()),
+        None => ToolDefinition::new(TOOL, DESCRIPTION, answer_schema()),
         Some(custom) => {
             let description = "Gives the answer to the user, as data in this form.";
-            ToolDefinition::new(TOOL, description, custom_schema::object_schema(custom))
+            ToolDefinition::new(
+                TOOL,
+                description,
+                custom_schema::wrap_in_object_schema(custom),
+            )
         }
     }
 }
@@ -47,7 +51,7 @@ fn definition(custom_schema: Option<&Value>) -> ToolDefinition {
 ///
 /// Keys that are necessary to stream the content precede it, because models mostly write keys in
 /// this order.
-pub fn schema() -> Value {
+pub fn answer_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -108,16 +112,16 @@ pub fn schema() -> Value {
 
 /// A formatted answer of a model.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Formatted {
+pub struct FormattedAnswer {
     /// Texts and artifacts of the answer. Never empty.
     pub items: Vec<AnswerItem>,
     /// Descriptions of the repairs, for a person. Empty if the answer was valid.
     pub repairs: Vec<String>,
 }
 
-impl Formatted {
+impl FormattedAnswer {
     /// Returns the answer as Markdown, see [`render()`].
-    pub fn answer(&self) -> String {
+    pub fn to_markdown(&self) -> String {
         render(&self.items)
     }
 
@@ -125,8 +129,8 @@ impl Formatted {
     ///
     /// The tool use of the formatter is not part of the history, because it would need a result and
     /// later responses would imitate it.
-    pub fn message(&self) -> Message {
-        Message::assistant(self.answer())
+    pub fn to_message(&self) -> Message {
+        Message::assistant(self.to_markdown())
     }
 }
 

@@ -25,7 +25,7 @@ impl FormatterMode {
     ///
     /// A mode with unknown support is tried if another mode follows. Every model supports the last
     /// mode.
-    pub(super) fn of(capabilities: &ModelCapabilities) -> Vec<Self> {
+    pub(super) fn supported_modes(capabilities: &ModelCapabilities) -> Vec<Self> {
         let forced = capabilities.forced_tool_choice;
         let native = match capabilities.structured_output {
             // A server may ignore an unknown response format silently, so a forced tool is
@@ -79,7 +79,7 @@ mod tests {
                 forced_tool_choice,
                 ..ModelCapabilities::default()
             };
-            let modes = FormatterMode::of(&capabilities);
+            let modes = FormatterMode::supported_modes(&capabilities);
             assert_eq!(modes, expected, "{capabilities:?}");
             assert!(modes.is_sorted());
         }

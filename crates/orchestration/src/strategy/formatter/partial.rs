@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    items::{Reading, looks_like_answer},
+    items::{AnswerReading, looks_like_answer},
     json,
-    render::{self, takes_language},
+    render::{self, info_is_language},
 };
 use crate::AnswerItem;
 
@@ -13,16 +13,16 @@ use crate::AnswerItem;
 ///
 /// The text of an item is emitted as it arrives if its keys are in the order of the
 /// [schema](super::schema), and with the next item otherwise. Malformed answers may be emitted at
-/// their end only: [`PartialFormatter::rest`] returns the part of an answer that was not emitted.
+/// their end only: [`PartialFormatter::remaining_text`] returns the part of an answer that was not emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;
 ///
 /// let mut partial = PartialFormatter::new();
 /// let pieces = [r#"{"conversation": [{"type": "text", "content": "Hel"#, r#"lo\n"}]}"#];
-/// let text: String = pieces.iter().map(|piece| partial.push(piece)).collect();
+/// let text: String = pieces.iter().map(|piece| partial.push_json(piece)).collect();
 /// assert_eq!(text, "Hello");
-/// assert_eq!(partial.rest("Hello, world"), Some(", world"));
+/// assert_eq!(partial.remaining_text("Hello, world"), Some(", world"));
 /// ```
 #[derive(Debug, Default)]
 pub struct PartialFormatter {
@@ -40,7 +40,7 @@ impl PartialFormatter {
     }
 
     /// Creates a reader that emits nothing, for answers with a custom schema.
-    pub(super) fn silent() -> Self {
+    pub(super) fn new_silent() -> Self {
         Self {
             is_silent: true,
             ..Self::default()
@@ -48,7 +48,7 @@ impl PartialFormatter {
     }
 
     /// Adds the next piece of JSON and returns the new text of the answer.
-    pub fn push(&mut self, json: &str) -> String {
+    pub fn push_json(&mut self, json: &str) -> String {
         if self.is_silent {
             return String::new();
         }
@@ -70,7 +70,7 @@ impl PartialFormatter {
 
     /// Returns the part of the complete answer that was not emitted, or `None` if the answer does
     /// not start with the emitted text.
-    pub fn rest<'a>(&self, answer: &'a str) -> Option<&'a str> {
+    pub fn remaining_text<'a>(&self, answer: &'a str) -> Option<&'a str> {
         answer.strip_prefix(&self.shown)
     }
 }
@@ -88,7 +88,7 @@ fn known_text(input: &str) -> String {
     if !json.is_empty() && !json.starts_with(['{', '[']) {
         return input.trim_end().to_owned();
     }
-    let (Some(mut answer), is_complete) = json::read_prefix(json) else {
+    let (Some(mut answer), is_complete) = json::parse_prefix(json) else {
         return String::new();
     };
     let mut open = None;
@@ -102,16 +102,16 @@ fn known_text(input: &str) -> String {
         };
         open = list.pop();
     }
-    let mut reading = Reading::default();
+    let mut reading = AnswerReading::default();
     if looks_like_answer(&answer) {
-        reading.answer(answer);
+        reading.add_answer(answer);
     }
-    let open = open.as_ref().and_then(open_item);
+    let open = open.as_ref().and_then(parse_incomplete_item);
     render::render_partial(&reading.items, open.as_ref())
 }
 
 /// Returns an incomplete item if only a part of its content is missing.
-fn open_item(item: &Value) -> Option<AnswerItem> {
+fn parse_incomplete_item(item: &Value) -> Option<AnswerItem> {
     let fields = item.as_object()?;
     let text_of = |key: &str| fields.get(key)?.as_str().map(str::to_owned);
     if fields.keys().next_back()? != "content" {
@@ -123,7 +123,8 @@ fn open_item(item: &Value) -> Option<AnswerItem> {
         "artifact" => {
             let artifact_type = text_of("artifactType")?;
             let language = text_of("language");
-            let is_known = language.is_some() || !takes_language(&render::kind(&artifact_type));
+            let is_known = language.is_some()
+                || !info_is_language(&render::short_artifact_type(&artifact_type));
             is_known.then_some(AnswerItem::Artifact {
                 artifact_type,
                 title: text_of("title")?,

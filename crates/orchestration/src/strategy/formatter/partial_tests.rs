@@ -5,7 +5,10 @@ use super::*;
 
 fn shown(pieces: &[&str]) -> String {
     let mut partial = PartialFormatter::new();
-    pieces.iter().map(|piece| partial.push(piece)).collect()
+    pieces
+        .iter()
+        .map(|piece| partial.push_json(piece))
+        .collect()
 }
 
 #[test]
@@ -22,7 +25,7 @@ fn text_is_emitted_as_it_arrives() {
         ("]}", "\n\nnext"),
         (r#" {"conversation": ["b"]}"#, ""),
     ] {
-        assert_eq!(partial.push(piece), new, "{piece}");
+        assert_eq!(partial.push_json(piece), new, "{piece}");
     }
 }
 
@@ -43,7 +46,7 @@ fn an_artifact_is_emitted_when_its_type_and_title_are_known() {
         (r#"","language":"c""#, ""),
         ("}]}", "\n\n**T**\n\n```c\n  x\n```"),
     ] {
-        assert_eq!(partial.push(piece), new, "{piece}");
+        assert_eq!(partial.push_json(piece), new, "{piece}");
     }
 }
 
@@ -69,10 +72,10 @@ fn malformed_answers_are_emitted() {
 #[test]
 fn the_rest_of_the_answer_is_returned() {
     let mut partial = PartialFormatter::new();
-    partial.push(r#"{"conversation": [{"type": "text", "content": "Hel"#);
-    assert_eq!(partial.rest("Hello"), Some("lo"));
-    assert_eq!(partial.rest("Another"), None);
-    assert_eq!(PartialFormatter::silent().push("{\"sum\": 3}"), "");
+    partial.push_json(r#"{"conversation": [{"type": "text", "content": "Hel"#);
+    assert_eq!(partial.remaining_text("Hello"), Some("lo"));
+    assert_eq!(partial.remaining_text("Another"), None);
+    assert_eq!(PartialFormatter::new_silent().push_json("{\"sum\": 3}"), "");
 }
 
 /// Generates an answer with its keys in any order.
@@ -123,8 +126,8 @@ proptest! {
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&str> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-        let mut reading = Reading::default();
-        reading.answer(written);
+        let mut reading = AnswerReading::default();
+        reading.add_answer(written);
         prop_assert_eq!(shown(&pieces), render::render(&reading.items));
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn system_prompt(
 }
 
 /// Returns the last message of the request, which asks the model for the answer.
-pub(super) fn ask(mode: FormatterMode) -> Message {
+pub(super) fn new_answer_request(mode: FormatterMode) -> Message {
     if mode == FormatterMode::Native {
         Message::user("Write the answer to my question now, as the JSON object that was described.")
     } else {
@@ -67,7 +67,7 @@ pub(super) fn ask(mode: FormatterMode) -> Message {
 }
 
 /// Returns the message to the model about its malformed response.
-pub(super) fn fault(mode: FormatterMode, error: &str) -> String {
+pub(super) fn format_fault_message(mode: FormatterMode, error: &str) -> String {
     if mode == FormatterMode::Native {
         format!(
             "Your answer could not be read: {error}. Write it again, as one JSON object in the form \

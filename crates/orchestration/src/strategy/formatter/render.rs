@@ -27,7 +27,11 @@ pub fn render(items: &[AnswerItem]) -> String {
     let mut answer = String::new();
     for item in items {
         // The code fence must be longer than the longest run of backticks in the content.
-        let fence = write_item(item, longest_run(content_of(item)) + 1, &mut answer);
+        let fence = write_item(
+            item,
+            longest_backtick_run(trimmed_content(item)) + 1,
+            &mut answer,
+        );
         answer.push_str(&fence);
     }
     answer
@@ -49,7 +53,7 @@ pub(super) fn render_partial(items: &[AnswerItem], open: Option<&AnswerItem>) ->
     answer
 }
 
-fn content_of(item: &AnswerItem) -> &str {
+fn trimmed_content(item: &AnswerItem) -> &str {
     match item {
         AnswerItem::Text { text } => text.trim(),
         AnswerItem::Artifact { content, .. } => content.trim_start_matches(['\n', '\r']).trim_end(),
@@ -61,7 +65,7 @@ fn content_of(item: &AnswerItem) -> &str {
 ///
 /// `min_marks` is the minimum number of backticks in a fence.
 fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> String {
-    let content = content_of(item);
+    let content = trimmed_content(item);
     if content.is_empty() {
         return String::new();
     }
@@ -76,13 +80,13 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
         ..
     } = item
     {
-        let kind = kind(artifact_type);
+        let kind = short_artifact_type(artifact_type);
         // Markdown may contain code blocks with three backticks.
         let marks = if kind == "markdown" { 4 } else { 3 };
         let fence = "`".repeat(min_marks.max(marks));
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
         let title = if title.is_empty() { UNTITLED } else { &title };
-        let info = info_string(&kind, language.as_deref());
+        let info = code_block_info(&kind, language.as_deref());
         // Writing to a string cannot fail.
         let _ = write!(answer, "**{title}**\n\n{fence}{info}\n");
         end = format!("\n{fence}");
@@ -91,8 +95,8 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
     end
 }
 
-fn info_string(kind: &str, language: Option<&str>) -> String {
-    let info = if takes_language(kind) {
+fn code_block_info(kind: &str, language: Option<&str>) -> String {
+    let info = if info_is_language(kind) {
         language.map_or("", str::trim)
     } else if matches!(kind, "table" | "chart" | "plain") {
         ""
@@ -107,7 +111,7 @@ fn info_string(kind: &str, language: Option<&str>) -> String {
 
 /// Returns whether the info string of the code block is the language of the artifact. For other
 /// artifacts it is their kind, or empty.
-pub(super) fn takes_language(kind: &str) -> bool {
+pub(super) fn info_is_language(kind: &str) -> bool {
     !matches!(
         kind,
         "markdown" | "mermaid" | "html" | "svg" | "json" | "csv" | "table" | "chart" | "plain"
@@ -116,13 +120,13 @@ pub(super) fn takes_language(kind: &str) -> bool {
 
 /// Returns the short name of an artifact type: `application/vnd.mermaid` is `mermaid`,
 /// `image/svg+xml` is `svg`.
-pub(super) fn kind(artifact_type: &str) -> String {
+pub(super) fn short_artifact_type(artifact_type: &str) -> String {
     let last = artifact_type.rsplit(['/', '.']).next().unwrap_or_default();
     let word = last.split(['+', ';']).next().unwrap_or_default().trim();
     word.strip_prefix("x-").unwrap_or(word).to_ascii_lowercase()
 }
 
-fn longest_run(text: &str) -> usize {
+fn longest_backtick_run(text: &str) -> usize {
     let mut longest = 0;
     let mut run = 0;
     for byte in text.bytes() {

@@ -10,10 +10,11 @@ use switchboard_domain::{
 };
 
 use super::{
-    Formatted, FormatterMode, PartialFormatter, TOOL, custom_schema, definition,
-    items::{self, Reading},
-    json::{self, Found},
-    prompts, schema,
+    FormattedAnswer, FormatterMode, PartialFormatter, TOOL, answer_schema, custom_schema,
+    formatter_definition,
+    items::{self, AnswerReading},
+    json::{self, FoundJson},
+    prompts,
 };
 use crate::{
     AnswerItem,
@@ -38,10 +39,10 @@ pub struct FormatState {
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
     /// The response is the answer.
-    Done(Formatted),
+    Done(FormattedAnswer),
     /// The response is malformed, and the model is called again.
     ///
-    /// This happens once and may change [`FormatState::mode`].
+    /// This happens once and may change [`FormatState::current_mode`].
     Reask {
         /// Messages to append after the response, if the response has parts.
         messages: Vec<Message>,
@@ -70,7 +71,7 @@ struct ResponseParts<'a> {
 impl FormatState {
     /// Creates the state for a model with these capabilities.
     pub fn new(settings: &GatherFormat, capabilities: &ModelCapabilities) -> Self {
-        let mut modes = FormatterMode::of(capabilities).into_iter();
+        let mut modes = FormatterMode::supported_modes(capabilities).into_iter();
         Self {
             mode: modes.next().unwrap_or(FormatterMode::Auto),
             left: modes.collect(),
@@ -81,7 +82,7 @@ impl FormatState {
     }
 
     /// Returns the current mode.
-    pub fn mode(&self) -> FormatterMode {
+    pub fn current_mode(&self) -> FormatterMode {
         self.mode
     }
 
@@ -91,8 +92,8 @@ impl FormatState {
     }
 
     /// Returns the last message of the request, which is not part of the history.
-    pub fn ask(&self) -> Message {
-        prompts::ask(self.mode)
+    pub fn new_answer_request(&self) -> Message {
+        prompts::new_answer_request(self.mode)
     }
 
     /// Adapts a request to the mode. The messages do not change.
@@ -104,18 +105,18 @@ impl FormatState {
     /// | `Required` | the formatter | required | text |
     /// | `Auto` | the formatter | auto | text |
     #[must_use]
-    pub fn prepare(&self, mut request: ChatRequest) -> ChatRequest {
+    pub fn prepare_request(&self, mut request: ChatRequest) -> ChatRequest {
         if self.mode == FormatterMode::Native {
             request.tool_choice = ToolChoice::None;
             request.parallel_tool_use = None;
             let custom = self.schema.as_ref();
             request.response_format = ResponseFormat::JsonSchema {
                 name: TOOL.to_owned(),
-                schema: custom.map_or_else(schema, custom_schema::object_schema),
+                schema: custom.map_or_else(answer_schema, custom_schema::wrap_in_object_schema),
             };
             return request;
         }
-        request.tools = vec![Arc::new(definition(self.schema.as_ref()))];
+        request.tools = vec![Arc::new(formatter_definition(self.schema.as_ref()))];
         request.tool_choice = match self.mode {
             FormatterMode::Named => ToolChoice::Only(vec![TOOL.to_owned()]),
             FormatterMode::Required => ToolChoice::Required,
@@ -129,15 +130,15 @@ impl FormatState {
     /// Switches to the next mode if the provider rejected the request.
     ///
     /// Returns `false` for other errors and after the last mode.
-    pub fn refused(&mut self, error: &ModelError) -> bool {
+    pub fn switch_mode_after_error(&mut self, error: &ModelError) -> bool {
         let is_refusal = matches!(
             error.kind,
             ModelErrorKind::InvalidRequest { .. } | ModelErrorKind::Unsupported { .. }
         );
-        is_refusal && self.next_mode()
+        is_refusal && self.switch_to_next_mode()
     }
 
-    fn next_mode(&mut self) -> bool {
+    fn switch_to_next_mode(&mut self) -> bool {
         if self.left.is_empty() {
             return false;
         }
@@ -146,9 +147,9 @@ impl FormatState {
     }
 
     /// Creates a reader for the text of a streamed response.
-    pub fn partial(&self) -> PartialFormatter {
+    pub fn new_partial_formatter(&self) -> PartialFormatter {
         if self.schema.is_some() {
-            PartialFormatter::silent()
+            PartialFormatter::new_silent()
         } else {
             PartialFormatter::new()
         }
@@ -161,17 +162,17 @@ impl FormatState {
     ///
     /// After a refusal or at the output limit the model is not called again, because the result
     /// would be equal.
-    pub fn read(
+    pub fn read_response(
         &mut self,
         answer: &Message,
         finish: &FinishReason,
         gathered: &str,
     ) -> FormatDecision {
-        let parts = ResponseParts::of(answer);
+        let parts = ResponseParts::from_message(answer);
         let cut_off = matches!(finish, FinishReason::Length | FinishReason::Interrupted);
         let read = match &self.schema {
-            Some(schema) => parts.read_custom(schema),
-            None => parts.read(self.mode, cut_off),
+            Some(schema) => parts.read_custom_answer(schema),
+            None => parts.read_answer(self.mode, cut_off),
         };
         let error = match read {
             Ok(mut formatted) => {
@@ -195,7 +196,7 @@ impl FormatState {
         if !self.asked_again && !withheld {
             self.asked_again = true;
             if !parts.follows_mode(self.mode) {
-                self.next_mode();
+                self.switch_to_next_mode();
             }
             return FormatDecision::Reask {
                 messages: vec![self.fault_message(answer, &error)],
@@ -205,14 +206,14 @@ impl FormatState {
         let text = self
             .said
             .take()
-            .or_else(|| not_blank(&marker::without(gathered)));
+            .or_else(|| trim_to_non_blank(&marker::remove_markers(gathered)));
         let Some(text) = text else {
             return FormatDecision::Silent;
         };
         if self.schema.is_some() {
             return FormatDecision::Unfit { text, error };
         }
-        FormatDecision::Done(Formatted {
+        FormatDecision::Done(FormattedAnswer {
             items: vec![AnswerItem::Text { text }],
             repairs: vec![format!("{error}; the text of the model is the answer")],
         })
@@ -221,7 +222,7 @@ impl FormatState {
     /// Returns the message about the fault: one error result for each tool use, or a user message
     /// if there is no tool use.
     fn fault_message(&self, answer: &Message, error: &str) -> Message {
-        let text = prompts::fault(self.mode, error);
+        let text = prompts::format_fault_message(self.mode, error);
         let results: Vec<ToolResult> = answer
             .tool_uses()
             .map(|tool_use| ToolResult::error(&tool_use.id, &tool_use.name, &text))
@@ -235,7 +236,7 @@ impl FormatState {
 }
 
 impl<'a> ResponseParts<'a> {
-    fn of(answer: &'a Message) -> Self {
+    fn from_message(answer: &'a Message) -> Self {
         let (answers, others) = answer.tool_uses().partition(|tool_use| {
             let name = tool_use.name.to_ascii_lowercase();
             // Some models write a prefix, as in `functions.response_formatter`.
@@ -249,44 +250,44 @@ impl<'a> ResponseParts<'a> {
             answers,
             others,
             // The model may still write markers of the gather phase.
-            text: marker::without(&answer.text()),
+            text: marker::remove_markers(&answer.text()),
         }
     }
 
     /// Returns whether the model used the formatter or the JSON format, as the mode requires.
     fn follows_mode(&self, mode: FormatterMode) -> bool {
         match mode {
-            FormatterMode::Native => json::find(&self.text, true).is_some(),
+            FormatterMode::Native => json::find_json(&self.text, true).is_some(),
             _ => !self.answers.is_empty(),
         }
     }
 
-    fn read(&self, mode: FormatterMode, cut_off: bool) -> Result<Formatted, String> {
-        let mut reading = Reading::default();
+    fn read_answer(&self, mode: FormatterMode, cut_off: bool) -> Result<FormattedAnswer, String> {
+        let mut reading = AnswerReading::default();
         for tool_use in &self.answers {
             match &tool_use.input {
-                ToolInput::Object(input) => reading.answer(input.as_value().clone()),
+                ToolInput::Object(input) => reading.add_answer(input.as_value().clone()),
                 ToolInput::Malformed { raw, .. } => {
-                    if let Some(found) = json::find(raw, cut_off) {
-                        reading.repaired(found.repair.unwrap_or("its JSON was not an object"));
-                        reading.answer(found.value);
+                    if let Some(found) = json::find_json(raw, cut_off) {
+                        reading.add_repair(found.repair.unwrap_or("its JSON was not an object"));
+                        reading.add_answer(found.value);
                     }
                 }
             }
         }
         if !self.text.is_empty() {
-            self.add_text(&mut reading, mode, json::find(&self.text, cut_off));
+            self.add_text(&mut reading, mode, json::find_json(&self.text, cut_off));
         }
         for other in &self.others {
-            reading.repaired(format!(
+            reading.add_repair(format!(
                 "a call of `{}` was not executed in the formatting phase",
                 other.name
             ));
         }
         if reading.items.is_empty() {
-            return Err(self.fault());
+            return Err(self.describe_fault());
         }
-        Ok(Formatted {
+        Ok(FormattedAnswer {
             items: reading.items,
             repairs: reading.repairs,
         })
@@ -294,18 +295,19 @@ impl<'a> ResponseParts<'a> {
 
     /// Adds the text outside of the formatter call. The text is the answer as JSON, or text before
     /// the answer.
-    fn add_text(&self, reading: &mut Reading, mode: FormatterMode, found: Option<Found>) {
+    fn add_text(&self, reading: &mut AnswerReading, mode: FormatterMode, found: Option<FoundJson>) {
         let found = found.filter(|found| items::looks_like_answer(&found.value));
         if let Some(found) = found {
             // JSON in the text may repeat the answer of the formatter call.
             if reading.items.is_empty() {
-                reading.answer(found.value);
+                reading.add_answer(found.value);
             }
             if mode != FormatterMode::Native {
-                reading.repaired("the answer was written as text instead of calling the formatter");
+                reading
+                    .add_repair("the answer was written as text instead of calling the formatter");
             }
             if let Some(repair) = found.repair {
-                reading.repaired(repair);
+                reading.add_repair(repair);
             }
             return;
         }
@@ -316,7 +318,7 @@ impl<'a> ResponseParts<'a> {
         if reading.items.iter().any(has_text) {
             return;
         }
-        reading.repaired(match mode {
+        reading.add_repair(match mode {
             FormatterMode::Native => "plain text became the answer",
             _ => "text outside of the formatter became part of the answer",
         });
@@ -324,7 +326,7 @@ impl<'a> ResponseParts<'a> {
         reading.items.insert(0, AnswerItem::Text { text });
     }
 
-    fn fault(&self) -> String {
+    fn describe_fault(&self) -> String {
         for tool_use in &self.answers {
             if let ToolInput::Malformed { reason, .. } = &tool_use.input {
                 return format!("its input is malformed: {reason}");
@@ -339,19 +341,21 @@ impl<'a> ResponseParts<'a> {
         }
     }
 
-    fn read_custom(&self, schema: &Value) -> Result<Formatted, String> {
+    fn read_custom_answer(&self, schema: &Value) -> Result<FormattedAnswer, String> {
         let (raw, fault) = match self.answers.first().map(|tool_use| &tool_use.input) {
             Some(ToolInput::Object(input)) => {
-                return custom(schema, input.as_value().clone(), None);
+                return format_custom_answer(schema, input.as_value().clone(), None);
             }
-            Some(ToolInput::Malformed { raw, .. }) => (raw, self.fault()),
-            None if self.text.is_empty() => return Err(self.fault()),
+            Some(ToolInput::Malformed { raw, .. }) => (raw, self.describe_fault()),
+            None if self.text.is_empty() => return Err(self.describe_fault()),
             None => (&self.text, "it is not JSON".to_owned()),
         };
-        match json::find(raw, false) {
-            Some(found) => custom(schema, found.value, found.repair),
+        match json::find_json(raw, false) {
+            Some(found) => format_custom_answer(schema, found.value, found.repair),
             // A custom schema may require a plain number or string.
-            None => custom(schema, serde_json::from_str(raw).map_err(|_| fault)?, None),
+            None => {
+                format_custom_answer(schema, serde_json::from_str(raw).map_err(|_| fault)?, None)
+            }
         }
     }
 
@@ -359,28 +363,32 @@ impl<'a> ResponseParts<'a> {
     /// as JSON.
     fn readable_text(&self, is_custom: bool) -> Option<String> {
         let uses = self.answers.iter().map(|tool_use| match &tool_use.input {
-            ToolInput::Object(input) if is_custom => items::pretty(input.as_value()),
-            ToolInput::Object(input) => items::readable_text(input.as_value()),
+            ToolInput::Object(input) if is_custom => items::to_pretty_json(input.as_value()),
+            ToolInput::Object(input) => items::extract_readable_text(input.as_value()),
             ToolInput::Malformed { raw, .. } => raw.trim().to_owned(),
         });
         let parts: Vec<String> = std::iter::once(self.text.clone())
             .chain(uses)
             .filter(|part| !part.trim().is_empty())
             .collect();
-        not_blank(&parts.join("\n\n"))
+        trim_to_non_blank(&parts.join("\n\n"))
     }
 }
 
-fn custom(schema: &Value, value: Value, repair: Option<&'static str>) -> Result<Formatted, String> {
-    let (value, mut repairs) = custom_schema::read(schema, value)?;
+fn format_custom_answer(
+    schema: &Value,
+    value: Value,
+    repair: Option<&'static str>,
+) -> Result<FormattedAnswer, String> {
+    let (value, mut repairs) = custom_schema::validate_answer(schema, value)?;
     repairs.extend(repair.map(str::to_owned));
-    let text = items::pretty(&value);
-    Ok(Formatted {
+    let text = items::to_pretty_json(&value);
+    Ok(FormattedAnswer {
         items: vec![AnswerItem::Text { text }],
         repairs,
     })
 }
 
-fn not_blank(text: &str) -> Option<String> {
+fn trim_to_non_blank(text: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

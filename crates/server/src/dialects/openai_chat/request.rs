@@ -222,7 +222,7 @@ impl OpenAiChatRequest {
         };
         let form = match format["type"].as_str() {
             Some("text") => return Ok(None),
-            Some("json_object") => Form::any_object(),
+            Some("json_object") => Form::for_any_object(),
             Some("json_schema") => {
                 // The server validates every answer, so the schema's name and `strict` have no
                 // effect.

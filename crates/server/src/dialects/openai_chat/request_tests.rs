@@ -104,13 +104,13 @@ fn an_answer_may_be_wanted_in_a_form() {
     let form = |format: Value| request(json!({"response_format": format})).answer_form();
     assert!(form(json!({"type": "text"})).unwrap().is_none());
     let any = form(json!({"type": "json_object"})).unwrap().unwrap();
-    assert!(any.fits("{}") && !any.fits("3"));
+    assert!(any.matches_text("{}") && !any.matches_text("3"));
     let schema = json!({"type": "object", "required": ["n"]});
     let given = json!({"type": "json_schema", "json_schema": {
         "name": "numbers", "strict": true, "description": "Numbers.", "schema": schema,
     }});
     let given = form(given).unwrap().unwrap();
-    assert!(given.fits(r#"{"n": 1}"#) && !given.fits("{}"));
+    assert!(given.matches_text(r#"{"n": 1}"#) && !given.matches_text("{}"));
     assert_eq!(given.schema()["description"], "Numbers.");
     for wrong in [
         json!({"type": "grammar"}),

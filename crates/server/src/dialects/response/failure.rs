@@ -49,7 +49,7 @@ impl<'a> RunFailure<'a> {
     /// Incomplete and refused answers have their own finish reason instead.
     pub(crate) fn of_form(report: &'a RunReport, form: &Form) -> Option<Self> {
         let is_complete = report.outcome == Outcome::Completed && report.error.is_none();
-        (is_complete && !form.fits(&report.answer)).then(|| Self {
+        (is_complete && !form.matches_text(&report.answer)).then(|| Self {
             status: StatusCode::BAD_GATEWAY,
             code: "malformed_answer".to_owned(),
             message: "the answer does not match the requested schema: send the request again, or \
