@@ -200,7 +200,7 @@ impl Engine for Evaluator<'_> {
         if provider.is_some_and(Provider::is_offline) {
             return Some(0.0);
         }
-        let cost = list_price(model)?.cost(usage);
+        let cost = list_price(model)?.compute_cost(usage);
         // List prices do not include requests of provider tools, so the cost would be too low.
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }

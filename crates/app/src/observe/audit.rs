@@ -128,7 +128,7 @@ pub(crate) fn list_price_function() -> CostFunction {
         let pricing = list_price(model)?;
         // Without token counts, the cost would be zero.
         (usage.input_tokens.is_some() && usage.output_tokens.is_some())
-            .then(|| pricing.cost(usage))
+            .then(|| pricing.compute_cost(usage))
             .filter(|cost| cost.unpriced_requests == 0)
             .map(|cost| cost.usd)
     })
