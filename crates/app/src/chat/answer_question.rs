@@ -38,7 +38,10 @@ impl Chat<'_> {
         let message = Arc::new(Message::user(question));
         let durable_runs = self.conversations.durable_runs.clone();
         let agent = self.current_agent();
-        let parameters = self.args.run_parameters(&self.context, &agent).into_stored_value();
+        let parameters = self
+            .args
+            .run_parameters(&self.context, &agent)
+            .into_stored_value();
         let begun = durable_runs.begin_run_with_parameters(&agent, &id, vec![message], parameters);
         match begun.await {
             Ok(run) => self.follow_run(run).await,

@@ -52,7 +52,10 @@ pub(crate) async fn resume_run(
     context: &Context,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
-    let mut plan = match resumed.plan_resumed_run(taken.run_state_mut(), context).await {
+    let mut plan = match resumed
+        .plan_resumed_run(taken.run_state_mut(), context)
+        .await
+    {
         Ok(plan) => plan,
         Err(failure) => {
             taken.release_run().await;

@@ -10,7 +10,7 @@ use switchboard_orchestration::{
     Agent, ApprovalPolicy, CallPurpose, Outcome, RunEvent, RunEventKind, RunOptions, RunPhase,
     ToolFailure,
     observe::audit::{
-        AuditKind, AuditOptions, AuditTrail, CostFunction, ModelCall, ModelCallResult,
+        AuditKind, AuditOptions, AuditTrail, CostFunction, ModelCallEntry, ModelCallResult,
     },
     observe::metrics::{Metrics, Snapshot},
     recipe::Recipe,
@@ -95,7 +95,7 @@ async fn omitted_messages_are_summarised_by_the_model() {
 }
 
 /// Returns the audit records and metrics of the events.
-fn recorded(events: &[RunEvent]) -> (Vec<ModelCall>, Snapshot) {
+fn recorded(events: &[RunEvent]) -> (Vec<ModelCallEntry>, Snapshot) {
     let cost: CostFunction = Arc::new(|_, usage| {
         let tokens = u32::try_from(usage.output_tokens?).ok()?;
         Some(f64::from(tokens))
