@@ -106,7 +106,7 @@ async fn each_scope_of_a_decision_has_its_validity() {
         }
         assert_eq!(person.asked().len(), questions, "{scope:?}");
         // What holds for ever survives being stored.
-        let stored = serde_json::to_string(&decisions.snapshot()).unwrap();
+        let stored = serde_json::to_string(&decisions.copy_decisions()).unwrap();
         let decisions = SharedDecisions::new(serde_json::from_str(&stored).unwrap());
         let person = Person::who_says([allow(ApprovalScope::Once)]);
         let agent = agent_with(

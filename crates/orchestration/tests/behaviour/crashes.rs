@@ -207,17 +207,19 @@ async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) ->
     let begun = async {
         if does == Does::Begins {
             let question = vec![Arc::new(Message::user(QUESTION))];
-            return durable_runs.begin(&agent, &session_id(), question).await;
+            return durable_runs
+                .begin_run(&agent, &session_id(), question)
+                .await;
         }
-        let taken = durable_runs.acquire(&disk.record().id).await?;
-        Ok(durable_runs.resume(&agent, taken))
+        let taken = durable_runs.acquire_run(&disk.record().id).await?;
+        Ok(durable_runs.resume_run(&agent, taken))
     };
     if does == Does::Abandons {
         let id = disk.record().id;
         tokio::select! {
             biased;
             () = process.stuck() => {}
-            abandoned = durable_runs.abandon(&id) => life.seen = over_already(abandoned),
+            abandoned = durable_runs.abandon_run(&id) => life.seen = over_already(abandoned),
         }
     } else {
         let kept: Option<PersistedRun> = tokio::select! {
@@ -246,7 +248,7 @@ async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) ->
                 }
             }
             life.end = Some(kept).and_then(|kept| {
-                let is_over = kept.end().is_some();
+                let is_over = kept.run_end().is_some();
                 is_over.then(|| ended(kept))
             });
         }
@@ -267,7 +269,7 @@ fn over_already<T: Default>(done: Result<T, DurableRunError>) -> T {
 
 fn ended(kept: PersistedRun) -> PersistedRunEnd {
     use futures_util::FutureExt;
-    kept.finish().now_or_never().expect("it is over")
+    kept.run_to_end().now_or_never().expect("it is over")
 }
 
 /// The calls that have their results in the log, as their tools know them.

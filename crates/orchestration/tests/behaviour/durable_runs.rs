@@ -30,7 +30,9 @@ pub(crate) fn says(text: &str) -> Vec<Arc<Message>> {
 }
 
 pub(crate) async fn begin(durable_runs: &DurableRuns, agent: &Agent, text: &str) -> PersistedRun {
-    let begun = durable_runs.begin(agent, &session_id(), says(text)).await;
+    let begun = durable_runs
+        .begin_run(agent, &session_id(), says(text))
+        .await;
     begun.expect("it begins")
 }
 
@@ -40,7 +42,7 @@ pub(crate) async fn watched(mut run: PersistedRun) -> (Vec<PersistedEvent>, Pers
     while let Some(kept) = run.next().await {
         shown.push(kept);
     }
-    (shown, run.finish().await)
+    (shown, run.run_to_end().await)
 }
 
 pub(crate) fn roles(disk: &Disk) -> Vec<(Role, String)> {
@@ -205,13 +207,13 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
     let run = begin(&durable_runs, &agent, "first").await;
     let busy = durable_runs
-        .begin(&agent, &session_id(), says("second"))
+        .begin_run(&agent, &session_id(), says("second"))
         .await;
     let busy = busy.unwrap_err();
     assert!(
         matches!(&busy, DurableRunError::Store(SessionStoreError::Busy { run: of, .. }) if of == run.id())
     );
-    let taken = durable_runs.acquire(run.id()).await.unwrap_err();
+    let taken = durable_runs.acquire_run(run.id()).await.unwrap_err();
     assert!(matches!(
         taken,
         DurableRunError::Store(SessionStoreError::Busy { .. })
@@ -226,16 +228,16 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     };
     let process = Arc::new(process);
     let others = DurableRuns::new(process.clone(), process, other);
-    let error = others.begin(&agent, &session_id(), says("mine?")).await;
+    let error = others.begin_run(&agent, &session_id(), says("mine?")).await;
     let error = error.unwrap_err();
     assert!(matches!(
         error,
         DurableRunError::Store(SessionStoreError::NotFound { .. })
     ));
     for error in [
-        others.acquire(&id).await.unwrap_err(),
-        others.abandon(&id).await.unwrap_err(),
-        others.events(&id, 0, 10).await.unwrap_err(),
+        others.acquire_run(&id).await.unwrap_err(),
+        others.abandon_run(&id).await.unwrap_err(),
+        others.read_event_page(&id, 0, 10).await.unwrap_err(),
     ] {
         let is_none = matches!(
             error,
@@ -243,7 +245,13 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
         );
         assert!(is_none, "{error:?}");
     }
-    assert!(!durable_runs.events(&id, 0, 10).await.unwrap().is_empty());
+    assert!(
+        !durable_runs
+            .read_event_page(&id, 0, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }
 
 /// A model with an endless response that counts its events.
@@ -333,7 +341,7 @@ async fn the_run_continues_during_a_write_up_to_a_limit() {
         "{ahead} words, {stored} events stored"
     );
     drop(held);
-    let PersistedRunEnd::Finished(report) = run.finish().await else {
+    let PersistedRunEnd::Finished(report) = run.run_to_end().await else {
         panic!("it goes on");
     };
     assert_eq!(report.answer.len(), 5_000 * "word ".len());

@@ -126,15 +126,15 @@ async fn an_early_decision_survives_the_end_of_the_process() {
     drop(run);
 
     let durable_runs = durable_runs(&disk.process(None));
-    let taken = durable_runs.acquire(&id).await.unwrap();
-    let waiting = taken.run().pending_approvals();
+    let taken = durable_runs.acquire_run(&id).await.unwrap();
+    let waiting = taken.run_state().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["c"], "a word that was seen to count is stored");
     let tools = doing();
     let agent = Agent::new(Scripted::new([]))
         .with_tools(tools.clone())
         .with_approver(later());
-    let (_, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let (_, end) = watched(durable_runs.resume_run(&agent, taken)).await;
     let PersistedRunEnd::Waiting(waiting) = end else {
         panic!("{end:?}");
     };
@@ -186,12 +186,12 @@ async fn early_decisions_are_stored_while_an_approval_is_requested() {
     let id = run.id().to_owned();
     drop(run);
     let second = durable_runs(&disk.process(None));
-    let taken = second.acquire(&id).await.unwrap();
-    let waiting = taken.run().pending_approvals();
+    let taken = second.acquire_run(&id).await.unwrap();
+    let waiting = taken.run_state().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["a", "b"]);
     // The question that was open is open still.
-    let mut run = second.resume(&agent(person.clone()), taken);
+    let mut run = second.resume_run(&agent(person.clone()), taken);
     person.leave("a", allow_once());
     until(&mut run, starts).await;
 }

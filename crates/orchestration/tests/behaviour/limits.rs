@@ -130,7 +130,7 @@ async fn the_cost_is_limited_and_an_unknown_price_ends_the_run() {
     let model = Scripted::new(expensive());
     let agent = Agent::new(model)
         .with_options(options())
-        .with_prices(|_| Pricing::from_list(Some(3.0), Some(15.0), None, None));
+        .with_prices(|_| Pricing::from_price_list(Some(3.0), Some(15.0), None, None));
     let (_, report) = ask(&agent, "go").await;
     assert_eq!(report.error.unwrap().kind, RunErrorKind::CostLimit);
 

@@ -442,7 +442,7 @@ async fn a_question_of_a_durable_run_is_stored_before_it_is_emitted() {
     let agent = agent(&questions, [ask(&["a"]), Answer::Says("ok")]);
     let message = Arc::new(switchboard_domain::Message::user("go"));
     let (durable_runs, session) = (durable_runs(&disk.process(None)), session_id());
-    let begun = durable_runs.begin(&agent, &session, vec![message]);
+    let begun = durable_runs.begin_run(&agent, &session, vec![message]);
     let mut run = begun.await.unwrap();
     while let Some(kept) = run.next().await {
         assert!(disk.record().last_event >= kept.event.seq);
@@ -450,6 +450,6 @@ async fn a_question_of_a_durable_run_is_stored_before_it_is_emitted() {
             questions.answer(run.id(), id, blue()).unwrap();
         }
     }
-    assert!(matches!(run.end(), Some(PersistedRunEnd::Finished(_))));
+    assert!(matches!(run.run_end(), Some(PersistedRunEnd::Finished(_))));
     assert_eq!(actions(&disk.events()), [QuestionAction::Accept]);
 }

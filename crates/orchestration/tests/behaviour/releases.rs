@@ -80,7 +80,7 @@ async fn a_run_that_cannot_be_recorded_does_not_start() {
             }
             process.ends();
             let abandoned = durable_runs(&disk.process(None))
-                .abandon(&disk.record().id)
+                .abandon_run(&disk.record().id)
                 .await;
             assert!(abandoned.is_ok(), "{abandoned:?}");
             assert_whole(&disk.messages());
@@ -111,13 +111,13 @@ async fn a_dropped_run_can_be_resumed() {
 
     let tools = doing();
     let agent = Agent::new(Scripted::new([Answer::Says("So be it.")])).with_tools(tools.clone());
-    let taken = durable_runs.acquire(&id).await.unwrap();
-    assert_eq!(taken.run().model().to_string(), "test/scripted");
+    let taken = durable_runs.acquire_run(&id).await.unwrap();
+    assert_eq!(taken.run_state().model().to_string(), "test/scripted");
     // The acquired run is released again.
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
-    let taken = durable_runs.acquire(&id).await.unwrap();
-    let (more, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let taken = durable_runs.acquire_run(&id).await.unwrap();
+    let (more, end) = watched(durable_runs.resume_run(&agent, taken)).await;
     let PersistedRunEnd::Finished(report) = end else {
         panic!("{end:?}");
     };
@@ -162,20 +162,20 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
 
     let second = durable_runs(&disk.process(None));
     let id = disk.record().id;
-    drop(second.acquire(&id).await.unwrap());
+    drop(second.acquire_run(&id).await.unwrap());
     settled(&disk, RunState::Waiting).await;
     let tools = doing();
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
         .with_tools(tools.clone())
         .with_approver(yes());
-    let taken = second.acquire(&id).await.unwrap();
-    assert_eq!(taken.run().pending_approvals().len(), 1);
-    let (more, end) = watched(second.resume(&agent, taken)).await;
+    let taken = second.acquire_run(&id).await.unwrap();
+    assert_eq!(taken.run_state().pending_approvals().len(), 1);
+    let (more, end) = watched(second.resume_run(&agent, taken)).await;
     assert!(matches!(end, PersistedRunEnd::Finished(_)));
     assert_eq!(more[0].event.seq, shown.len() as u64 + 1);
     assert_eq!(tools.called(), ["srv__do"]);
     assert_eq!(roles(&disk).len(), 4);
-    let over = second.acquire(&id).await.unwrap_err();
+    let over = second.acquire_run(&id).await.unwrap_err();
     assert!(matches!(
         over,
         DurableRunError::Store(SessionStoreError::RunConflict { .. })
@@ -213,14 +213,14 @@ async fn a_run_with_an_unreadable_state_can_only_be_abandoned() {
         let (disk, process, id) = waiting_run().await;
         let durable_runs = durable_runs(&process);
         spoil(&disk, &id);
-        let error = durable_runs.acquire(&id).await.unwrap_err();
+        let error = durable_runs.acquire_run(&id).await.unwrap_err();
         let DurableRunError::Unreadable { source, .. } = &error else {
             panic!("{error:?}");
         };
         assert!(source.to_string().contains(expected), "{source}");
         let record = disk.record();
         assert_eq!(record.state, RunState::Waiting, "the run is released");
-        let last = durable_runs.abandon(&id).await.unwrap();
+        let last = durable_runs.abandon_run(&id).await.unwrap();
         assert_eq!(last.len(), 1);
         let RunEventKind::RunFinished { report } = &last[0].event.kind else {
             panic!("{last:#?}");
@@ -244,7 +244,7 @@ async fn a_possibly_acquired_run_is_released() {
     let (disk, process, id) = waiting_run().await;
     let durable_runs = durable_runs(&process);
     process.may_do(0, Wall::LostOnce);
-    let error = durable_runs.acquire(&id).await.unwrap_err();
+    let error = durable_runs.acquire_run(&id).await.unwrap_err();
     assert!(
         matches!(
             error,
@@ -254,15 +254,15 @@ async fn a_possibly_acquired_run_is_released() {
     );
     settled(&disk, RunState::Waiting).await;
     // Nothing was done about it, and it can be taken.
-    let taken = durable_runs.acquire(&id).await.unwrap();
+    let taken = durable_runs.acquire_run(&id).await.unwrap();
     // Another task of this process has the lease and keeps it.
     process.may_do(0, Wall::FailsOnce);
-    durable_runs.acquire(&id).await.unwrap_err();
+    durable_runs.acquire_run(&id).await.unwrap_err();
     assert_eq!(disk.record().state, RunState::Running);
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
         .with_tools(doing())
         .with_approver(yes());
-    let (_, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let (_, end) = watched(durable_runs.resume_run(&agent, taken)).await;
     assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
 }
 
@@ -288,11 +288,11 @@ async fn run_without_state() -> (Disk, String) {
 async fn settings_of_a_run_without_a_stored_state_apply() {
     let (disk, id) = run_without_state().await;
     let durable_runs = durable_runs(&disk.process(None));
-    let mut taken = durable_runs.acquire(&id).await.unwrap();
-    assert!(taken.has_only_conversation());
-    taken.run_mut().limit_steps(0);
+    let mut taken = durable_runs.acquire_run(&id).await.unwrap();
+    assert!(taken.lacks_run_settings());
+    taken.run_state_mut().limit_steps(0);
     let agent = Agent::new(Scripted::new([]));
-    let (_, end) = watched(durable_runs.resume(&agent, taken)).await;
+    let (_, end) = watched(durable_runs.resume_run(&agent, taken)).await;
     let PersistedRunEnd::Finished(report) = end else {
         panic!("{end:?}");
     };
@@ -303,7 +303,7 @@ async fn settings_of_a_run_without_a_stored_state_apply() {
 async fn a_dropped_acquisition_releases_the_run() {
     let (disk, id) = run_without_state().await;
     let durable_runs = durable_runs(&disk.process(None));
-    let mut taking = Box::pin(durable_runs.acquire(&id));
+    let mut taking = Box::pin(durable_runs.acquire_run(&id));
     // The caller is dropped during the acquisition.
     assert!(taking.as_mut().now_or_never().is_none());
     drop(taking);
@@ -331,7 +331,7 @@ async fn a_run_repeats_writes_while_the_store_is_unavailable() {
     let durable_runs = durable_runs(&disk.process(Some((0, Wall::UnavailableOnce))));
     let agent = Agent::new(Scripted::new([]));
     let message = vec![Arc::new(Message::user("go"))];
-    let begun = durable_runs.begin(&agent, &session_id(), message).await;
+    let begun = durable_runs.begin_run(&agent, &session_id(), message).await;
     let error = begun.unwrap_err();
     assert!(matches!(
         error,
@@ -363,7 +363,7 @@ async fn an_abandoned_run_stores_the_emitted_text() {
         process.ends();
         drop(run);
         let durable_runs = durable_runs(&disk.process(None));
-        let last = durable_runs.abandon(&id).await.unwrap();
+        let last = durable_runs.abandon_run(&id).await.unwrap();
         let RunEventKind::RunFinished { report } = &last.last().unwrap().event.kind else {
             panic!("{last:#?}");
         };
@@ -392,7 +392,7 @@ async fn the_text_of_a_complete_answer_is_not_stored_twice() {
     process.ends();
     drop(run);
     durable_runs(&disk.process(None))
-        .abandon(&id)
+        .abandon_run(&id)
         .await
         .unwrap();
     let texts: Vec<String> = roles(&disk).into_iter().map(|(_, text)| text).collect();
@@ -420,7 +420,7 @@ async fn a_cancellation_ends_a_durable_run_properly() {
         panic!("it ends");
     };
     assert_eq!(report.outcome, Outcome::Cancelled);
-    assert!(matches!(run.end(), Some(PersistedRunEnd::Finished(_))));
+    assert!(matches!(run.run_end(), Some(PersistedRunEnd::Finished(_))));
     assert_eq!(disk.record().outcome.as_deref(), Some("cancelled"));
     assert_eq!(roles(&disk).len(), 3);
 }

@@ -104,13 +104,13 @@ fn recorded(events: &[RunEvent]) -> (Vec<ModelCallEntry>, Snapshot) {
         cost: Some(cost.clone()),
         ..AuditOptions::default()
     });
-    let mut metrics = Metrics::default().with_cost(cost);
+    let mut metrics = Metrics::default().with_cost_function(cost);
     let mut calls = Vec::new();
     let mut recorded = Metrics::default();
     for event in events {
-        metrics.observe(event);
-        for record in audit.observe(event) {
-            recorded.observe_record(&record);
+        metrics.count_event(event);
+        for record in audit.records_of_event(event) {
+            recorded.count_record(&record);
             if let AuditKind::ModelCall(call) = record.kind {
                 calls.push(call);
             }
