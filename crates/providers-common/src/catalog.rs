@@ -33,26 +33,26 @@ pub const PROVIDERS: &[&str] = &[
     "xai",
 ];
 
-/// The entry of a model.
+/// A model of the catalog, with its capabilities and prices.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelEntry {
-    /// One of [`PROVIDERS`].
+    /// Provider of the model, one of [`PROVIDERS`].
     pub provider: &'static str,
-    /// The name in the catalog, which may lack the date of the requested name.
+    /// Name of the model in the catalog, which may lack the date of the requested name.
     pub name: &'static str,
-    /// Capabilities and limits.
+    /// Capabilities and limits of the model.
     pub capabilities: ModelCapabilities,
-    /// The prices of its provider.
+    /// List prices of the model at its provider.
     pub prices: Prices,
-    /// OpenAI's Responses API serves it, and Chat Completions does not.
+    /// Whether OpenAI serves the model only with the Responses API, not with Chat Completions.
     pub responses_only: bool,
-    /// The day (`YYYY-MM-DD`) from which its provider advises against it or stops serving it.
+    /// Day (`YYYY-MM-DD`) on which the provider deprecates the model or stops serving it.
     pub deprecated_on: Option<&'static str>,
 }
 
 impl ModelEntry {
-    /// Returns the provider and the name.
+    /// Returns the provider and the name of the model as one id.
     pub fn id(&self) -> ModelId {
         ModelId::new(self.provider, self.name)
     }
@@ -65,14 +65,14 @@ impl ModelEntry {
 /// expensive. Some providers charge more for requests with more than about 200,000 prompt tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Prices {
-    /// Uncached prompt tokens.
+    /// Price of uncached prompt tokens.
     pub input: Option<f64>,
-    /// Output tokens, including reasoning.
+    /// Price of output tokens, including reasoning tokens.
     pub output: Option<f64>,
-    /// Prompt tokens that are read from a cache.
+    /// Price of prompt tokens that are read from the cache.
     pub cache_read: Option<f64>,
-    /// Prompt tokens that are written to a cache with the shortest lifetime. `None` with a price
-    /// for reading: the same as input.
+    /// Price of prompt tokens that are written to the cache with the shortest lifetime. If it is
+    /// `None` and `cache_read` is known, the `input` price applies.
     pub cache_write: Option<f64>,
 }
 
@@ -116,12 +116,13 @@ pub fn featured(provider: &str) -> Vec<ModelEntry> {
         .collect()
 }
 
-/// Returns the source of the data and its version, such as `litellm 1.109.1`.
+/// Returns the source of the catalog's data and its version, such as `litellm 1.109.1`.
 pub fn source() -> &'static str {
     table::source()
 }
 
-/// Joins the capabilities of a model from two sources. The first source takes precedence.
+/// Merges the capabilities that two sources report for one model. The first source takes
+/// precedence.
 pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCapabilities {
     ModelCapabilities {
         context_window: first.context_window.or(second.context_window),
@@ -140,7 +141,7 @@ pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCap
     }
 }
 
-/// Returns the newest version of the model `base`; `-latest` is the last one.
+/// Returns the newest version of the model `base`. The version `-latest` counts as the newest.
 fn newest(provider: &str, base: &str) -> Option<&'static str> {
     table::lines_of(provider, base)
         .filter(|row| names::unversioned(table::name(row)) == Some(base))

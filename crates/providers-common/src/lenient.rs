@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-/// Reads a value. Returns the default if it has the wrong type.
+/// Deserializes a value, or returns the default if the value has the wrong type.
 ///
 /// Fails only on invalid JSON.
 pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
@@ -23,8 +23,8 @@ where
         .map_err(D::Error::custom)
 }
 
-/// Reads the elements of a list that have the right type. Returns none for a value that is not a
-/// list.
+/// Deserializes the list elements that have the right type. Returns an empty list for a value that
+/// is not a list.
 ///
 /// Fails only on invalid JSON.
 pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
@@ -41,7 +41,7 @@ where
         .map_err(D::Error::custom)
 }
 
-/// Reads a value. Returns `None` if it or a nested value has the wrong type.
+/// Deserializes a value. Returns `None` if the value or a nested value has the wrong type.
 fn read<T: DeserializeOwned>(raw: &RawValue) -> serde_json::Result<Option<T>> {
     match serde_json::from_str(raw.get()) {
         Err(error) if error.classify() == Category::Data => Ok(None),

@@ -50,18 +50,18 @@ pub use tool_schemas::{ToolSchema, ToolSchemas};
 
 use rules::Rules;
 
-/// Maximum number of passes until nothing changes. Nearly all schemas need one; a few degenerate
-/// schemas need two.
+/// Maximum number of compiler passes over one schema. The compiler repeats passes until nothing
+/// changes. Nearly all schemas need one pass; a few degenerate schemas need two.
 const MAX_PASSES: usize = 6;
 
-/// The message of the root's [`Change`] if the passes reach no stable form. Only hostile schemas do
-/// that.
+/// Message of the root's [`Change`] if the schema still changes after the last compiler pass. Only
+/// hostile schemas cause it.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// The message of a change where the members of an `allOf` are merged.
+/// Message of the [`Change`] that reports closed objects that were opened while merging an `allOf`.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
-/// A wire's subset of JSON Schema. `rules.rs` lists the source of each rule.
+/// Subset of JSON Schema that one provider API accepts. `rules.rs` lists the source of each rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -86,7 +86,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Every dialect.
+    /// All dialects, in the order of their declaration.
     pub const ALL: [Self; 8] = [
         Self::Anthropic,
         Self::AnthropicStrict,
@@ -98,7 +98,7 @@ impl Dialect {
         Self::OllamaFormat,
     ];
 
-    /// Returns the name in logs and snapshots, such as `openai_strict`.
+    /// Returns the dialect's name in logs and snapshots, such as `openai_strict`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -113,26 +113,26 @@ impl Dialect {
     }
 }
 
-/// A compiled schema and its changes.
+/// A schema that is compiled for one dialect, and the changes that the compiler made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled<'a> {
-    /// The schema. Borrowed if nothing changed.
+    /// Compiled schema. It is borrowed from the original if nothing changed.
     pub schema: Cow<'a, Value>,
-    /// The changes in order. Empty if `schema` is borrowed.
+    /// Changes that the compiler made, in order. Empty if `schema` is borrowed.
     pub changes: Vec<Change>,
-    /// The root's description where the root cannot have one (Ollama). Append it to the tool's
-    /// description.
+    /// Description of the root, for dialects (Ollama) that allow none there. Append it to the
+    /// tool's description.
     pub root_description: Option<String>,
 }
 
 impl Compiled<'_> {
-    /// Whether every [restored](restore()) answer that is valid against [`schema`](Self::schema) is
-    /// valid against the original schema.
+    /// Returns whether every [restored](restore()) answer that is valid against
+    /// [`schema`](Self::schema) is valid against the original schema.
     pub fn is_exact(&self) -> bool {
         self.lost().next().is_none()
     }
 
-    /// Whether the compiled schema allows the same values as the original: it is
+    /// Returns whether the compiled schema allows the same values as the original: it is
     /// [exact](Self::is_exact) and not narrower. Otherwise the schema of a loose dialect may be the
     /// better choice.
     pub fn is_faithful(&self) -> bool {
@@ -140,14 +140,15 @@ impl Compiled<'_> {
         self.is_exact() && !self.changes.iter().any(narrowed)
     }
 
-    /// Returns the changes that weaken the enforcement on the wire.
+    /// Returns the changes after which the provider enforces less than the original schema
+    /// requires.
     pub fn lost(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
     }
 
-    /// Whether an output has another shape than the original schema requires.
+    /// Returns whether answers to the compiled schema differ in shape from answers to the original.
     pub fn changes_shape(&self) -> bool {
         self.has(&[
             ChangeKind::Encoded,
@@ -157,13 +158,13 @@ impl Compiled<'_> {
         ])
     }
 
-    /// Whether there is a change of one of these kinds.
+    /// Returns whether the compiler made a change of one of `kinds`.
     pub fn has(&self, kinds: &[ChangeKind]) -> bool {
         let mut changes = self.changes.iter();
         changes.any(|change| kinds.contains(&change.kind))
     }
 
-    /// Returns the schema, copied if it is borrowed.
+    /// Returns the compiled schema. Clones it if it is borrowed.
     pub fn into_owned(self) -> Value {
         self.schema.into_owned()
     }
@@ -197,7 +198,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
         first.changes.extend(next.changes);
         first.root_description = first.root_description.or(next.root_description);
     }
-    // Only hostile schemas get here: return the smallest schema that the wire accepts.
+    // Only hostile schemas need more passes: return the smallest schema that the wire accepts.
     first.schema = Cow::Owned(Value::Object(root::least(rules)));
     let change = Change::new("", ChangeKind::Truncated, NO_STABLE_FORM);
     first.changes.push(change);

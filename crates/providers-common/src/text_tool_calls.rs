@@ -85,15 +85,15 @@ pub use events::EventRecovery;
 pub use form::{RecoveryForm, RecoveryForms};
 pub use text_calls::TextCalls;
 
-/// Maximum size of the marks and the tool's name around an input, in bytes.
+/// Maximum size in bytes of the marks and the tool name around the input of a call.
 const MAX_MARKS_BYTES: usize = 16 * 1024;
 
-/// The tools and forms of the calls to find in an answer.
+/// Settings of the search for tool calls in an answer's text: the offered tools and the call forms.
 #[derive(Debug, Clone)]
 pub struct Recovery {
     tools: Arc<OfferedTools>,
     forms: RecoveryForms,
-    /// Maximum size of a call in bytes. A longer call is incomplete.
+    /// Maximum size of a call in bytes. A longer call counts as incomplete.
     limit: usize,
     ids: LocalIds,
     outcome: Option<ToolChoiceOutcome>,
@@ -101,7 +101,7 @@ pub struct Recovery {
 }
 
 impl Recovery {
-    /// Searches for calls of the tools that a request offers: all of them, those of
+    /// Creates a search for calls of the tools that a request offers: all of them, those of
     /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none if no tool may be used.
     pub fn of(request: &ChatRequest, forms: RecoveryForms) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Recovery {
         }
     }
 
-    /// Sets the names that the model received. The events carry the declared names.
+    /// Sets the tool names that the model received. The emitted events carry the declared names.
     #[must_use]
     pub fn with_wire_names(mut self, names: &ToolNames) -> Self {
         let tools = (*self.tools).clone().with_wire_names(names);
@@ -133,7 +133,7 @@ impl Recovery {
         self
     }
 
-    /// Whether no answer is changed.
+    /// Returns whether the search would leave every answer unchanged.
     fn is_idle(&self) -> bool {
         let finds_nothing = self.forms.is_empty() || self.tools.is_empty();
         finds_nothing && self.outcome.is_none() && self.warnings.is_empty()

@@ -10,7 +10,7 @@ use crate::{
     tool_names::ToolNames,
 };
 
-/// The tools that were sent under another name, and the schemas that were sent in another shape.
+/// The changes to tool names and schemas that a request needed. They are reversed in its answer.
 ///
 /// In another shape, for example, an optional property is `null` instead of missing, or a property
 /// has another name.
@@ -22,7 +22,7 @@ pub struct ToolMapping {
 }
 
 impl ToolMapping {
-    /// Sets the names under which the tools were sent.
+    /// Sets the names under which the request's tools were sent.
     pub fn set_names(&mut self, names: ToolNames) {
         self.names = Some(names).filter(ToolNames::any_changed);
     }
@@ -33,34 +33,34 @@ impl ToolMapping {
         self.tools.insert(tool.name.clone(), restorer);
     }
 
-    /// Sets the schema of the answer's text, which was sent in another shape.
+    /// Sets the schema of a structured answer that was sent in another shape.
     pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
         self.answer = ShapeRestorer::new(schema, dialect);
     }
 
-    /// Returns whether nothing was changed.
+    /// Returns whether all names and schemas were sent unchanged.
     pub fn is_empty(&self) -> bool {
         self.names.is_none() && self.tools.is_empty() && self.answer.0.is_none()
     }
 
-    /// Returns the declared name of the tool with the name `sent` on the wire.
+    /// Returns the declared name of the tool that was sent under the name `sent`.
     pub fn declared_name<'a>(&'a self, sent: &'a str) -> &'a str {
         let names = self.names.as_ref();
         names.map_or(sent, |names| names.declared(sent))
     }
 
-    /// Returns the restorer of the input of a tool, by its declared name.
+    /// Returns the restorer for the input of the tool with the declared name `tool`.
     pub fn input_restorer(&self, tool: &str) -> ShapeRestorer {
         self.tools.get(tool).cloned().unwrap_or_default()
     }
 
-    /// Returns the restorer of the answer's text.
+    /// Returns the restorer for the text of a structured answer.
     pub fn answer_restorer(&self) -> ShapeRestorer {
         self.answer.clone()
     }
 }
 
-/// Converts streamed JSON text to the shape of the declared schema.
+/// Converter of streamed JSON text to the shape that the declared schema requires.
 ///
 /// Text with a schema that was sent unchanged passes through. Other text is buffered until it is
 /// complete.
@@ -83,7 +83,7 @@ impl ShapeRestorer {
         }))
     }
 
-    /// Adds text and returns the text that can be emitted now.
+    /// Adds streamed text and returns the text that can be emitted now.
     ///
     /// Buffering ends when the text is not a JSON object or is longer than a tool input may be.
     pub fn push(&mut self, more: &str) -> Option<String> {
@@ -102,8 +102,8 @@ impl ShapeRestorer {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Returns the buffered text in the declared shape. Text that is not JSON is returned
-    /// unchanged.
+    /// Returns the buffered text in the shape of the declared schema. Text that is not JSON is
+    /// returned unchanged.
     pub fn finish(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
         let text = match serde_json::from_str::<Value>(&buffer.text) {

@@ -11,18 +11,19 @@ use std::{
 use sha2::{Digest as _, Sha256};
 use switchboard_domain::{ChatRequest, Part, ToolChoice};
 
-/// Numbers of hexadecimal digits of the hash in an alias. A larger number is used only if the alias
-/// is the name of another tool.
+/// Lengths of the hash in an alias, in hexadecimal digits. A longer hash is used only if the
+/// shorter alias is the name of another tool.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
-/// The base of an alias if no character of the name is legal.
+/// Base of the alias for a name without any legal character.
 const DEFAULT_NAME: &str = "tool";
 
-/// The tool names that a wire accepts: ASCII letters, digits, `_` and `-`.
+/// Rule for the tool names that a wire accepts: ASCII letters, digits, `_` and `-`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRule {
-    /// Maximum number of characters, at least 16, so that aliases stay distinct.
+    /// Maximum number of characters in a tool name. It is at least 16, so that aliases stay
+    /// distinct.
     max_len: usize,
-    /// The first character is a letter or `_`.
+    /// Whether a tool name must begin with a letter or `_`.
     begins_with_letter: bool,
 }
 
@@ -45,7 +46,7 @@ impl NameRule {
         begins_with_letter: true,
     };
 
-    /// Whether the wire accepts this name.
+    /// Returns whether the wire accepts this name.
     pub fn allows(&self, name: &str) -> bool {
         (1..=self.max_len).contains(&name.len())
             && name.chars().all(is_legal)
@@ -56,7 +57,7 @@ impl NameRule {
         !self.begins_with_letter || name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 
-    /// Returns an alias for a name: its legal characters and `digits` digits of its hash.
+    /// Returns an alias for a tool name: its legal characters and `digits` digits of its hash.
     fn alias(&self, name: &str, digits: usize) -> String {
         let legal = name.chars().map(|c| if is_legal(c) { c } else { '_' });
         let mut alias: String = legal.collect();
@@ -66,7 +67,7 @@ impl NameRule {
         if !self.allows_start(&alias) {
             alias.insert(0, '_');
         }
-        // The alias is ASCII, so that it can be cut anywhere.
+        // Aliases are ASCII text, so that `truncate` cannot split a character.
         let hash = hash(name);
         let hash = &hash[..digits.min(self.max_len.saturating_sub(2)).min(hash.len())];
         alias.truncate(self.max_len.saturating_sub(hash.len() + 1));
@@ -121,7 +122,7 @@ impl ToolNames {
         let mut declared = HashMap::new();
         for name in changed {
             let mut aliases = HASH_DIGITS.iter().map(|digits| rule.alias(name, *digits));
-            // The full SHA-256 is unique.
+            // An alias with the full SHA-256 is always unique.
             let Some(alias) = aliases.find(|alias| taken.insert(alias.clone())) else {
                 continue;
             };
@@ -135,7 +136,8 @@ impl ToolNames {
         }
     }
 
-    /// Returns the name on the wire. The rule allows it, also if the name is not in the request.
+    /// Returns the wire name of a declared tool. A name that is not in the request is converted by
+    /// the same rule.
     pub fn wire<'a>(&'a self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
             Some(alias) => Cow::Borrowed(alias),
@@ -144,18 +146,19 @@ impl ToolNames {
         }
     }
 
-    /// Returns the declared name of a wire name. An unknown name, which the model invented, stays.
+    /// Returns the declared name of the tool with the name `wire`. An unknown name, which the model
+    /// invented, is returned unchanged.
     pub fn declared<'a>(&'a self, wire: &'a str) -> &'a str {
         self.declared.get(wire).map_or(wire, String::as_str)
     }
 
-    /// Whether any name of the request has an alias.
+    /// Returns whether any name of the request has an alias.
     pub fn any_changed(&self) -> bool {
         !self.wire.is_empty()
     }
 }
 
-/// Returns every occurrence of a tool name in a request.
+/// Returns every tool name in a request: in the definitions, the tool choice and the history.
 fn names(request: &ChatRequest) -> impl Iterator<Item = &str> {
     let declared = request.tools.iter().map(|tool| tool.name.as_str());
     let chosen = match &request.tool_choice {

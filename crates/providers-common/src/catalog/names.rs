@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::PROVIDERS;
 
-/// The names that gateways use for vendors (model lists of LiteLLM's proxy and of `OpenRouter`).
+/// Vendor names that gateways use (model lists of LiteLLM's proxy and of `OpenRouter`).
 const VENDORS: [(&str, &str); 4] = [
     ("google", "gemini"),
     ("mistralai", "mistral"),
@@ -12,7 +12,7 @@ const VENDORS: [(&str, &str); 4] = [
     ("azure", "openai"),
 ];
 
-/// Returns the provider in the catalog and its name for the model.
+/// Converts the provider and model names of a gateway into those of the catalog.
 pub(super) fn at_vendor<'m>(
     provider: &str,
     model: &'m str,
@@ -23,7 +23,7 @@ pub(super) fn at_vendor<'m>(
             let (vendor, name) = model.split_once('/')?;
             let alias = VENDORS.iter().find(|(alias, _)| *alias == vendor);
             let provider = known(alias.map_or(vendor, |(_, name)| name))?;
-            // OpenRouter writes versions with dots where Anthropic has none: claude-sonnet-4.5.
+            // OpenRouter writes a dot where the names of Anthropic's models have a hyphen.
             let name = if provider == "anthropic" && name.contains('.') {
                 Cow::Owned(name.replace('.', "-"))
             } else {
@@ -31,7 +31,7 @@ pub(super) fn at_vendor<'m>(
             };
             Some((provider, name))
         }
-        // Gemini's list of models contains the full name of the resource.
+        // Gemini's list of models has full resource names, which begin with `models/`.
         "gemini" => Some((
             "gemini",
             Cow::Borrowed(model.strip_prefix("models/").unwrap_or(model)),
@@ -62,13 +62,13 @@ pub(super) fn unversioned(name: &str) -> Option<&str> {
     name.strip_suffix("-latest")
         .or_else(|| without("-20dd-dd-dd"))
         .or_else(|| without("-20dddddd"))
-        // Google's names of Anthropic's models.
+        // Google appends the date to the names of Anthropic's models after an `@`.
         .or_else(|| without("@20dddddd"))
         .or_else(|| without("-00d"))
         .filter(|base| !base.is_empty())
 }
 
-/// Whether a text has a form such as `20dd-dd-dd`, where `d` is a digit.
+/// Returns whether a text matches a pattern such as `20dd-dd-dd`, where `d` is a digit.
 pub(super) fn has_form(text: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| match form {
         b'd' => byte.is_ascii_digit(),

@@ -8,25 +8,25 @@ use switchboard_domain::ModelCapabilities;
 
 use super::{ModelEntry, Prices};
 
-/// An unknown value.
+/// Mark of an unknown value in the table of models.
 const UNKNOWN: &str = "-";
 
-/// The lines, sorted by their first column.
+/// Table of models, one per line, sorted by the first column.
 const MODELS: &str = include_str!("models.tsv");
 
-/// Returns the line of a model.
+/// Returns a model's line of the table.
 pub(super) fn find(provider: &str, model: &str) -> Option<&'static str> {
     lines_of(provider, model).find(|row| name(row) == model)
 }
 
-/// Returns the lines of a provider's models whose names begin with `start`.
+/// Returns the table lines of a provider's models whose names begin with `start`.
 pub(super) fn lines_of(provider: &str, start: &str) -> impl Iterator<Item = &'static str> + use<> {
     let prefix = format!("{provider}/{start}");
     let lines = MODELS.lines();
     lines.filter(move |line| key(line).starts_with(&prefix))
 }
 
-/// Returns the source of the data, from the comment at the start.
+/// Returns the source of the table's data, from the comment in its first line.
 pub(super) fn source() -> &'static str {
     let mut lines = MODELS.lines();
     lines
@@ -38,7 +38,7 @@ fn key(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
 }
 
-/// Returns the model's name in a line, without its provider.
+/// Returns the model's name in a table line, without its provider.
 pub(super) fn name(row: &str) -> &str {
     key(row).split_once('/').map_or("", |(_, name)| name)
 }
@@ -48,7 +48,8 @@ pub(super) fn rank(row: &str) -> Option<u8> {
     row.rsplit('\t').next()?.parse().ok()
 }
 
-/// Reads a line. Returns `None` if it is invalid; a test checks that no line is.
+/// Parses a table line. Returns `None` if the line is invalid; a test checks that all lines are
+/// valid.
 pub(super) fn entry(row: &'static str) -> Option<ModelEntry> {
     let mut columns = row.split('\t');
     let (provider, name) = columns.next()?.split_once('/')?;
@@ -103,7 +104,8 @@ pub(super) fn entry(row: &'static str) -> Option<ModelEntry> {
     })
 }
 
-/// Reads a number. `Some(None)`: unknown. `None`: not a number.
+/// Parses a number in the table. Returns `Some(None)` for an unknown value and `None` for an
+/// invalid one.
 #[expect(clippy::option_option, reason = "unknown and invalid differ")]
 fn number<N: std::str::FromStr>(column: &str) -> Option<Option<N>> {
     if column == UNKNOWN {

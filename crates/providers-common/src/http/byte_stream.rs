@@ -11,11 +11,11 @@ use tokio_util::{
     io::StreamReader,
 };
 
-/// The body of an answer, in pieces as they arrive. Dropping it aborts the request. It ends after
-/// an error.
+/// Body of an HTTP response, in pieces as they arrive. Dropping the stream aborts the request. The
+/// stream ends after an error.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, ModelError>> + Send>>;
 
-/// Reads a whole body of `provider`.
+/// Reads a whole response body of `provider`.
 ///
 /// Fails with the stream's error, and with [`ModelErrorKind::Protocol`] if the body has more than
 /// `max_bytes`.
@@ -36,8 +36,8 @@ pub async fn read_to_end(
     Ok(whole.freeze())
 }
 
-/// Splits a body of `provider` into frames. The stream ends after an error. `codec` passes its own
-/// errors on as [`io::Error::other`] of a [`ModelError`].
+/// Splits a response body of `provider` into frames. The stream ends after an error. `codec` passes
+/// its own errors on as [`io::Error::other`] of a [`ModelError`].
 pub(crate) fn framed<C>(
     provider: &str,
     body: ByteStream,
@@ -58,7 +58,7 @@ where
         .fuse()
 }
 
-/// Converts a body of `provider` into text.
+/// Converts a response body of `provider` into text.
 ///
 /// Fails with [`ModelErrorKind::Protocol`] on invalid UTF-8, and with
 /// [`ModelErrorKind::Interrupted`] if the body ends within a character.
@@ -68,8 +68,8 @@ pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Returns the error for a body that is not UTF-8. If only its last character is incomplete, the
-/// body was truncated.
+/// Returns the error for a response body that is not UTF-8. If only the last character is
+/// incomplete, the body was truncated.
 pub(crate) fn no_text(provider: &str, fault: Utf8Error) -> ModelError {
     let (kind, message) = match fault.error_len() {
         None => (ModelErrorKind::Interrupted, "it ends within a character"),

@@ -5,31 +5,31 @@ use std::time::Duration;
 use http::HeaderMap;
 use switchboard_domain::ModelErrorKind;
 
-/// Maximum number of characters of a body in an error message.
+/// Maximum number of characters that an error message quotes from a response body.
 const EXCERPT_CHARS: usize = 300;
 
-/// An unsuccessful answer, or an answer with status 200 and an unexpected media type: some servers
-/// send errors so.
+/// A failed HTTP response. A response with status 200 and an unexpected media type also counts,
+/// because some servers send errors this way.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpFailure<'a> {
-    /// The HTTP status.
+    /// HTTP status of the failed response.
     pub status: u16,
-    /// The headers.
+    /// Headers of the failed response.
     pub headers: &'a HeaderMap,
-    /// The first 64 KiB of the body, as UTF-8. Secrets of the request are redacted.
+    /// First 64 KiB of the response body, as UTF-8. Secrets of the request are redacted.
     pub body: &'a [u8],
-    /// The pause that the provider requests with `retry-after-ms` or `retry-after`.
+    /// Pause before a retry that the provider requests with `retry-after-ms` or `retry-after`.
     pub retry_after: Option<Duration>,
 }
 
-/// The classification of a failed answer.
+/// Classification of a failed HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Classified {
-    /// The kind, with the field at fault if the provider names it.
+    /// Kind of the error, with the invalid field if the provider names it.
     pub kind: ModelErrorKind,
-    /// The provider's message.
+    /// Error message of the provider.
     pub message: String,
-    /// The request id in the body. Without it, the transport uses the header's.
+    /// Request id from the body. If it is `None`, the transport uses the id from the headers.
     pub request_id: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct Classified {
 /// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so the kind
 /// decides: [`ModelErrorKind::QuotaExhausted`] for a 429 that is final.
 pub trait ErrorClassifier: Send + Sync {
-    /// Classifies a failed answer.
+    /// Classifies a failed HTTP response.
     fn classify(&self, failure: &HttpFailure<'_>) -> Classified;
 }
 

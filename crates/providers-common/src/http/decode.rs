@@ -36,7 +36,8 @@ pub fn decode_sse(
     decode(provider, Box::pin(frames), decoder)
 }
 
-/// As [`decode_sse`], with errors completed by [`AnswerContext::apply`].
+/// Decodes server-sent events as [`decode_sse`] does. Completes errors with
+/// [`AnswerContext::apply`].
 pub fn decode_sse_of(
     context: AnswerContext,
     provider: &str,
@@ -46,7 +47,8 @@ pub fn decode_sse_of(
     with_context(context, decode_sse(provider, body, decoder))
 }
 
-/// Decodes a body of JSON lines of `provider`. As [`decode_sse`], with frames without a name.
+/// Decodes a body of JSON lines of `provider`, as [`decode_sse`] decodes events. The frames have no
+/// name.
 pub fn decode_ndjson(
     provider: &str,
     body: ByteStream,
@@ -60,7 +62,7 @@ pub fn decode_ndjson(
     decode(provider, Box::pin(frames), decoder)
 }
 
-/// As [`decode_ndjson`], with errors completed by [`AnswerContext::apply`].
+/// Decodes JSON lines as [`decode_ndjson`] does. Completes errors with [`AnswerContext::apply`].
 pub fn decode_ndjson_of(
     context: AnswerContext,
     provider: &str,
@@ -74,7 +76,7 @@ fn with_context(context: AnswerContext, events: ModelStream) -> ModelStream {
     Box::pin(events.map_err(move |error| context.apply(error)))
 }
 
-/// Assembles the response of events of `provider`.
+/// Assembles the events of one answer of `provider` into a response.
 ///
 /// Fails with [`ModelError::from_grammar`] if they violate the grammar or are incomplete.
 pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, ModelError> {
@@ -84,12 +86,12 @@ pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, 
         .map_err(|fault| ModelError::from_grammar(provider, fault))
 }
 
-/// The source of frames. Frames without a name have an empty one.
+/// Stream of the frames of an answer. JSON lines are frames with an empty name.
 type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
 
 struct Decoding<D> {
     provider: String,
-    /// `None` after the end.
+    /// Frames that are still to be decoded. `None` after the end of the answer.
     frames: Option<Frames>,
     decoder: D,
     grammar: EventGrammar,
@@ -110,8 +112,9 @@ fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -
 }
 
 impl<D: WireDecoder> Decoding<D> {
-    /// Decodes the next frame, or the end. Only the first error is reported, because later errors
-    /// are its consequences. A grammar violation is a fault of the adapter and always reported.
+    /// Decodes the next frame or the end of the answer. Only the first error is reported, because
+    /// later errors are its consequences. A grammar violation is a fault of the adapter and always
+    /// reported.
     async fn next_items(&mut self) -> Option<Vec<Result<ModelEvent, ModelError>>> {
         let frames = self.frames.as_mut()?;
         let frame = if self.grammar.is_finished() {

@@ -8,7 +8,7 @@ use switchboard_domain::{ModelError, ModelEvent};
 /// frames. Its state is what the wire's grammar needs, such as the open parts. The content is
 /// assembled by the accumulator.
 pub trait WireDecoder: Send {
-    /// Converts one frame and appends its events to `events`.
+    /// Converts one frame into domain events and appends them to `events`.
     ///
     /// `name` is the SSE event name (empty where the wire has none, and for NDJSON), `data` the
     /// payload. An in-band error of the provider is an `Err`; no frame follows it.

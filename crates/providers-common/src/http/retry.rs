@@ -12,7 +12,7 @@ use crate::{RetryPolicy, http::transport::Attempts};
 /// A model that can make one attempt at a request. [`stream_with_retry`] repeats it.
 #[async_trait]
 pub trait SingleAttempt: Clone + Send + Sync + 'static {
-    /// Returns when and how often a request is repeated.
+    /// Returns the policy that decides when and how often a request is retried.
     fn retry_policy(&self) -> &RetryPolicy;
 
     /// Sends the request once. Returns when the provider begins to answer.
@@ -62,15 +62,15 @@ pub async fn stream_with_retry<M: SingleAttempt>(
 struct Retrying<M> {
     model: M,
     request: ChatRequest,
-    /// `None` once output was shown or the answer is complete.
+    /// Remaining attempts. `None` once output was shown or the answer is complete.
     attempts: Option<Attempts>,
     step: Step,
 }
 
 enum Step {
-    /// Read the answer of an attempt.
+    /// Reads the answer of the current attempt.
     Read(ModelStream),
-    /// Make another attempt after a pause.
+    /// Makes another attempt after a pause.
     Repeat(Duration),
     End,
 }
@@ -105,8 +105,8 @@ impl<M: SingleAttempt> Retrying<M> {
         }
     }
 
-    /// Prepares another attempt and returns the event before the pause. Returns the error if there
-    /// is no other attempt.
+    /// Prepares another attempt and returns the event that announces the pause before it. Returns
+    /// `error` if no attempt is left.
     fn repeat_after(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
         let Some(attempts) = &mut self.attempts else {
             return Err(error);

@@ -12,16 +12,16 @@ use crate::{ByteStream, http::byte_stream::framed};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// One event.
+/// One server-sent event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseFrame {
-    /// The name, empty if there is none.
+    /// Name of the event. Empty if the event has no name.
     pub name: String,
-    /// The data lines, joined by `\n`.
+    /// Data lines of the event, joined by `\n`.
     pub data: String,
 }
 
-/// Returns the events of a body of `provider`.
+/// Returns the server-sent events in a response body of `provider`.
 ///
 /// Line ends are LF, CRLF or CR. Comments, a byte-order mark, `id`, `retry`, unknown fields and
 /// events without data are skipped. At the end of the body, an event without its closing empty line
@@ -47,20 +47,20 @@ pub fn frames(
     framed(provider, body, events)
 }
 
-/// The codec of [`frames`].
+/// Codec that splits bytes into server-sent events, for [`frames`].
 struct Events {
     provider: String,
     max_frame_bytes: usize,
-    /// The event that is being read.
+    /// Event whose lines are being read.
     event: SseFrame,
-    /// Whether the event has a line of data, also an empty one.
+    /// Whether the current event has a data line, also an empty one.
     has_data: bool,
     is_first_line: bool,
-    /// Whether a line feed at this position belongs to the line end before.
+    /// Whether a line feed at this position completes the CRLF of the previous line.
     after_cr: bool,
-    /// Number of unread bytes without a line end.
+    /// Number of buffered bytes that were already searched for a line end.
     searched: usize,
-    /// Number of bytes of the complete lines since the last empty line.
+    /// Number of bytes in the complete lines of the current event.
     event_bytes: usize,
 }
 
@@ -112,7 +112,8 @@ impl Decoder for Events {
 }
 
 impl Events {
-    /// Reads a line. Returns whether it ends an event. Skipped lines are not checked for UTF-8.
+    /// Reads one line of an event. Returns whether the line ends the event. Skipped lines are not
+    /// checked for UTF-8.
     fn line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
         if mem::take(&mut self.is_first_line) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -138,7 +139,7 @@ impl Events {
         Ok(false)
     }
 
-    /// Returns the event if it has data, and begins another one.
+    /// Returns the current event if it has data, and begins the next one.
     fn take_event(&mut self) -> Option<SseFrame> {
         self.has_data = false;
         Some(mem::take(&mut self.event)).filter(|event| !event.data.is_empty())

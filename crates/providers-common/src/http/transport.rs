@@ -23,10 +23,10 @@ pub use self::{
 };
 use crate::{ByteStream, ErrorClassifier};
 
-/// Maximum number of bytes that are read of a failed answer's body: 64 KiB.
+/// Maximum number of bytes that are read from the body of a failed response: 64 KiB.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// Maximum number of immediate repetitions of a request that the server did not process.
+/// Maximum number of immediate retries of a request that the server did not process.
 const MAX_UNPROCESSED: u32 = 2;
 
 /// Maximum time until the answer to a GET request.
@@ -57,24 +57,24 @@ struct Shared {
     config: TransportConfig,
 }
 
-/// A successful answer whose first byte has arrived, or which is empty.
+/// A successful HTTP response whose first byte has arrived, or whose body is empty.
 pub struct HttpAnswer {
-    /// The HTTP status, from 200 to 299.
+    /// HTTP status of the response, from 200 to 299.
     pub status: u16,
-    /// The headers.
+    /// Headers of the response.
     pub headers: HeaderMap,
     /// The provider's id of the request, from `request-id` or `x-request-id`.
     pub request_id: Option<String>,
-    /// The body. Its errors are [`ModelErrorKind::Interrupted`] when the connection breaks and
-    /// [`ModelErrorKind::Timeout`] in phase [`Idle`](switchboard_domain::TimeoutPhase::Idle) when
-    /// it stalls.
+    /// Body of the response. Reading fails with [`ModelErrorKind::Interrupted`] when the connection
+    /// breaks and with [`ModelErrorKind::Timeout`] in phase
+    /// [`Idle`](switchboard_domain::TimeoutPhase::Idle) when it stalls.
     pub body: ByteStream,
-    /// The first piece of the body. The body still contains it.
+    /// First piece of the body. `body` still contains this piece.
     beginning: Bytes,
     context: AnswerContext,
 }
 
-/// The answer that errors in its body belong to.
+/// Facts about an HTTP response that complete the errors found in its body.
 #[derive(Debug, Clone)]
 pub struct AnswerContext {
     status: u16,
@@ -83,13 +83,13 @@ pub struct AnswerContext {
 }
 
 impl AnswerContext {
-    /// Completes an error in this answer with the status and the request id, and redacts the
-    /// request's secrets in the error and its causes: gateways report an upstream's error within a
-    /// successful answer.
+    /// Completes an error in this response with the status and the request id. Redacts the
+    /// request's secrets in the error and its causes, because gateways report an upstream's error
+    /// within a successful response.
     pub fn apply(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
-            // An error with a status is about another request.
+            // An error that already has a status belongs to another request.
             let id = self.request_id.clone().filter(|_| error.status().is_none());
             error = error.with_request_id(id);
         }
@@ -101,13 +101,13 @@ impl AnswerContext {
 }
 
 impl HttpAnswer {
-    /// Returns the context of errors in the body. Every error about the body's content is completed
-    /// by [`AnswerContext::apply`].
+    /// Returns the context that completes errors found in the body, with [`AnswerContext::apply`].
     pub fn context(&self) -> AnswerContext {
         self.context.clone()
     }
 
-    /// Returns the media type without parameters, in lower case, such as `text/event-stream`.
+    /// Returns the media type of the response without parameters, in lower case, such as
+    /// `text/event-stream`.
     pub fn media_type(&self) -> Option<String> {
         hints::media_type(&self.headers)
     }
@@ -118,9 +118,10 @@ impl HttpAnswer {
         &self.beginning
     }
 
-    /// Whether the body is one JSON document and not a stream of events. Some servers ignore the
-    /// requested form or send the wrong media type, so that the first visible byte decides. Without
-    /// one, the media type decides (some servers send blank lines while the model works).
+    /// Returns whether the body is one JSON document and not a stream of events. Some servers
+    /// ignore the requested form or send the wrong media type, so that the first visible byte
+    /// decides. Without one, the media type decides (some servers send blank lines while the model
+    /// works).
     pub fn is_whole(&self) -> bool {
         let beginning = self.beginning.strip_prefix(BYTE_ORDER_MARK);
         let mut bytes = beginning.unwrap_or(&self.beginning).iter();
@@ -175,7 +176,7 @@ impl HttpTransport {
         })
     }
 
-    /// Returns the provider's name.
+    /// Returns the provider's name, which errors and logs contain.
     pub fn provider(&self) -> &str {
         &self.shared.provider
     }
@@ -196,8 +197,9 @@ impl HttpTransport {
         self.send(&call, classifier).await
     }
 
-    /// Sends `request` by POST in one attempt. The caller repeats it, as
-    /// [`retrying`](crate::http::retry) does. As [`post`](HttpTransport::post) otherwise.
+    /// Sends `request` by POST in one attempt. The caller retries, as
+    /// [`retrying`](crate::http::retry) does. Errors are the same as those of
+    /// [`post`](HttpTransport::post).
     pub async fn post_once(
         &self,
         request: &HttpRequest,
@@ -209,8 +211,8 @@ impl HttpTransport {
         attempt.map_err(|failed| failed.error)
     }
 
-    /// Sends `request` by GET, as for a list of models. As [`post`](HttpTransport::post), with
-    /// a time limit of 30 s.
+    /// Sends `request` by GET, for example for a list of models. The time limit is 30 s. Errors are
+    /// the same as those of [`post`](HttpTransport::post).
     pub async fn get(
         &self,
         request: &HttpRequest,
@@ -221,7 +223,7 @@ impl HttpTransport {
         self.send(&call, classifier).await
     }
 
-    /// Returns when a request is sent again.
+    /// Returns the policy that decides when a request is sent again.
     pub fn retry_policy(&self) -> &RetryPolicy {
         &self.shared.config.retry
     }
@@ -231,7 +233,7 @@ impl HttpTransport {
         call: &Call<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        // Created after the first failure.
+        // The retry state is created after the first failure, because most requests succeed.
         let mut attempts: Option<Box<Attempts>> = None;
         loop {
             let number = attempts.as_ref().map_or(1, |attempts| attempts.number());
@@ -271,13 +273,13 @@ impl HttpTransport {
     }
 }
 
-/// Returns the builder of every client.
+/// Returns a client builder with the settings that all HTTP clients share.
 fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)
         .user_agent(&config.user_agent)
         .redirect(reqwest::redirect::Policy::none())
-        // The transport repeats requests itself. reqwest would copy each request for that.
+        // This transport retries requests itself. The retries of reqwest would copy each request.
         .retry(reqwest::retry::never().max_retries_per_request(0));
     if config.system_proxy {
         builder

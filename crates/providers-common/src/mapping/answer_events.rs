@@ -4,7 +4,7 @@ use switchboard_domain::{
     FinishReason, ModelEvent, Part, PartStart, ToolChoiceOutcome, Warning, WarningKind,
 };
 
-/// The first events of an answer, and the numbers of its parts.
+/// Emitter of an answer's first and last events, which also numbers the answer's parts.
 #[derive(Debug)]
 pub struct AnswerEvents {
     tool_choice: ToolChoiceOutcome,
@@ -14,7 +14,8 @@ pub struct AnswerEvents {
 }
 
 impl AnswerEvents {
-    /// Creates the events of the answer to a request with this outcome and these warnings.
+    /// Creates the emitter for the answer to a request whose mapping had this outcome and these
+    /// warnings.
     pub fn new(tool_choice: ToolChoiceOutcome, warnings: Vec<Warning>) -> Self {
         Self {
             tool_choice,
@@ -72,7 +73,7 @@ impl AnswerEvents {
         index
     }
 
-    /// Emits a part that is not streamed.
+    /// Emits the events of a part that arrived whole.
     pub fn whole_part(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
         let part = Box::new(part);
         let index = self.start_part(PartStart::Whole { part }, events);
@@ -80,14 +81,14 @@ impl AnswerEvents {
     }
 }
 
-/// The content of an answer, as far as the finish reason depends on it.
+/// Facts about the content of an answer that decide its finish reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AnswerSummary {
     /// Whether the model refused to answer.
     pub has_refusal: bool,
-    /// Whether there is a call with a name.
+    /// Whether the answer contains a tool call with a name.
     pub has_calls: bool,
-    /// The number of calls without a name, which cannot be executed.
+    /// Number of tool calls without a name, which cannot be executed.
     pub nameless_calls: usize,
 }
 

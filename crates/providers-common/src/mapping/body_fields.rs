@@ -7,20 +7,21 @@ use serde::{
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-/// The only field that `extra` cannot set: it decides how the answer is read.
+/// Name of the only request field that `extra` cannot set, because it decides how the answer is
+/// read.
 pub const STREAM: &str = "stream";
 
-/// The serializer of a body. `extra` overrides every field except `stream`.
+/// Serializer of a request body. `extra` overrides every field except `stream`.
 #[derive(Debug)]
 pub struct BodyFields<'a, M> {
     map: M,
     extra: &'a JsonObject,
-    /// The fields of `extra` that are already serialized.
+    /// Names of the `extra` fields that are already serialized.
     merged: Vec<&'static str>,
 }
 
 impl<'a, M: SerializeMap> BodyFields<'a, M> {
-    /// Starts a body.
+    /// Starts the serialization of a request body.
     ///
     /// Fails as the serializer does.
     pub fn new<S>(serializer: S, extra: &'a JsonObject) -> Result<Self, S::Error>
@@ -90,7 +91,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         }
     }
 
-    /// Serializes `stream` and the caller's fields.
+    /// Serializes `stream` and the remaining fields of `extra`, and ends the body.
     pub fn end(mut self, stream: bool) -> Result<M::Ok, M::Error> {
         self.map.serialize_entry(STREAM, &stream)?;
         for (name, value) in self.extra {
@@ -102,7 +103,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
     }
 }
 
-/// Returns a list unless it is empty.
+/// Returns `list`, or `None` if it is empty.
 pub fn non_empty<T>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-/// Text that is joined from parts. A single part is borrowed.
+/// Text that is joined from parts. A single part is borrowed without a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct JoinedText<'a>(Cow<'a, str>);
@@ -40,7 +40,7 @@ impl<'a> JoinedText<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the text.
+    /// Returns the joined text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

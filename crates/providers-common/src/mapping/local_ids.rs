@@ -21,14 +21,14 @@ const PREFIX: &str = "call_local_";
 #[derive(Debug, Clone, Default)]
 pub struct LocalIds {
     used: HashSet<String>,
-    /// The number of the last created id.
+    /// Number of the id that was created last.
     last: u32,
-    /// The beginning of the created ids, if it is not [`PREFIX`].
+    /// Prefix of the created ids, if it differs from [`PREFIX`].
     prefix: Option<&'static str>,
 }
 
 impl LocalIds {
-    /// Creates the set of the ids of a conversation.
+    /// Collects the tool-use ids of a conversation, so that new ids differ from them.
     pub fn after(request: &ChatRequest) -> Self {
         let messages = request.messages.iter();
         let tool_uses = messages.flat_map(|message| message.tool_uses());
@@ -38,7 +38,7 @@ impl LocalIds {
         }
     }
 
-    /// Sets the beginning of the created ids.
+    /// Sets the prefix of the created ids.
     pub(crate) fn with_prefix(self, prefix: &'static str) -> Self {
         Self {
             prefix: Some(prefix),

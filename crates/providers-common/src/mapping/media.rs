@@ -13,7 +13,7 @@ pub fn essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Returns whether data of this type is text.
+/// Returns whether data of this media type is text.
 pub fn is_text(media_type: &str) -> bool {
     let media_type = essence(media_type).to_ascii_lowercase();
     let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();
@@ -32,7 +32,7 @@ const LENIENT_BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Decodes a text from base64, without its white space. Returns `None` for invalid base64 or UTF-8.
+/// Decodes base64 into text and ignores white space. Returns `None` for invalid base64 or UTF-8.
 pub fn decode_text(base64: &str) -> Option<String> {
     let mut symbols = Cow::Borrowed(base64.as_bytes());
     if symbols.iter().any(u8::is_ascii_whitespace) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use switchboard_domain::JsonObject;
 
-/// Maximum length of the text, in characters.
+/// Maximum length of the text that describes a block, in characters.
 const MAX_CHARS: usize = 2_000;
 /// Maximum length of a run of base64 characters, in bytes. Longer runs are encoded data.
 const MAX_BASE64_RUN: usize = 200;
@@ -56,8 +56,8 @@ fn readable(value: &Value) -> Option<Value> {
     }
 }
 
-/// Replaces long runs of base64 characters. Words, paths and addresses have other characters
-/// between.
+/// Replaces long runs of base64 characters by `[data]`. Words, paths and addresses also have other
+/// characters, so that they stay.
 fn without_data(text: &str) -> String {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
     let runs = text.split_inclusive(|c| !is_base64(c));

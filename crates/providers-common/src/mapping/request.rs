@@ -18,13 +18,14 @@ pub fn unsupported(provider: &str, feature: &str) -> ModelError {
     ModelError::new(provider, ModelErrorKind::Unsupported { feature }, "")
 }
 
-/// Returns the outcome of a tool choice that the wire has no field for.
+/// Returns the outcome of a tool choice that has no field on the wire and is emulated by `how`.
 pub fn emulated(how: &str) -> ToolChoiceOutcome {
     let how = how.to_owned();
     ToolChoiceOutcome::Emulated { how }
 }
 
-/// Returns the name and the schema of a structured answer. `None`: the answer is text.
+/// Returns the name and the schema of a requested structured answer. Returns `None` if the answer
+/// is text.
 ///
 /// Fails with [`ModelErrorKind::Unsupported`] for another format, and for a model that is known not
 /// to support structured answers.
@@ -43,8 +44,8 @@ pub fn requested_schema<'a>(
     }
 }
 
-/// Returns the tools one of which must be called, without duplicates. An empty list allows all
-/// tools. `None`: no call is required.
+/// Returns the tools of which the model must call one, without duplicates. An empty list allows all
+/// tools. Returns `None` if no call is required.
 ///
 /// `server_tools` returns whether the provider itself runs a tool of this name, or any tool for
 /// `None`.

@@ -4,7 +4,8 @@ use switchboard_domain::{ToolContent, ToolResult};
 
 use crate::JoinedText;
 
-/// Returns the structured content of a result that has no text, and else an empty text.
+/// Returns the structured content of a tool result that has no text. Returns an empty text for
+/// other results.
 pub fn structured_text(result: &ToolResult) -> JoinedText<'_> {
     let has_text = result.content.iter().any(|content| match content {
         ToolContent::Text { text }
@@ -19,7 +20,7 @@ pub fn structured_text(result: &ToolResult) -> JoinedText<'_> {
     }
 }
 
-/// Appends content: its text, or its name in brackets.
+/// Appends one piece of a tool result: its text, or its name in brackets.
 pub fn push_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
     match content {
         ToolContent::Text { text: piece }
@@ -30,8 +31,8 @@ pub fn push_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
     }
 }
 
-/// Marks the text of a failed result, because the wire has no field for a failure. It then starts
-/// with the word "error".
+/// Marks the text of a failed tool result, because the wire has no field for a failure. The text
+/// then starts with the word "error".
 pub fn mark_error(text: &mut JoinedText<'_>) {
     if text.is_empty() {
         *text = "Error: the tool failed without saying why".into();

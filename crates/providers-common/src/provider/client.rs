@@ -12,7 +12,7 @@ use crate::{
     schema::ToolSchemas,
 };
 
-/// Maximum number of pages of a list of models.
+/// Maximum number of pages that are requested of a list of models.
 const MAX_PAGES: usize = 20;
 
 /// A connection pool for one server, shared by its models. Cloning it is cheap.
@@ -31,9 +31,9 @@ struct Server<C> {
 /// A model in a server's list of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServedModel {
-    /// The server's name of the model.
+    /// Name of the model at the server.
     pub name: String,
-    /// The display name.
+    /// Display name of the model.
     pub title: Option<String>,
     /// Maximum number of tokens of the prompt. Some servers count the answer too.
     pub context_window: Option<u64>,
@@ -44,9 +44,9 @@ pub struct ServedModel {
 /// One page of a list of models.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ModelPage {
-    /// The models of this page.
+    /// Models on this page.
     pub models: Vec<ServedModel>,
-    /// The path of the next page.
+    /// Path of the next page. `None` on the last page.
     pub next: Option<String>,
 }
 
@@ -71,18 +71,18 @@ impl<C: ProviderConfig> HttpClient<C> {
         })
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration of the server.
     pub fn config(&self) -> &C {
         &self.server.config
     }
 
-    /// Returns the model of that name on the provider's default wire. The server is not asked
-    /// whether it has it.
+    /// Returns the model `name` on the provider's default wire. Does not check that the server has
+    /// the model.
     pub fn model(&self, name: impl Into<String>) -> HttpModel<C::DefaultWire> {
         self.model_on(name)
     }
 
-    /// Returns the model of that name on the wire `W`. The server is not asked whether it has it.
+    /// Returns the model `name` on the wire `W`. Does not check that the server has the model.
     pub fn model_on<W: Wire<Config = C>>(&self, name: impl Into<String>) -> HttpModel<W> {
         let id = ModelId::new(self.config().provider(), name.into());
         HttpModel::with_client(self.clone(), id)
@@ -120,7 +120,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         self.get_with(transport, path, expected, read).await
     }
 
-    /// As [`get`](Self::get), with another transport.
+    /// Requests a JSON document as [`get`](Self::get) does, with another transport.
     pub async fn get_with<T>(
         &self,
         transport: &HttpTransport,
@@ -133,8 +133,8 @@ impl<C: ProviderConfig> HttpClient<C> {
         self.read_document(answer, expected, read).await
     }
 
-    /// Sends `body` to `path` and reads the JSON document of the answer. Errors as
-    /// [`get`](Self::get).
+    /// Sends `body` to `path` and reads the JSON document of the answer. Errors are the same as
+    /// those of [`get`](Self::get).
     pub async fn post_document<T>(
         &self,
         path: &str,
@@ -148,7 +148,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         self.read_document(answer, expected, read).await
     }
 
-    /// Sends a request for an answer once, or as often as the retry policy allows.
+    /// Sends a chat request once, or as often as the retry policy allows.
     pub(super) async fn send<W: Wire<Config = C>>(
         &self,
         sent: &SentRequest,

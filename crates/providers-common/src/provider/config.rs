@@ -10,16 +10,16 @@ use switchboard_domain::{ModelError, ModelErrorKind};
 use super::{ErrorTable, ModelPage, Wire};
 use crate::{Headers, TransportConfig};
 
-/// The address, credentials and options of one server.
+/// Address, credentials and options of one server.
 pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
-    /// The wire of [`HttpClient::model`](super::HttpClient::model).
+    /// Wire of the models that [`HttpClient::model`](super::HttpClient::model) returns.
     type DefaultWire: Wire<Config = Self>;
 
-    /// The path of the list of models, relative to [`endpoint`](Self::endpoint).
+    /// Path of the list of models, relative to [`endpoint`](Self::endpoint).
     const MODELS_PATH: &'static str;
 
-    /// Reads the environment variables that the official SDK reads. `lookup` returns the value of a
-    /// variable.
+    /// Creates the configuration from the environment variables that the official SDK reads.
+    /// `lookup` returns the value of a variable.
     ///
     /// Fails with [`ModelErrorKind::Configuration`] when [`check`](Self::check) does.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError>;
@@ -42,26 +42,26 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Returns the headers of every request, credentials included.
     fn headers(&self) -> Headers;
 
-    /// Returns the time-outs and the retry policy.
+    /// Returns the time-outs and the retry policy of requests to this server.
     fn transport(&self) -> TransportConfig;
 
-    /// Returns how the server's errors are read.
+    /// Returns the table that classifies the server's errors.
     fn errors(&self) -> &'static ErrorTable;
 
-    /// Fails with [`ModelErrorKind::Configuration`] if the configuration cannot work.
+    /// Checks the configuration. Fails with [`ModelErrorKind::Configuration`] if it cannot work.
     fn check(&self) -> Result<(), ModelError>;
 
     /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
     fn read_models(&self, body: &Value) -> Option<ModelPage>;
 
-    /// Adds to an error of this server what the user can do about it.
+    /// Adds advice for the user to an error of this server.
     fn with_remedy(&self, error: ModelError) -> ModelError {
         error
     }
 
-    /// Fails with [`ModelErrorKind::Configuration`] if the base address is not an HTTP address or
-    /// contains credentials: addresses are shown in messages and logs. `remedy` is the end of the
-    /// message about an invalid address.
+    /// Checks the base address. Fails with [`ModelErrorKind::Configuration`] if it is not an HTTP
+    /// address or contains credentials, because messages and logs show addresses. `remedy` is the
+    /// end of the message about an invalid address.
     fn check_address(&self, remedy: &str) -> Result<(), ModelError> {
         let address = self.base_url();
         if address.contains('@') {
@@ -81,7 +81,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
         )))
     }
 
-    /// Whether the base address is on `host` or on a subdomain of it.
+    /// Returns whether the base address is on `host` or on a subdomain of it.
     fn is_on_host(&self, host: &str) -> bool {
         let uri = self.base_url().parse::<Uri>().ok();
         let actual = uri.as_ref().and_then(Uri::host).unwrap_or_default();
@@ -97,12 +97,12 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     }
 }
 
-/// Whether a secret is empty or white space.
+/// Returns whether a secret is empty or white space.
 pub fn is_blank(secret: &SecretString) -> bool {
     secret.expose_secret().trim().is_empty()
 }
 
-/// Returns the trimmed value of a variable. An empty variable counts as unset.
+/// Returns the trimmed value of an environment variable. An empty variable counts as unset.
 pub fn read_variable(lookup: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> {
     let value = lookup(name)?.trim().to_owned();
     (!value.is_empty()).then_some(value)

@@ -9,70 +9,72 @@ use crate::{
     Classified, ErrorClassifier, HttpFailure, StatusClassifier, http::classify::kind_of_status,
 };
 
-/// How the errors of one wire are read and classified.
+/// Table that describes how the errors of one wire are read and classified.
 #[derive(Debug)]
 pub struct ErrorTable {
-    /// Completes an error from the fields of its JSON object, which only this wire has.
+    /// Completes an error from the fields that only this wire has in its error objects.
     pub details: fn(&Map<String, Value>, &mut ApiError),
-    /// The rules, in order: the first that matches decides. Without a match the status decides.
+    /// Classification rules in order: the first match decides. Without a match, the HTTP status
+    /// decides.
     pub rules: &'static [ErrorRule],
-    /// Appended to the message of a 404 without an error object: most often the address is wrong.
+    /// Text that is appended to the message of a 404 without an error object, which most often
+    /// means a wrong address.
     pub not_found_hint: &'static str,
 }
 
-/// One row of an [`ErrorTable`].
+/// One classification rule of an [`ErrorTable`].
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorRule {
-    /// The rule matches one of these codes. A `*` at the start or the end stands for any text.
+    /// Error codes that the rule matches. A `*` at the start or the end stands for any text.
     codes: &'static [&'static str],
-    /// The rule matches one of these texts in the message, in lower case.
+    /// Lower-case texts that the rule searches for in the error message. One match is enough.
     messages: &'static [&'static str],
     scope: Scope,
     class: ErrorClass,
 }
 
-/// The statuses for which a rule holds.
+/// HTTP statuses to which a classification rule applies.
 #[derive(Debug, Clone, Copy)]
 enum Scope {
     Any,
-    /// 400, 413, 422, or an error within a stream.
+    /// Only refused requests: status 400, 413 or 422, or an error within a stream.
     Refused,
-    /// An error within a stream.
+    /// Only errors within a stream.
     InBand,
 }
 
-/// The meaning of an error. [`ModelErrorKind`] with the fields filled in later.
+/// Class of an error: a [`ModelErrorKind`] whose fields are filled in later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// [`ModelErrorKind::Authentication`].
+    /// The credentials are missing or invalid.
     Authentication,
-    /// [`ModelErrorKind::Permission`].
+    /// The credentials do not allow the request.
     Permission,
-    /// [`ModelErrorKind::NotFound`].
+    /// The model or the address does not exist.
     NotFound,
-    /// [`ModelErrorKind::QuotaExhausted`].
+    /// The account has no quota or credit left.
     QuotaExhausted,
-    /// [`ModelErrorKind::RateLimited`].
+    /// Too many requests were sent in a short time.
     RateLimited,
-    /// [`ModelErrorKind::Overloaded`].
+    /// The server is overloaded or has failed.
     Overloaded,
-    /// [`ModelErrorKind::ContextOverflow`].
+    /// The prompt exceeds the model's context window.
     ContextOverflow,
-    /// [`ModelErrorKind::ContentFilter`].
+    /// The provider's content filter blocked the request or the answer.
     ContentFilter,
-    /// [`ModelErrorKind::InvalidRequest`] with the field of the error.
+    /// The request is invalid. The error contains the field at fault.
     InvalidRequest,
-    /// [`ModelErrorKind::Unsupported`] with this feature.
+    /// The model or the server lacks the feature with this name.
     Unsupported(&'static str),
 }
 
 impl ErrorRule {
-    /// A rule for these codes.
+    /// Creates a rule that matches errors with one of these codes.
     pub const fn codes(codes: &'static [&'static str], class: ErrorClass) -> Self {
         Self::new(codes, &[], class)
     }
 
-    /// A rule for messages that contain one of these texts, which are in lower case.
+    /// Creates a rule that matches messages with one of these lower-case texts.
     pub const fn messages(texts: &'static [&'static str], class: ErrorClass) -> Self {
         Self::new(&[], texts, class)
     }
@@ -130,8 +132,8 @@ fn matches_code(actual: &str, pattern: &str) -> bool {
     }
 }
 
-/// Errors of the LiteLLM proxy, on every wire: it answers 400 to a wrong key when it has no
-/// database, and to an unknown model.
+/// Rules for errors of the LiteLLM proxy, on every wire. The proxy answers 400 to a wrong key when
+/// it has no database, and to an unknown model.
 const PROXY_RULES: &[ErrorRule] = &[
     ErrorRule::codes(&["no_db_connection"], ErrorClass::Authentication),
     ErrorRule::messages(&["no connected db."], ErrorClass::Authentication),
@@ -145,17 +147,17 @@ const PROXY_RULES: &[ErrorRule] = &[
 /// An error object of a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ApiError {
-    /// The message for people.
+    /// Error message for people.
     pub message: String,
-    /// The codes and classes, the most exact first.
+    /// Codes and classes of the error, the most specific first.
     pub codes: Vec<String>,
-    /// The field at fault.
+    /// Request field that caused the error.
     pub field: Option<String>,
-    /// The HTTP status that the object repeats.
+    /// HTTP status that the error object repeats.
     pub status: Option<u16>,
-    /// When the request may be repeated.
+    /// Pause after which the request may be repeated.
     pub retry_after: Option<Duration>,
-    /// The id of the request.
+    /// Provider's id of the failed request.
     pub request_id: Option<String>,
 }
 
@@ -183,7 +185,7 @@ impl ErrorTable {
         Some(error)
     }
 
-    /// Reads the value of a field `error`.
+    /// Reads the error in the value of a field `error`.
     pub fn read(&self, error: &Value) -> ApiError {
         let no_fields = Map::new();
         let (fields, message) = match error {
@@ -205,8 +207,8 @@ impl ErrorTable {
         read
     }
 
-    /// Classifies an error. `status` is the status of the response, `None` for an error within a
-    /// stream that began with 200.
+    /// Returns the kind of an error. `status` is the status of the response, `None` for an error
+    /// within a stream that began with 200.
     pub fn kind(
         &self,
         error: &ApiError,
@@ -229,7 +231,7 @@ impl ErrorTable {
             }
             Some(kind) => kind,
             None if error.field.is_some() => ErrorClass::InvalidRequest.kind(error, None),
-            // The stream broke off without a reason.
+            // An error without status, code and field means that the stream broke off.
             None => ModelErrorKind::Interrupted,
         }
     }
@@ -293,7 +295,8 @@ impl ErrorClass {
     }
 }
 
-/// Whether the value of a field `error` reports an error: `null`, `false`, `""` and `{}` do not.
+/// Returns whether the value of a field `error` reports an error. The values `null`, `false`, `""`
+/// and `{}` do not.
 pub fn is_error(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => false,
@@ -303,7 +306,7 @@ pub fn is_error(error: &Value) -> bool {
     }
 }
 
-/// Returns a string as it is, and another value as JSON text. `null` is empty.
+/// Returns a JSON string as text, and any other value as JSON text. `null` becomes an empty text.
 pub fn text_of(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),

@@ -20,27 +20,27 @@ use crate::{
     text_tool_calls::{Recovery, recover},
 };
 
-/// The mapping between the domain and one wire protocol.
+/// Mapping between the domain and one wire protocol of a provider.
 pub trait Wire: Sized + 'static {
     /// The provider's configuration.
     type Config: ProviderConfig;
-    /// Options of one model, initially those of the configuration.
+    /// Options of one model. Initially they are those of the configuration.
     type Options: fmt::Debug + Clone + Send + Sync;
-    /// Changes to a request after the server has refused it.
+    /// Changes to later requests that avoid what the server has refused.
     type Adaptation: Default + Send;
-    /// The state machine that reads an answer.
+    /// State machine that reads an answer.
     type Decoder: WireDecoder + 'static;
 
-    /// The framing of a streamed answer.
+    /// Framing of a streamed answer on this wire.
     const FORMAT: StreamFormat = StreamFormat::ServerSentEvents;
 
-    /// Returns the options of `config`.
+    /// Returns the model options that `config` contains.
     fn options(config: &Self::Config) -> Self::Options;
 
-    /// Returns what is known of the model `name` without a request.
+    /// Returns the capabilities of the model `name` that are known without a request.
     fn capabilities(config: &Self::Config, name: &str) -> ModelCapabilities;
 
-    /// Maps a request.
+    /// Maps a chat request to an HTTP request of this wire.
     fn prepare(
         model: &HttpModel<Self>,
         request: &ChatRequest,
@@ -61,7 +61,7 @@ pub trait Wire: Sized + 'static {
     /// Reads an answer that is one JSON document into the events of the equivalent stream.
     fn read_document(decoder: Self::Decoder, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
 
-    /// Reads the answer to `sent`.
+    /// Reads the answer to the request `sent` as a stream of events.
     fn read_answer(
         model: &HttpModel<Self>,
         _sent: SentRequest,
@@ -72,7 +72,7 @@ pub trait Wire: Sized + 'static {
     }
 }
 
-/// The framing of a streamed answer.
+/// Framing of a streamed answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFormat {
     /// Server-sent events.
@@ -101,17 +101,17 @@ impl StreamFormat {
         ])
     }
 
-    /// Whether the body of an answer is one document, and not a stream of frames.
+    /// Returns whether the body of an answer is one document, and not a stream of frames.
     fn is_document(self, answer: &HttpAnswer) -> bool {
         match self {
             Self::ServerSentEvents => answer.is_whole(),
-            // A document on one line is a stream of one frame.
+            // In JSON lines, a document on one line is a stream of one frame.
             Self::JsonLines => is_spread(answer.beginning()),
         }
     }
 }
 
-/// Whether a body begins with a JSON object that is written over several lines.
+/// Returns whether a body begins with a JSON object that is written over several lines.
 fn is_spread(beginning: &[u8]) -> bool {
     let mut visible = beginning.iter().skip_while(|it| it.is_ascii_whitespace());
     visible.next() == Some(&b'{')
@@ -123,29 +123,29 @@ fn is_spread(beginning: &[u8]) -> bool {
 /// A request that is ready to be sent, and the reader of its answer.
 #[derive(Debug)]
 pub struct PreparedRequest<D> {
-    /// The HTTP request.
+    /// HTTP request to send.
     pub request: SentRequest,
-    /// The reader of the answer.
+    /// State machine that reads the answer.
     pub decoder: D,
-    /// The search for tool calls in the answer's text.
+    /// Search for tool calls in the answer's text.
     pub recovery: Option<Recovery>,
 }
 
 /// A request for an answer of a model.
 #[derive(Debug, Clone)]
 pub struct SentRequest {
-    /// The path, relative to [`ProviderConfig::endpoint`].
+    /// Path of the request, relative to [`ProviderConfig::endpoint`].
     pub path: Cow<'static, str>,
-    /// Headers beside those of the configuration.
+    /// Headers of this request, in addition to those of the configuration.
     pub headers: Headers,
-    /// Whether the body asks for a stream.
+    /// Whether the body requests a streamed answer.
     pub streams: bool,
-    /// The body, as JSON text.
+    /// Request body as JSON text.
     pub body: Bytes,
 }
 
 impl SentRequest {
-    /// Serializes `body`.
+    /// Creates a request and serializes its `body` as JSON.
     ///
     /// Fails with [`ModelErrorKind::InvalidRequest`] if it cannot be written as JSON.
     pub fn new(
@@ -168,7 +168,7 @@ impl SentRequest {
     }
 }
 
-/// A model behind an HTTP server that speaks the wire `W`.
+/// A model on an HTTP server that speaks the wire `W`.
 pub struct HttpModel<W: Wire> {
     client: HttpClient<W::Config>,
     id: ModelId,
@@ -198,7 +198,7 @@ impl<W: Wire> HttpModel<W> {
         self
     }
 
-    /// Replaces the options of the configuration.
+    /// Replaces the model options of the configuration.
     #[must_use]
     pub fn with_options(mut self, options: W::Options) -> Self {
         self.options = options;
@@ -215,12 +215,12 @@ impl<W: Wire> HttpModel<W> {
         self.client.config()
     }
 
-    /// Returns the options.
+    /// Returns the options of this model.
     pub fn options(&self) -> &W::Options {
         &self.options
     }
 
-    /// Returns the compiled schemas of tools, which the models of a client share.
+    /// Returns the cache of compiled tool schemas, which all models of a client share.
     pub fn tool_schemas(&self) -> &ToolSchemas {
         self.client.tool_schemas()
     }
@@ -230,7 +230,8 @@ impl<W: Wire> HttpModel<W> {
         &self.id.provider
     }
 
-    /// Sends a further request for the answer that has begun, as often as the retry policy allows.
+    /// Sends another request for an answer that has already begun, as often as the retry policy
+    /// allows.
     pub async fn send_again(&self, request: &SentRequest) -> Result<HttpAnswer, ModelError> {
         self.client.send::<W>(request, true).await
     }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// A change that affects answers or the enforcement of the schema. Other forms of the same schema
-/// are not listed.
+/// A change by the schema compiler that affects answers or the enforcement of the schema. Changes
+/// that only rewrite a schema in an equivalent form are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// JSON pointer into the given schema, empty for its root. Definitions are below `/$defs`, also
     /// where the schema uses `definitions`.
     pub pointer: String,
-    /// The effect on answers.
+    /// Effect of the change on answers.
     pub kind: ChangeKind,
     /// Description for people, such as "`minimum` moved to the description".
     pub message: String,
@@ -35,10 +35,10 @@ impl fmt::Display for Change {
     }
 }
 
-/// Maximum number of changes in a list.
+/// Maximum number of changes that [`list_changes`] lists.
 const MAX_LISTED: usize = 3;
 
-/// Lists the first changes with their places. Returns `None` if there is none.
+/// Lists the first changes with their JSON pointers. Returns `None` if there are no changes.
 pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<String> {
     let changes: Vec<String> = changes.map(ToString::to_string).collect();
     let listed = changes.get(..MAX_LISTED).unwrap_or(&changes);
@@ -49,22 +49,22 @@ pub fn list_changes<'c>(changes: impl Iterator<Item = &'c Change>) -> Option<Str
     (!listed.is_empty()).then(|| format!("{}{more}", listed.join("; ")))
 }
 
-/// The effect of a change on answers.
+/// Effect of a schema change on answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ChangeKind {
     /// An optional property became required and nullable. [`restore`](super::restore()) removes the
     /// null.
     Nullable,
-    /// A constraint is described in the description. The wire does not enforce it.
+    /// A constraint became text in the description. The wire does not enforce it.
     Described,
-    /// A constraint was removed. The wire does not enforce it.
+    /// A constraint was removed without a description. The wire does not enforce it.
     Dropped,
-    /// More values are valid than before.
+    /// More values are valid than with the original schema.
     Widened,
-    /// Fewer values are valid than before.
+    /// Fewer values are valid than with the original schema.
     Narrowed,
-    /// The value is written as JSON text in a string. [`restore`](super::restore()) reads it.
+    /// A value is written as JSON text in a string. [`restore`](super::restore()) parses this text.
     Encoded,
     /// A root that is not an object became the property `value` of one.
     /// [`restore`](super::restore()) unwraps it.
@@ -78,7 +78,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Whether the change weakens the enforcement on the wire.
+    /// Returns whether the change makes the wire enforce less than the original schema.
     pub const fn loses_enforcement(self) -> bool {
         matches!(
             self,

@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::keywords::{Map, SchemaMembers};
 
-/// Maximum number of bytes of JSON in a text.
+/// Maximum number of bytes of JSON in the description of a constraint.
 const MAX_JSON_BYTES: usize = 1_000;
-/// Maximum number of bytes of a name or an address in a text.
+/// Maximum number of bytes of a name or an address in the description of a constraint.
 const MAX_EXCERPT_BYTES: usize = 200;
 
-/// Returns JSON on one line, truncated if it is long.
+/// Returns JSON on one line. Long JSON is truncated.
 pub(super) fn compact(value: &Value) -> String {
     truncated(value.to_string(), MAX_JSON_BYTES)
 }
 
-/// Returns a text of the schema's author, truncated if it is long.
+/// Returns a text that the schema's author wrote. A long text is truncated.
 pub(super) fn excerpt(text: &str) -> String {
     truncated(text.to_owned(), MAX_EXCERPT_BYTES)
 }
@@ -36,7 +36,7 @@ pub(super) fn append(schema: &mut Map, sentence: &str) {
     schema.set("description", description);
 }
 
-/// Puts a description before the existing one.
+/// Puts text before the existing description of a schema.
 pub(super) fn prepend(schema: &mut Map, description: &Value) {
     let description = match (description.as_str(), schema.text("description")) {
         (Some(first), Some(rest)) if !rest.is_empty() && !first.is_empty() => {
@@ -56,7 +56,8 @@ fn joined(text: &str, sentence: &str) -> String {
     format!("{text}{} {sentence}", if ends_sentence { "" } else { "." })
 }
 
-/// Describes a keyword. Returns `None` if the keyword has no meaning for a model.
+/// Describes a keyword of a schema in words. Returns `None` if the keyword has no meaning for a
+/// model.
 pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
     let json = compact(value);
     let count = |unit: &str| match value.as_u64() {
@@ -118,7 +119,7 @@ pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns the elements of an array as a list, with "and N more" if it is long.
+/// Returns the elements of an array as a text list, with "and N more" if it is long.
 fn list(values: &Value) -> String {
     let Value::Array(values) = values else {
         return compact(values);
@@ -137,7 +138,7 @@ fn list(values: &Value) -> String {
     text
 }
 
-/// Returns the keys of alternatives that consist only of `required`: `id; name and city`.
+/// Describes alternatives that consist only of `required`: `id; name and city`.
 pub(super) fn required_alternatives(alternatives: &[Value]) -> Option<String> {
     let keys = |alternative: &Value| {
         let alternative = alternative.as_object().filter(|it| it.len() == 1)?;
@@ -148,12 +149,12 @@ pub(super) fn required_alternatives(alternatives: &[Value]) -> Option<String> {
     keys.map(|keys| keys.join("; "))
 }
 
-/// Returns the keys of an object, with the values of constants: `{kind: "now", day?}`.
+/// Describes an object by its keys and constant values: `{kind: "now", day?}`.
 pub(super) fn object_summary(schema: &Map) -> String {
     let properties = schema.object("properties");
     let named = properties.into_iter().flatten();
     let mut keys: Vec<String> = named
-        // The text is truncated anyway.
+        // More keys are not needed, because the text is truncated to this length.
         .take(MAX_JSON_BYTES)
         .map(|(name, property)| match property.get("const") {
             Some(value) => format!("{name}: {}", excerpt(&value.to_string())),

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-/// A JSON object.
+/// A JSON object, such as a schema.
 pub(super) type Map = serde_json::Map<String, Value>;
 
-/// The names of the types.
+/// Type names of JSON Schema.
 pub(super) const TYPES: [&str; 7] = [
     "object", "array", "string", "integer", "number", "boolean", "null",
 ];
 
-/// The form of a keyword's value.
+/// Form that the value of a keyword must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Schema,
@@ -18,7 +18,7 @@ pub(super) enum Form {
     Schemas,
     NamedSchemas,
     Number,
-    /// A number above zero.
+    /// A number above zero, such as the value of `multipleOf`.
     Divisor,
     Count,
     Text,
@@ -28,7 +28,7 @@ pub(super) enum Form {
 }
 
 /// Returns the form that the value of a keyword must have, and the types that the keyword
-/// constrains. No type: it applies to values of every type.
+/// constrains. Without types, the keyword applies to values of every type.
 fn rule(keyword: &str) -> (Form, &'static [&'static str]) {
     let object: &[&str] = &["object"];
     let array: &[&str] = &["array"];
@@ -70,7 +70,7 @@ pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
     rule(keyword).1
 }
 
-/// Whether a keyword constrains only types that are not among `types`.
+/// Returns whether a keyword constrains only types that are not among `types`.
 pub(super) fn is_foreign(keyword: &str, types: &[&str]) -> bool {
     let constrained = constrained_types(keyword);
     !types.is_empty()
@@ -78,7 +78,7 @@ pub(super) fn is_foreign(keyword: &str, types: &[&str]) -> bool {
         && !constrained.iter().any(|name| types.contains(name))
 }
 
-/// Whether a keyword is an annotation, which does not constrain values.
+/// Returns whether a keyword is an annotation, which does not constrain values.
 pub(super) fn is_annotation(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -93,7 +93,7 @@ pub(super) fn is_annotation(keyword: &str) -> bool {
     ) || keyword.starts_with("x-")
 }
 
-/// Whether the compiler descends into the value of a keyword.
+/// Returns whether the value of a keyword contains schemas, which the compiler processes.
 pub(super) fn is_structural(keyword: &str) -> bool {
     matches!(
         keyword,
@@ -108,36 +108,37 @@ pub(super) fn is_structural(keyword: &str) -> bool {
     )
 }
 
-/// Access to the members of a schema. Members of the wrong type count as absent.
+/// Access to the keywords of a schema. Keywords with a value of the wrong type count as absent.
 pub(super) trait SchemaMembers {
     fn get_member(&self, keyword: &str) -> Option<&Value>;
 
-    /// Sets a keyword.
+    /// Sets the value of a keyword.
     fn set(&mut self, keyword: &str, value: impl Into<Value>);
 
-    /// Returns the array of a keyword; empty if it is absent.
+    /// Returns the array that is the value of a keyword. Returns an empty one if the keyword is
+    /// absent.
     fn list(&self, keyword: &str) -> &[Value] {
         let list = self.get_member(keyword).and_then(Value::as_array);
         list.map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the object of a keyword.
+    /// Returns the object that is the value of a keyword.
     fn object(&self, keyword: &str) -> Option<&Map> {
         self.get_member(keyword)?.as_object()
     }
 
-    /// Returns the string of a keyword.
+    /// Returns the string that is the value of a keyword.
     fn text(&self, keyword: &str) -> Option<&str> {
         self.get_member(keyword)?.as_str()
     }
 
-    /// Whether one of the keywords is present.
+    /// Returns whether the schema has one of the keywords.
     fn has_any(&self, keywords: &[&str]) -> bool {
         let mut keywords = keywords.iter();
         keywords.any(|keyword| self.get_member(keyword).is_some())
     }
 
-    /// Whether a keyword is `false`.
+    /// Returns whether the value of a keyword is `false`.
     fn is_false(&self, keyword: &str) -> bool {
         self.get_member(keyword) == Some(&Value::Bool(false))
     }
@@ -147,17 +148,17 @@ pub(super) trait SchemaMembers {
         self.list(keyword).iter().filter_map(Value::as_object)
     }
 
-    /// Returns the names in `type`.
+    /// Returns the type names in the keyword `type`.
     fn types(&self) -> Vec<&str> {
         self.get_member("type").map(type_names).unwrap_or_default()
     }
 
-    /// Whether `required` lists a property.
+    /// Returns whether the keyword `required` lists a property.
     fn requires(&self, name: &str) -> bool {
         self.required().any(|required| required == name)
     }
 
-    /// Returns the names in `required`.
+    /// Returns the property names in the keyword `required`.
     fn required(&self) -> impl Iterator<Item = &str> {
         self.list("required").iter().filter_map(Value::as_str)
     }
@@ -173,7 +174,7 @@ impl SchemaMembers for Map {
     }
 }
 
-/// Returns the names in the value of `type`.
+/// Returns the type names in the value of the keyword `type`.
 pub(super) fn type_names(types: &Value) -> Vec<&str> {
     match types {
         Value::String(name) => vec![name],
@@ -182,7 +183,7 @@ pub(super) fn type_names(types: &Value) -> Vec<&str> {
     }
 }
 
-/// Returns the value of `type` for some names.
+/// Returns the value of the keyword `type` that allows the types `names`.
 pub(super) fn type_value(names: &[&str]) -> Value {
     match names {
         [one] => json!(one),
@@ -190,7 +191,7 @@ pub(super) fn type_value(names: &[&str]) -> Value {
     }
 }
 
-/// Returns the type of a value. A number without fraction is an integer.
+/// Returns the JSON Schema type of a value. A number without fraction is an integer.
 pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -205,13 +206,13 @@ pub(super) fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value has one of the types.
+/// Returns whether a value has one of the types `types`.
 pub(super) fn is_of_type(value: &Value, types: &[&str]) -> bool {
     let name = type_of(value);
     types.contains(&name) || (name == "integer" && types.contains(&"number"))
 }
 
-/// Returns the values of `const` or `enum`.
+/// Returns the values that `const` or `enum` allows. Returns `None` without these keywords.
 pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
     match schema.get("const") {
         Some(constant) => Some(vec![constant]),
@@ -226,12 +227,12 @@ pub(super) fn never() -> Map {
     schema
 }
 
-/// Whether a schema says explicitly that no value is valid.
+/// Returns whether a schema states explicitly that no value is valid.
 pub(super) fn is_never(schema: &Map) -> bool {
     schema.object("not").is_some_and(Map::is_empty)
 }
 
-/// Returns the JSON pointer of a named subschema.
+/// Returns the JSON pointer of the subschema `name` of the keyword `keyword`.
 pub(super) fn pointer_below(at: &str, keyword: &str, name: &str) -> String {
     format!("{at}/{keyword}/{}", escaped(name))
 }
@@ -256,7 +257,7 @@ pub(super) fn children(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
     })
 }
 
-/// Calls `visit` for a schema and all its subschemas.
+/// Calls `visit_one` for a schema and all its subschemas.
 pub(super) fn visit<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s Map)) {
     visit_one(schema);
     for (_, child) in children(schema) {

@@ -23,7 +23,8 @@ use super::{
     rules::{MAX_DEPTH, MAX_RECURSION, References, Rules},
 };
 
-/// Returns the schema in a dialect, and the description that its root cannot have.
+/// Converts a schema to a dialect. Returns the schema and the description that its root cannot
+/// have.
 pub(super) fn lower(
     mut normal: Normal,
     rules: &'static Rules,
@@ -64,23 +65,23 @@ pub(super) fn lower(
 struct Lowering<'n, 'c> {
     rules: &'static Rules,
     normal: &'n Normal,
-    /// Definitions (and `#`) that contain themselves.
+    /// Names of the definitions (`#` for the root) that contain themselves.
     recursive: HashSet<String>,
-    /// Definitions with a reference in the result, in the order of their first reference.
+    /// Names of the definitions that the result refers to, in the order of the first reference.
     definitions: Vec<String>,
-    /// The recursive definitions that are being inlined.
+    /// Names of the recursive definitions that are being inlined.
     inlining: Vec<String>,
     nodes: usize,
     enum_values: usize,
     changes: &'c mut Vec<Change>,
 }
 
-/// The nesting of a schema in the result.
+/// Nesting level of a subschema in the compiled schema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
-    /// Number of outer schemas.
+    /// Number of schemas around this one.
     depth: usize,
-    /// Number of outer objects.
+    /// Number of object schemas around this one.
     objects: usize,
 }
 
@@ -108,17 +109,17 @@ impl Lowering<'_, '_> {
     fn definition(&mut self, name: &str) -> Map {
         let schema = self.normal.schema(name).cloned().unwrap_or_default();
         let lowered = self.schema(schema, &def_pointer(name), Level::default());
-        // A schema without valid values, which cannot be expressed.
+        // No value is valid, which the dialect cannot express: use its smallest schema instead.
         lowered.unwrap_or_else(|| root::least(self.rules))
     }
 
-    /// Lowers a schema. Returns `None` if no value is valid.
+    /// Converts a subschema to the dialect. Returns `None` if no value is valid.
     fn schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         self.nodes += 1;
         self.counted_schema(schema, at, level)
     }
 
-    /// Lowers a schema that is already counted.
+    /// Converts a subschema that already counts towards the size limit.
     fn counted_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         if is_never(&schema) {
             return None;
@@ -134,11 +135,12 @@ impl Lowering<'_, '_> {
                 return Some(self.truncated(&schema, at, excess));
             }
         }
-        // At the root, the definitions would be siblings of the reference.
+        // At the root, the definitions would be siblings of the reference, which no wire accepts.
         if !is_root && let Some(reference) = self.kept_reference(&schema, at) {
             return Some(reference);
         }
-        // Before the target is copied: many references to one large schema would take long.
+        // The target is checked before it is copied, because copies of one large target would take
+        // long.
         let target = schema.text("$ref").and_then(|it| self.normal.target(it));
         let properties = target.and_then(|target| target.object("properties"));
         let nodes_left = self.rules.max_nodes.saturating_sub(self.nodes);
@@ -172,7 +174,7 @@ impl Lowering<'_, '_> {
         lowered
     }
 
-    /// Returns a schema that is a reference, if the dialect keeps the reference.
+    /// Returns the schema as a reference, if it is a reference that the dialect keeps.
     fn kept_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
         let (reference, annotations) = only_reference(schema)?;
         let name = def_name(&reference);

@@ -7,8 +7,8 @@ use super::{
     rules::MAX_NODES,
 };
 
-/// The sizes of a compiled schema. Anthropic limits the optional properties and the unions of all
-/// strict schemas of a request; OpenAI limits the others.
+/// Sizes of a compiled schema that providers limit. Anthropic limits the optional properties and
+/// the unions of all strict schemas of a request; OpenAI limits the other sizes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
     /// Number of optional properties.
@@ -23,7 +23,7 @@ pub struct Measure {
     pub enum_values: usize,
 }
 
-/// Measures a schema. Each definition counts once.
+/// Measures the sizes of a schema. Each definition counts once.
 pub fn measure(schema: &Value) -> Measure {
     let mut measure = Measure::default();
     let Value::Object(root) = schema else {

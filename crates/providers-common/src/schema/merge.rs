@@ -9,24 +9,25 @@ use super::{
     normal::Normal,
 };
 
-/// Maximum number of schemas that are merged in one place.
+/// Maximum number of schemas that are merged into one.
 const MAX_PARTS: usize = 64;
 
 /// A schema whose `$ref` target and `allOf` members are merged into it.
 #[derive(Debug, Default)]
 pub(super) struct Expanded {
     pub(super) schema: Map,
-    /// The resolved references.
+    /// References whose targets were merged.
     pub(super) references: Vec<String>,
-    /// Keywords that could not be merged.
+    /// Keywords with values that could not be merged.
     pub(super) conflicts: Vec<(String, Value)>,
-    /// No value is valid.
+    /// Whether no value is valid against all merged schemas.
     pub(super) is_never: bool,
-    /// A closed object was opened for the properties of another schema, as the author intended.
+    /// Whether a closed object was opened for the properties of another schema, as the author
+    /// intended.
     pub(super) is_opened: bool,
 }
 
-/// Expands a schema.
+/// Merges the `$ref` target and the `allOf` members of a schema into it.
 pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
     let mut expanded = Expanded::default();
     if !schema.has_any(&["$ref", "allOf"]) {
@@ -64,7 +65,7 @@ pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
     expanded
 }
 
-/// Intersects two schemas.
+/// Intersects two schemas: a value must be valid against both.
 pub(super) fn intersection(one: Map, other: &Map) -> Expanded {
     let mut both = Expanded {
         schema: one,
@@ -75,8 +76,8 @@ pub(super) fn intersection(one: Map, other: &Map) -> Expanded {
     both
 }
 
-/// Intersects an expanded schema with `other`. Annotations of the first one take precedence. At
-/// most one of them has a `$ref`.
+/// Intersects an expanded schema with `other`. The annotations of `expanded` take precedence. At
+/// most one of the schemas has a `$ref`.
 fn intersect(expanded: &mut Expanded, other: &Map) {
     expanded.is_never |= is_never(&expanded.schema) || is_never(other);
     let schema = &mut expanded.schema;
@@ -110,12 +111,12 @@ fn intersect(expanded: &mut Expanded, other: &Map) {
     }
 }
 
-/// The intersection of two values of a keyword.
+/// Intersection of two values of one keyword.
 enum Intersection {
     Value(Value),
-    /// No value is valid.
+    /// No value is valid against both.
     Empty,
-    /// One keyword cannot express it.
+    /// One value of the keyword cannot express the intersection.
     Conflict,
 }
 
@@ -173,7 +174,7 @@ fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
     }
 }
 
-/// Returns an `allOf` of both schemas, which is merged later.
+/// Returns an `allOf` of two schemas, which are merged later.
 fn all_of(one: &Value, other: &Value) -> Value {
     let is_any = |it: &Value| it.as_object().is_some_and(Map::is_empty);
     if one == other || is_any(other) {
@@ -185,8 +186,8 @@ fn all_of(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Intersects the properties and `additionalProperties`. Returns whether a closed object was
-/// opened.
+/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether a closed
+/// object was opened.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
     let both = [&*ours, theirs].map(|it| (it.object("properties"), it.get("additionalProperties")));
     let [(our_named, our_additional), (their_named, their_additional)] = both;
@@ -195,7 +196,8 @@ fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
     if let Some(properties) = &mut properties {
         let names = [our_named, their_named].into_iter().flatten();
         for name in names.flat_map(Map::keys) {
-            // The rule of each schema for the key.
+            // Each schema has a rule for the key: its own property, or its rule for additional
+            // keys.
             let rules = both.map(|(named, additional)| {
                 let property = named.and_then(|named| named.get(name));
                 property.or(additional.filter(|it| **it != true))

@@ -20,15 +20,15 @@ use super::{
 };
 pub(super) use keyword::add_null_value;
 
-/// The name of the root among the definitions.
+/// Name that stands for the root among the names of definitions.
 const ROOT: &str = "#";
 
-/// A schema in the form of draft 2020-12.
+/// A schema that is normalised to draft 2020-12 of JSON Schema.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Normal {
-    /// The root without its definitions.
+    /// Root schema without its definitions.
     pub(super) root: Map,
-    /// The definitions with a reference; each value is an object.
+    /// Definitions that the schema refers to. Each value is an object.
     pub(super) defs: Map,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn def_name(reference: &str) -> &str {
     reference.strip_prefix("#/$defs/").unwrap_or(ROOT)
 }
 
-/// Returns the pointer of a definition or of the root.
+/// Returns the JSON pointer of a definition or of the root.
 pub(super) fn def_pointer(name: &str) -> String {
     match name {
         ROOT => String::new(),
@@ -50,7 +50,7 @@ fn def_reference(name: &str) -> String {
 }
 
 impl Normal {
-    /// Returns the definition with a name, or the root for `#`.
+    /// Returns the definition with this name, or the root for `#`.
     pub(super) fn schema(&self, name: &str) -> Option<&Map> {
         match name {
             ROOT => Some(&self.root),
@@ -65,7 +65,7 @@ impl Normal {
         }
     }
 
-    /// Returns the target of a reference.
+    /// Returns the schema that a reference points to.
     pub(super) fn target(&self, reference: &str) -> Option<&Map> {
         self.schema(def_name(reference))
     }
@@ -83,7 +83,7 @@ impl Normal {
         }
     }
 
-    /// Returns the names of the definitions (and `#`) that contain themselves.
+    /// Returns the names of the definitions (`#` for the root) that contain themselves.
     pub(super) fn recursive(&self) -> HashSet<String> {
         let edges = self.names().map(|name| {
             let references = self.schema(name).map(references).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Normal {
         recursion::cycles(&edges.collect()).into_keys().collect()
     }
 
-    /// Makes the root a definition, if it has references.
+    /// Moves the root into the definitions, if the schema refers to its root.
     pub(super) fn move_root_to_definition(&mut self) {
         let has_reference = |schema: &Map| references(schema).contains(&ROOT);
         if !self
@@ -139,7 +139,7 @@ impl Normal {
     }
 }
 
-/// Normalises a schema and reports the changes.
+/// Normalises a schema to draft 2020-12 and reports the changes.
 pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
     let mut normaliser = Normaliser {
         root: schema,
@@ -162,11 +162,11 @@ pub(super) fn normalise(schema: &Value, changes: &mut Vec<Change>) -> Normal {
 
 struct Normaliser<'a, 'c> {
     root: &'a Value,
-    /// The name of each definition by its pointer in the root.
+    /// Names of the definitions, by their JSON pointers in the root.
     names: HashMap<String, String>,
-    /// Number of definitions for each requested name.
+    /// Number of definitions that requested the same name.
     name_counts: HashMap<String, usize>,
-    /// The definitions to normalise.
+    /// Definitions that still have to be normalised.
     pending: VecDeque<(String, &'a Value)>,
     nodes: usize,
     changes: &'c mut Vec<Change>,
@@ -241,7 +241,7 @@ impl<'a> Normaliser<'a, '_> {
         }
     }
 
-    /// Returns the name of the definition at a pointer, which is normalised later.
+    /// Returns the name of the definition at a JSON pointer. The definition is normalised later.
     fn name_of(&mut self, pointer: String, schema: &'a Value) -> String {
         if let Some(name) = self.names.get(&pointer) {
             return name.clone();
@@ -295,7 +295,8 @@ fn target<'a>(
     Ok((pointer, target))
 }
 
-/// Decodes `%20` and the like. Text that is not UTF-8 afterwards is returned unchanged.
+/// Decodes percent-encoded characters such as `%20`. Returns the text unchanged if the result is
+/// not UTF-8.
 fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

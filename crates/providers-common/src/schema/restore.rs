@@ -12,16 +12,16 @@ use super::{
     rules::{AnyValue, Rules},
 };
 
-/// The work budget of one answer, beside [`PASSES`]: nested alternatives can be tried in very many
-/// ways, and each try copies values.
+/// Constant part of the work budget for restoring one answer. The budget limits nested alternatives,
+/// which can be tried in very many ways, because each try copies values.
 const MIN_WORK: usize = 500_000;
-/// Number of passes over the answer that the budget includes.
+/// Number of passes over the answer that the work budget allows, in addition to [`MIN_WORK`].
 const PASSES: usize = 32;
 /// Maximum nesting of values.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of schemas that apply to one value.
 const MAX_SCHEMAS: usize = 64;
-/// Number of bytes of text that cost as much as one value.
+/// Number of bytes of text that use as much of the work budget as one value.
 const BYTES_PER_WORK: usize = 32;
 
 /// Converts an answer for [`compile`](super::compile)`(original, dialect)` into one for `original`.
@@ -63,7 +63,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     restorer.value(&root, answer, 0)
 }
 
-/// Whether [`restore`] can change answers in a dialect.
+/// Returns whether [`restore`] can change answers in a dialect.
 pub fn restores(dialect: Dialect) -> bool {
     let rules = Rules::of(dialect);
     rules.any_value == AnyValue::JsonText || rules.restricted_keys
@@ -86,12 +86,12 @@ fn with_original_keys(answer: Value, names: &[(String, String)]) -> Value {
 #[derive(Debug, Clone, Default)]
 struct Applied<'n> {
     schemas: Vec<&'n Map>,
-    /// The alternatives of each `anyOf` and `oneOf`.
+    /// Alternatives of each `anyOf` and `oneOf` that apply to the value.
     unions: Vec<&'n [Value]>,
 }
 
 impl<'n> Applied<'n> {
-    /// Returns the schemas of the value of a key, which may be an additional key.
+    /// Returns the schemas that apply to the value of an object's key, named or additional.
     fn key_schemas(&self, key: &str) -> Vec<&'n Map> {
         let schemas = self.schemas.iter().filter_map(|schema| {
             let named = schema.object("properties").and_then(|it| it.get(key));
@@ -117,7 +117,7 @@ impl<'n> Applied<'n> {
         self.schemas.iter().any(|schema| schema.requires(key))
     }
 
-    /// Whether a value has the types of the schemas.
+    /// Returns whether the schemas' `type` keywords allow a value.
     fn allows_type(&self, value: &Value) -> bool {
         let mut typed = self.schemas.iter().filter(|it| it.contains_key("type"));
         typed.all(|schema| is_of_type(value, &schema.types()))
@@ -126,13 +126,13 @@ impl<'n> Applied<'n> {
 
 struct Restorer<'n> {
     normal: &'n Normal,
-    /// Whether null may mean "absent".
+    /// Whether a null may stand for a missing property.
     removes_nulls: bool,
     work_left: Cell<usize>,
 }
 
 impl<'n> Restorer<'n> {
-    /// Subtracts work. Returns `false` if the budget was used up before.
+    /// Subtracts from the work budget. Returns `false` if the budget was used up before.
     fn work(&self, work: usize) -> bool {
         let left = self.work_left.get();
         self.work_left.set(left.saturating_sub(work));
@@ -145,7 +145,7 @@ impl<'n> Restorer<'n> {
         applied
     }
 
-    /// Adds schemas to `applied`.
+    /// Adds schemas to `applied`, with the schemas that they refer to.
     fn apply(&self, schemas: impl IntoIterator<Item = &'n Map>, applied: &mut Applied<'n>) {
         let mut pending: Vec<&Map> = schemas.into_iter().collect();
         while let Some(schema) = pending.pop() {
@@ -192,7 +192,7 @@ impl<'n> Restorer<'n> {
         }
     }
 
-    /// Restores a value by the first alternative that matches the result.
+    /// Restores a value with the first alternative that the restored value matches.
     fn alternative(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> Option<Value> {
         let size = size(value);
         applied
@@ -222,7 +222,7 @@ impl<'n> Restorer<'n> {
             let property = self.applied(schemas.iter().copied());
             if value.is_null() && self.removes_nulls && !applied.requires(&key) {
                 let allows_null = if schemas.is_empty() {
-                    // An additional key, or the key of another alternative.
+                    // The key is an additional one, or belongs to another alternative.
                     !applied.has_any(&["properties"])
                 } else {
                     self.matches(&property, &value, depth + 1)
@@ -241,7 +241,7 @@ impl<'n> Restorer<'n> {
         out
     }
 
-    /// Returns a string, or its JSON content if the schemas want that.
+    /// Restores a string: returns it, or its JSON content if the schemas require another type.
     fn text(&self, applied: &Applied<'n>, text: String, depth: usize) -> Value {
         let content = serde_json::from_str::<Value>(&text);
         let text = Value::String(text);
@@ -253,7 +253,8 @@ impl<'n> Restorer<'n> {
         let is_content = if applied.unions.is_empty() && !applied.has_any(&constraints) {
             true
         } else if self.matches(applied, &text, depth) {
-            // Both may match: a whole object or array is hardly meant as text.
+            // Both the string and its content may match. An object or array is hardly meant as
+            // text.
             let is_compound = content.is_object() || content.is_array();
             is_compound && self.matches(applied, &content, depth)
         } else {
@@ -263,7 +264,7 @@ impl<'n> Restorer<'n> {
         if is_content { content } else { text }
     }
 
-    /// Whether a value matches the schemas, approximately: lengths, bounds and patterns are
+    /// Returns whether a value matches the schemas, approximately. Lengths, bounds and patterns are
     /// ignored, because the tool's own schema is validated before a call. Returns `true` if the
     /// budget is exceeded.
     fn matches(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> bool {
@@ -319,11 +320,11 @@ impl<'n> Restorer<'n> {
     }
 }
 
-/// Returns the work of copying or comparing a value: one for each nested value, and more for long
+/// Returns the work of copying or comparing a value: one unit per nested value, and more for long
 /// text.
 fn size(value: &Value) -> usize {
     let mut size = 0_usize;
-    // Without recursion, because the depth of a value is not limited.
+    // A loop instead of recursion, because the depth of a value is not limited.
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
         let own = match value {

@@ -16,13 +16,13 @@ use super::{
     rules::{Additional, Rules},
 };
 
-/// Maximum nesting of alternatives that are examined.
+/// Maximum nesting of alternatives at the root that are examined.
 const MAX_DEPTH: usize = 8;
-/// Maximum number of schemas that are examined, because nested alternatives multiply.
+/// Maximum number of schemas that are examined at the root, because nested alternatives multiply.
 const MAX_STEPS: usize = 2_000;
-/// Maximum number of alternatives that are united.
+/// Maximum number of alternatives at the root that are united in one object.
 const MAX_ALTERNATIVES: usize = 256;
-/// The property that holds a root that is not an object.
+/// Name of the property that holds the original root if that is not an object.
 pub(super) const WRAPPER: &str = "value";
 
 /// Returns the smallest schema that a dialect accepts: an object.
@@ -77,25 +77,25 @@ fn kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (b
     kind(!schema.keys().any(constrains_others))
 }
 
-/// Takes a step. Returns `false` if none is left.
+/// Counts one examined schema in `steps`. Returns `false` if no step is left.
 fn take_step(steps: &Cell<usize>) -> bool {
     let left = steps.get();
     steps.set(left.saturating_sub(1));
     left > 0
 }
 
-/// Whether the root allows only objects.
+/// Returns whether the root allows only objects.
 fn is_object_root(normal: &Normal) -> bool {
     kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
 }
 
-/// Whether the root becomes a property of an object in a dialect.
+/// Returns whether a dialect needs the root to be wrapped in an object, as its only property.
 pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
     rules.wraps_root && !is_object_root(normal)
 }
 
-/// Converts the root to the form that the dialect accepts. Returns the renamed keys with their new
-/// names.
+/// Converts the root to the form that the dialect accepts. Returns the old and new names of renamed
+/// keys.
 pub(super) fn prepare(
     normal: &mut Normal,
     rules: &Rules,
@@ -158,7 +158,7 @@ fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map
             };
             report(kind, "the type of the root is set to `object`");
         }
-        // At the beginning, because models read in this order.
+        // `type` becomes the first key, because models read the keys in this order.
         root.shift_remove("type");
         root.shift_insert(0, "type".to_owned(), json!("object"));
     }
@@ -168,7 +168,7 @@ fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map
     root
 }
 
-/// Returns an object with `root` as its only property.
+/// Returns an object schema with `root` as its only property.
 fn wrapper(root: &Map) -> Map {
     let mut wrapper = Map::new();
     wrapper.set("type", "object");

@@ -22,90 +22,91 @@
 
 use super::Dialect;
 
-/// The treatment of references.
+/// Treatment of references in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum References {
-    /// Kept, also recursive ones.
+    /// All references are kept, also recursive ones.
     Keep,
-    /// Kept, except for recursive ones, which are inlined to [`MAX_RECURSION`].
+    /// References are kept, except for recursive ones, which are inlined up to [`MAX_RECURSION`]
+    /// times.
     KeepFinite,
-    /// Inlined, recursive ones to [`MAX_RECURSION`].
+    /// References are inlined, recursive ones up to [`MAX_RECURSION`] times.
     Inline,
 }
 
-/// The treatment of `additionalProperties`.
+/// Treatment of `additionalProperties` in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Additional {
-    /// Kept.
+    /// `additionalProperties` is kept.
     Keep,
-    /// Always `false`.
+    /// `additionalProperties` is set to `false` in every object.
     Forbid,
-    /// The dialect does not have the keyword.
+    /// `additionalProperties` is removed, because the dialect does not have it.
     Omit,
 }
 
-/// The schema of any value.
+/// Schema that allows any value in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnyValue {
-    /// A schema without a type.
+    /// A schema without the keyword `type`.
     Empty,
-    /// A list of all types.
+    /// A schema whose `type` lists all types.
     AllTypes,
-    /// A string with JSON text, because the dialect has no such schema.
+    /// A string with JSON text, because the dialect cannot allow every type.
     JsonText,
 }
 
-/// The values that `enum` accepts.
+/// Values that a dialect accepts in `enum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Enums {
-    /// Any value.
+    /// All JSON values.
     Any,
     /// All values except objects and arrays.
     Scalars,
-    /// Strings and numbers.
+    /// Only strings and numbers.
     StringsAndNumbers,
-    /// Strings that are not empty.
+    /// Only strings that are not empty.
     Strings,
 }
 
-/// The rules of a dialect.
+/// Rules that describe one dialect.
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) dialect: Dialect,
-    /// All of draft 2020-12 is accepted below the root; only the root is lowered.
+    /// Whether everything in draft 2020-12 is accepted below the root, so that only the root is
+    /// changed.
     pub(super) loose: bool,
-    /// The root must be an object.
+    /// Whether the root must be an object.
     pub(super) object_root: bool,
-    /// A root that is not an object becomes a property of one.
+    /// Whether a root that is not an object becomes a property of an object.
     pub(super) wraps_root: bool,
-    /// The root needs `properties`.
+    /// Whether the root must have the keyword `properties`.
     pub(super) root_properties: bool,
-    /// Keywords that the root may not have.
+    /// Keywords that the dialect does not accept at the root.
     pub(super) not_at_root: &'static [&'static str],
-    /// The names of the root's properties must match `[a-zA-Z0-9_.-]{1,64}`.
+    /// Whether the names of the root's properties must match `[a-zA-Z0-9_.-]{1,64}`.
     pub(super) restricted_keys: bool,
     pub(super) references: References,
-    /// `#` is accepted as a reference.
+    /// Whether the reference `#` to the root is accepted.
     pub(super) root_reference: bool,
     pub(super) additional: Additional,
-    /// Every property is required.
+    /// Whether every property must be listed in `required`.
     pub(super) all_required: bool,
     pub(super) any_value: AnyValue,
-    /// An array needs `items`.
+    /// Whether every array must have `items`.
     pub(super) needs_items: bool,
-    /// OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf` without siblings, types in
-    /// upper case. An object needs at least one property.
+    /// Whether the dialect follows OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf`
+    /// without siblings, types in upper case. An object needs at least one property.
     pub(super) openapi: bool,
     pub(super) enums: Enums,
-    /// Other constraints and annotations that are accepted, besides `type`, `enum`, `properties`,
-    /// `required`, `items`, `anyOf` and `description`. The others are described in the description.
-    /// Separated by blanks.
+    /// Accepted keywords, separated by blanks, besides `type`, `enum`, `properties`, `required`,
+    /// `items`, `anyOf` and `description`. Other keywords become text in the description.
     pub(super) keywords: &'static str,
     /// Accepted formats of strings, separated by blanks; `*` accepts every format.
     pub(super) formats: &'static str,
-    /// Accepted formats of numbers, as `formats`.
+    /// Accepted formats of numbers, separated by blanks.
     pub(super) number_formats: &'static str,
-    /// The root cannot have a `description`.
+    /// Whether the root cannot have a `description`.
     pub(super) no_root_description: bool,
     /// Maximum nesting of objects.
     pub(super) max_objects: usize,
@@ -115,9 +116,10 @@ pub(super) struct Rules {
     pub(super) max_nodes: usize,
 }
 
-/// Maximum number of subschemas that are read.
+/// Maximum number of subschemas that are read from the original schema.
 pub(super) const MAX_NODES: usize = 20_000;
-/// Maximum number of subschemas that are written: fewer, so that the result can be read again.
+/// Maximum number of subschemas in the compiled schema. It is lower than `MAX_NODES`, so that the
+/// compiled schema can be compiled again.
 const MAX_WRITTEN: usize = 10_000;
 /// Maximum nesting of subschemas.
 pub(super) const MAX_DEPTH: usize = 48;
@@ -182,7 +184,7 @@ const ANTHROPIC_STRICT: Rules = Rules {
     any_value: AnyValue::JsonText,
     needs_items: true,
     enums: Enums::Scalars,
-    // `minItems` only as 0 or 1; see `lower/keyword.rs`.
+    // `minItems` is accepted only as 0 or 1; see `lower/keyword.rs`.
     keywords: "const title default format minItems",
     formats: "date-time time date duration email hostname uri ipv4 ipv6 uuid",
     ..BASE
@@ -247,7 +249,7 @@ const OLLAMA_FORMAT: Rules = Rules {
     not_at_root: &[],
     references: References::Keep,
     any_value: AnyValue::AllTypes,
-    // Numbers only where the grammar stays small; see `lower/keyword.rs`.
+    // Bounds of numbers are accepted only where the grammar stays small; see `lower/keyword.rs`.
     keywords: "const title default format minimum maximum exclusiveMinimum exclusiveMaximum \
         minLength maxLength minItems maxItems",
     formats: "date time date-time uuid",

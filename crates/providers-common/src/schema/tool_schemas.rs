@@ -14,10 +14,10 @@ use switchboard_domain::ToolDefinition;
 
 use super::{Compiled, Dialect, compile};
 
-/// Maximum number of entries. The cache is then emptied.
+/// Maximum number of cached schemas. A full cache is emptied.
 const MAX_ENTRIES: usize = 1_000;
 
-/// A compiled schema of a tool. It serializes as the schema, and cloning it is cheap.
+/// A compiled schema of a tool. It serializes as the plain schema, and cloning it is cheap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema(Arc<Compiled<'static>>);
 
@@ -55,7 +55,7 @@ impl Serialize for ToolSchema {
     }
 }
 
-/// The compiled schemas of tool definitions. Every request of a run sends the same definitions, so
+/// Cache of the compiled schemas of tools. Every request of a run sends the same definitions, so
 /// that each is compiled once per dialect.
 ///
 /// The requests share their definitions by `Arc`, so that a schema is found by the definition's
@@ -79,15 +79,16 @@ pub struct ToolSchemas(Mutex<HashMap<(usize, Dialect), Entry>>);
 type Entry = (Arc<ToolDefinition>, ToolSchema);
 
 impl ToolSchemas {
-    /// Returns the input schema of `tool` in `dialect`.
+    /// Returns the compiled input schema of `tool` in `dialect`.
     pub fn compiled(&self, tool: &Arc<ToolDefinition>, dialect: Dialect) -> ToolSchema {
         let key = (Arc::as_ptr(tool).addr(), dialect);
-        // The map is valid after every step under the lock, also after a panic.
+        // A panic does not poison the data: the map is valid after every step under the lock.
         let entries = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, schema)) = entries().get(&key) {
             return schema.clone();
         }
-        // Without the lock, because compilation is slow. A duplicate does no harm.
+        // The schema is compiled without the lock, because this is slow. Compiling it twice does no
+        // harm.
         let schema = ToolSchema::from(compile(&tool.input_schema, dialect));
         let mut entries = entries();
         if entries.len() >= MAX_ENTRIES {

@@ -1,15 +1,16 @@
 //! A position in a text.
 
-/// Why a text is not read as a call.
+/// Reason why text cannot be read as a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// The text ends before that is known.
+    /// The text ends before it is known whether it is a call.
     End,
-    /// It is not a call of an offered tool in this form.
+    /// The text is not a call of an offered tool in the expected form.
     NotACall,
 }
 
-/// Whether a character may stand between two calls beside white space. Llama 3.1 writes semicolons.
+/// Returns whether a character may stand between two calls, besides white space. Llama 3.1 writes
+/// semicolons.
 pub(crate) fn is_separator(c: char) -> bool {
     matches!(c, ',' | ';')
 }
@@ -35,12 +36,12 @@ impl<'t> Cursor<'t> {
         self.at
     }
 
-    /// Returns the largest position that was reached.
+    /// Returns the largest position that the cursor has reached.
     pub(crate) fn furthest(&self) -> usize {
         self.furthest
     }
 
-    /// Returns to an earlier position.
+    /// Moves the cursor back to an earlier position.
     pub(crate) fn back_to(&mut self, position: usize) {
         self.at = position.min(self.at);
     }
@@ -54,12 +55,13 @@ impl<'t> Cursor<'t> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    /// Returns the next character, `None` at the end of the text.
+    /// Returns the next character without consuming it. Returns `None` at the end of the text.
     pub(crate) fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
 
-    /// Returns the next character. Fails with [`Stop::End`] at the end of the text.
+    /// Returns the next character without consuming it. Fails with [`Stop::End`] at the end of the
+    /// text.
     pub(crate) fn need(&self) -> Result<char, Stop> {
         self.peek().ok_or(Stop::End)
     }
@@ -87,7 +89,7 @@ impl<'t> Cursor<'t> {
         self.skip_while(char::is_whitespace);
     }
 
-    /// Consumes one of `texts` if it comes next.
+    /// Consumes one of `texts` if the rest begins with it. Returns whether it did.
     pub(crate) fn optional(&mut self, texts: &[&str]) -> bool {
         let rest = self.rest();
         let found = texts.iter().find(|text| rest.starts_with(**text));
@@ -95,7 +97,7 @@ impl<'t> Cursor<'t> {
         found.is_some()
     }
 
-    /// Consumes `text`, which must come next.
+    /// Consumes `text`. Fails if the rest does not begin with it.
     pub(crate) fn expect(&mut self, text: &str) -> Result<(), Stop> {
         if self.optional(&[text]) {
             Ok(())
@@ -123,8 +125,8 @@ impl<'t> Cursor<'t> {
         is_closed
     }
 
-    /// Consumes and returns the text before the first of `marks`. Without one, consumes the whole
-    /// text and fails with [`Stop::End`].
+    /// Consumes and returns the text before the first of `marks`. Without a mark, consumes the
+    /// whole text and fails with [`Stop::End`].
     pub(crate) fn until(&mut self, marks: &[&str]) -> Result<&'t str, Stop> {
         let rest = self.rest();
         let end = marks.iter().filter_map(|mark| rest.find(mark)).min();

@@ -11,21 +11,21 @@ use super::{
 };
 use crate::{AnswerEvents, LocalIds};
 
-/// Converts the calls in the text of an answer into tool uses, event by event.
-/// [`recover`](super::recover) does so for a stream.
+/// Converter of the calls in an answer's text into tool uses, event by event.
+/// [`recover`](super::recover) converts a whole stream with it.
 ///
 /// The output follows the event grammar if the input does. Parts get new indices.
 #[derive(Debug)]
 pub struct EventRecovery {
     recovery: Recovery,
-    /// The open texts, by their input index.
+    /// Text parts that are still open, by their index in the input.
     texts: BTreeMap<u32, TextPart>,
-    /// The output index of every other part, by its input index.
+    /// Output index of every part that is not text, by its input index.
     indices: HashMap<u32, u32>,
     next_index: u32,
     ids: LocalIds,
     found_any: bool,
-    /// Text other than white space was emitted.
+    /// Whether text other than white space was emitted.
     has_text: bool,
     has_started: bool,
     has_finished: bool,
@@ -34,14 +34,14 @@ pub struct EventRecovery {
 #[derive(Debug)]
 struct TextPart {
     scanner: TextScanner,
-    /// State of the text, which belongs to its last part.
+    /// Provider state of the text. It is emitted with the last part of the text.
     states: Vec<ProviderState>,
-    /// The output index, if the text is open there.
+    /// Index of the output part of this text. `None` while no part is open.
     index: Option<u32>,
 }
 
 impl EventRecovery {
-    /// Creates the converter of one answer.
+    /// Creates the converter for one answer.
     pub fn new(recovery: Recovery) -> Self {
         Self {
             ids: recovery.ids.clone(),
@@ -56,7 +56,7 @@ impl EventRecovery {
         }
     }
 
-    /// Converts the next event and appends the result to `events`.
+    /// Converts the next event of the answer and appends the result to `events`.
     pub fn push(&mut self, mut event: ModelEvent, events: &mut Vec<ModelEvent>) {
         if let ModelEvent::Retrying { .. } = event {
             *self = Self::new(self.recovery.clone());
@@ -133,7 +133,7 @@ impl EventRecovery {
                 | ModelEvent::PartState { index, .. }
                 | ModelEvent::PartFinished { index } = &mut other
                 {
-                    // An unknown index stays: the accumulator reports it.
+                    // An unknown index stays unchanged, so that the accumulator reports it.
                     *index = self.indices.get(index).copied().unwrap_or(*index);
                 }
                 other
@@ -151,7 +151,7 @@ impl EventRecovery {
         }
     }
 
-    /// Emits `Started` with the outcome of the tool choice, and the warnings.
+    /// Emits `Started` with the outcome of the tool choice, followed by the warnings.
     fn start(
         &self,
         outcome: ToolChoiceOutcome,
@@ -168,15 +168,15 @@ impl EventRecovery {
         answer.start(response_id, model, events);
     }
 
-    /// Opens the texts in the output before another part begins, so that buffered text keeps its
-    /// place.
+    /// Starts the output parts of open texts before another part begins, so that buffered text
+    /// keeps its place.
     fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
             open(&mut text.index, &mut self.next_index, events);
         }
     }
 
-    /// Ends a text. Returns its output index if it is open there.
+    /// Ends a text part. Returns its output index if its output part is open.
     fn end_text(&mut self, part: TextPart, events: &mut Vec<ModelEvent>) -> Option<u32> {
         let TextPart {
             scanner,
@@ -217,14 +217,15 @@ impl EventRecovery {
             let json = call.input;
             events.push(ModelEvent::ToolInputDelta { index, json });
         }
-        // A part without an end is malformed.
+        // An incomplete call stays without an end, so that it counts as malformed and is not
+        // executed.
         if call.is_complete {
             events.push(ModelEvent::PartFinished { index });
         }
     }
 }
 
-/// Returns the output index of a text, and begins the output part if there is none.
+/// Returns the output index of a text. Starts its output part if there is none.
 fn open(index: &mut Option<u32>, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
     *index.get_or_insert_with(|| {
         let index = take_index(next_index);

@@ -37,7 +37,7 @@ pub enum RecoveryForm {
 }
 
 impl RecoveryForm {
-    /// Every form, in the order in which they are tried.
+    /// All forms, in the order in which they are tried.
     pub const ALL: [Self; 8] = [
         Self::ToolCallTag,
         Self::FunctionTag,
@@ -49,7 +49,7 @@ impl RecoveryForm {
         Self::BareJson,
     ];
 
-    /// Returns the name in the configuration.
+    /// Returns the name of the form in configuration files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FencedJson => "fenced_json",
@@ -63,7 +63,7 @@ impl RecoveryForm {
         }
     }
 
-    /// Returns the form of that name.
+    /// Returns the form that has this name in configuration files.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == name)
     }
@@ -73,7 +73,7 @@ impl RecoveryForm {
     }
 }
 
-/// A set of forms.
+/// A set of forms in which tool calls are searched for.
 ///
 /// ```
 /// use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
@@ -88,9 +88,9 @@ impl RecoveryForm {
 pub struct RecoveryForms(u16);
 
 impl RecoveryForms {
-    /// No form: text stays text.
+    /// Empty set. No tool calls are searched for in the text.
     pub const NONE: Self = Self(0);
-    /// Every form.
+    /// Set of all forms.
     pub const ALL: Self = Self::of(&RecoveryForm::ALL);
     /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is
     /// not the expected one: all except Pythonic calls, which look like code that the user
@@ -105,7 +105,7 @@ impl RecoveryForms {
         RecoveryForm::DeepSeek,
     ]);
 
-    /// Returns the set of these forms.
+    /// Creates a set of the listed forms.
     pub const fn of(forms: &[RecoveryForm]) -> Self {
         let mut set = Self::NONE;
         let mut at = 0;
@@ -116,23 +116,23 @@ impl RecoveryForms {
         set
     }
 
-    /// Adds a form.
+    /// Returns the set with a form added to it.
     #[must_use]
     pub const fn with(self, form: RecoveryForm) -> Self {
         Self(self.0 | form.bit())
     }
 
-    /// Whether the set contains the form.
+    /// Returns whether the set contains a form.
     pub const fn contains(self, form: RecoveryForm) -> bool {
         self.0 & form.bit() != 0
     }
 
-    /// Whether the set is empty.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns the forms in the order in which they are tried.
+    /// Returns the forms of the set in the order in which they are tried.
     pub fn iter(self) -> impl Iterator<Item = RecoveryForm> {
         RecoveryForm::ALL
             .into_iter()

@@ -12,7 +12,7 @@ use super::{
 };
 
 const FENCE: &str = "```";
-/// The language names of a Markdown block that may be a call.
+/// Language names of Markdown code blocks that may contain a call.
 const LANGUAGES: &[&str] = &[
     "",
     "json",
@@ -26,7 +26,8 @@ const MISTRAL_TOKEN: &str = "[TOOL_CALLS]";
 const GRANITE_TOKEN: &str = "<|tool_call|>";
 const PYTHON_TAG: &str = "<|python_tag|>";
 
-/// Whether a text begins, or may begin when more of it arrives, with the marker of a form.
+/// Returns whether a text begins with the marker of a form, or may do so when more of the text
+/// arrives.
 pub(crate) fn may_begin(form: RecoveryForm, text: &str, tools: &OfferedTools) -> bool {
     let opens = |markers: &[&str]| {
         let mut markers = markers.iter();
@@ -61,7 +62,7 @@ fn may_be_block_of_calls(block: &str) -> bool {
     }
 }
 
-/// Reads the calls in one form. The cursor is then behind them.
+/// Reads all calls in one form. Leaves the cursor behind them.
 pub(crate) fn read(
     form: RecoveryForm,
     cursor: &mut Cursor<'_>,
@@ -95,7 +96,7 @@ fn unmarked(tools: &OfferedTools) -> JsonCalls<'_> {
     }
 }
 
-/// Reads calls as JSON behind the mark of a form, and one of the marks that may close them.
+/// Reads JSON calls that follow a form's marker, and one of the marks that may close them.
 fn marked_json(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
@@ -111,7 +112,7 @@ fn marked_json(
     Ok(calls)
 }
 
-/// Reads a Markdown block that contains only calls. A block with anything else is an example.
+/// Reads a Markdown code block that contains only calls. A block with other content is an example.
 fn fenced(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
     cursor.expect(FENCE)?;
     if !may_be_block_of_calls(cursor.rest()) {

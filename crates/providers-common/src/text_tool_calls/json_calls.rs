@@ -8,21 +8,21 @@ use super::{
     offered_tools::OfferedTools,
 };
 
-/// Keys under which models write a tool's name.
+/// JSON keys under which models write the name of a tool.
 const NAME_KEYS: &[&str] = &["name", "tool", "tool_name", "function", "function_name"];
-/// Keys under which models write a tool's input.
+/// JSON keys under which models write the input of a tool.
 const INPUT_KEYS: &[&str] = &["arguments", "parameters", "args", "input"];
-/// Other keys of a call.
+/// JSON keys that a call may have besides its name and input.
 const OTHER_KEYS: &[&str] = &["id", "type"];
-/// The key whose value may be the call itself: `{"type": "function", "function": {…}}`.
+/// JSON key whose value may be the call itself: `{"type": "function", "function": {…}}`.
 const WRAPPER_KEY: &str = "function";
 
 /// A call that was found in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundCall {
-    /// The tool, by the name that the model received.
+    /// Name of the tool, as the model received it.
     pub(crate) name: String,
-    /// The input, normally a JSON object.
+    /// Input of the tool, normally a JSON object.
     pub(crate) input: String,
     /// Whether the whole call was read. An incomplete call is never executed.
     pub(crate) is_complete: bool,
@@ -45,22 +45,22 @@ impl FoundCall {
     }
 }
 
-/// Reads calls as JSON.
+/// Reader of tool calls that are written as JSON.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JsonCalls<'a> {
     pub(crate) tools: &'a OfferedTools,
-    /// Whether a mark of the form precedes the JSON. Without one, a call needs an input and has no
-    /// other keys: lists of tools and data with a `name` are not calls.
+    /// Whether a mark of the form precedes the JSON. Without a mark, a call needs an input and may
+    /// have no other keys, because lists of tools and data with a `name` are not calls.
     pub(crate) is_marked: bool,
-    /// The marks that end the calls.
+    /// Marks that end the calls in this form.
     pub(crate) closers: &'a [&'a str],
 }
 
-/// The members of a call that were read.
+/// Members of a JSON call that were read so far.
 #[derive(Default)]
 struct Members<'t> {
     name: Option<String>,
-    /// The start of the input.
+    /// Byte position of the input in the text.
     input_start: Option<usize>,
     input: Option<(&'t str, Value)>,
 }
@@ -104,8 +104,8 @@ impl JsonCalls<'_> {
         }
     }
 
-    /// Reads one object. It may be in doubled braces: Qwen's chat template shows calls as
-    /// `{{"name": …}}`, and its models imitate it.
+    /// Reads one JSON object that is a call. It may be in doubled braces: Qwen's chat template
+    /// shows calls as `{{"name": …}}`, and its models imitate it.
     fn call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, Stop> {
         let is_doubled = cursor.rest().starts_with("{{");
         cursor.advance(usize::from(is_doubled));
@@ -116,7 +116,8 @@ impl JsonCalls<'_> {
                 if !self.is_marked {
                     return Err(stop);
                 }
-                // The tool is known, so the model receives an error about the rest.
+                // The tool is known, so the rest of the call is skipped and the model receives an
+                // error about it.
                 let _ = cursor.until(self.closers);
             }
             let input = cursor.since(members.input_start.unwrap_or(cursor.at()));
@@ -195,8 +196,8 @@ impl JsonCalls<'_> {
         Ok(FoundCall::complete(name, input))
     }
 
-    /// Whether an input repeats the tool's schema: `{"name": …, "parameters": {"type": "object",
-    /// "properties": …}}` is a definition.
+    /// Returns whether an input repeats the tool's schema. `{"name": …, "parameters": {"type":
+    /// "object", "properties": …}}` is a definition and not a call.
     fn is_schema(self, tool: &str, input: &Value) -> bool {
         input.get("type").is_some_and(|it| it == "object")
             && input.get("properties").is_some_and(Value::is_object)
@@ -209,7 +210,8 @@ fn keys() -> impl Iterator<Item = &'static str> {
     all.copied()
 }
 
-/// Whether a text may begin with a call in JSON without a mark: its first key is one of a call.
+/// Returns whether a text may begin with a JSON call without a mark: its first key is a key of a
+/// call.
 pub(crate) fn may_begin_call(text: &str) -> bool {
     let first = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '['));
     if first.is_empty() {
@@ -239,7 +241,7 @@ pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) ->
     }
 }
 
-/// Returns an input as JSON: as it was written, or converted from Python's notation.
+/// Returns an input as JSON text: the original text, or a conversion of Python's notation.
 fn input_text(raw: &str, value: &Value) -> String {
     if serde_json::from_str::<&RawValue>(raw).is_ok() {
         raw.to_owned()

@@ -7,7 +7,7 @@ use super::cursor::{Cursor, Stop};
 /// Maximum nesting of literals.
 const MAX_DEPTH: usize = 64;
 
-/// Reads a text that is one literal.
+/// Parses a text that consists of one JSON or Python literal.
 pub(crate) fn literal_of(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
     let value = literal(&mut cursor).ok()?;
@@ -15,8 +15,8 @@ pub(crate) fn literal_of(text: &str) -> Option<Value> {
     cursor.peek().is_none().then_some(value)
 }
 
-/// Reads a string, number, boolean, null, list, tuple or dictionary. Models mix the notations of
-/// JSON and Python, and write line breaks in strings.
+/// Reads a JSON or Python literal: a string, number, boolean, null, list, tuple or dictionary.
+/// Models mix the notations of JSON and Python, and write line breaks in strings.
 pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
     nested_literal(cursor, 0)
 }
@@ -65,7 +65,7 @@ fn dictionary(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
     }
 }
 
-/// Consumes a comma and returns `true`, or returns `false` if `closer` comes next.
+/// Consumes a comma and returns `true`. Returns `false` if `closer` comes next.
 pub(crate) fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
     cursor.skip_whitespace();
     if cursor.optional(&[","]) {
@@ -79,7 +79,7 @@ pub(crate) fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool
     }
 }
 
-/// Reads a string in either quote.
+/// Reads a string in single or double quotes.
 pub(crate) fn string(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
     let quote = cursor.next()?;
     if !matches!(quote, '"' | '\'') {
@@ -131,7 +131,7 @@ fn hexadecimal(cursor: &mut Cursor<'_>, digits: u32) -> Result<u32, Stop> {
 fn number(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
     let start = cursor.at();
     cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
-    // The number may go on.
+    // At the end of the text, more digits may follow: wait for them.
     cursor.need()?;
     let text = cursor.since(start).replace('_', "");
     let number: Number = text.parse().map_err(|_| Stop::NotACall)?;

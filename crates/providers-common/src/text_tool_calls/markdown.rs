@@ -1,11 +1,11 @@
 //! Examples in a text: Markdown code, quoted lines and thinking. Calls in them are ignored.
 
-/// Minimum number of backticks or tildes that open a block of code.
+/// Minimum number of backticks or tildes that open a Markdown code block.
 const FENCE: usize = 3;
-/// Marks around thinking that a server left in the text.
+/// Marks around reasoning that a server left in the text.
 const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("[THINK]", "[/THINK]")];
 
-/// Returns the length of the thinking at the beginning of a text.
+/// Returns the length of the marked reasoning at the beginning of a text.
 pub(crate) fn thinking_length(text: &str) -> Option<usize> {
     let (_, closer) = THINKING
         .iter()
@@ -14,13 +14,14 @@ pub(crate) fn thinking_length(text: &str) -> Option<usize> {
     Some(end.unwrap_or(text.len()))
 }
 
-/// Whether a text ends with the mark that closes thinking.
+/// Returns whether a text ends with the mark that closes reasoning.
 pub(crate) fn ends_thinking(text: &str) -> bool {
     THINKING.iter().any(|(_, closer)| text.ends_with(closer))
 }
 
 /// Returns the length of the code or the quoted line at the beginning of a text. Code without an
-/// end extends to the end of the text. `line_is_blank`: only white space precedes in the line.
+/// end extends to the end of the text. `line_is_blank`: only white space precedes the text in its
+/// line.
 pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     let mut lines = text.split_inclusive('\n');
     let line = lines.next()?;
@@ -34,7 +35,7 @@ pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     let run_length = |text: &str| text.len() - text.trim_start_matches(mark).len();
     let opener = run_length(line);
     let rest = line.get(opener..).unwrap_or_default();
-    // Backticks in the line that opens a block: it is a span.
+    // A line with further backticks is a code span and does not open a block.
     let opens_block = opener >= FENCE && !(mark == '`' && rest.contains(mark));
     if line_is_blank && opens_block {
         let mut end = line.len();
@@ -53,7 +54,7 @@ pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     }
     let mut end = opener;
     for mut line in std::iter::once(rest).chain(lines) {
-        // A short span also ends with its paragraph: a backtick may stand alone.
+        // A short code span also ends with its paragraph, because a backtick may stand alone.
         if opener < FENCE && end > opener && line.trim().is_empty() {
             break;
         }

@@ -14,7 +14,7 @@ pub(crate) struct OfferedTools(Vec<OfferedTool>);
 
 #[derive(Debug, Clone)]
 struct OfferedTool {
-    /// The name that the model received.
+    /// Name of the tool on the wire, which the model received.
     wire_name: String,
     definition: Arc<ToolDefinition>,
 }
@@ -33,7 +33,7 @@ pub(crate) fn allowed_tools(request: &ChatRequest) -> impl Iterator<Item = &Arc<
 
 impl OfferedTools {
     pub(crate) fn of(request: &ChatRequest) -> Self {
-        // An empty name would match at the beginning of every text.
+        // A tool without a name would match at the beginning of every text.
         let tools = allowed_tools(request).filter(|tool| !tool.name.is_empty());
         let tools = tools.map(|tool| OfferedTool {
             wire_name: tool.name.clone(),
@@ -42,7 +42,7 @@ impl OfferedTools {
         Self(tools.collect())
     }
 
-    /// Replaces the names by those of the wire.
+    /// Replaces the declared names of the tools by their wire names.
     pub(crate) fn with_wire_names(mut self, names: &ToolNames) -> Self {
         for tool in &mut self.0 {
             tool.wire_name = names.wire(&tool.definition.name).into_owned();
@@ -62,7 +62,7 @@ impl OfferedTools {
         self.find(wire_name).is_some()
     }
 
-    /// Whether a text begins with a tool's name and `end`, or ends within them.
+    /// Returns whether a text begins with a tool's name and `end`, or stops before the end of them.
     pub(crate) fn may_begin(&self, text: &str, end: char) -> bool {
         self.0.iter().any(|tool| {
             let name = tool.wire_name.as_str();
@@ -73,19 +73,19 @@ impl OfferedTools {
         })
     }
 
-    /// Returns the declared name of a tool.
+    /// Returns the declared name of the tool with this wire name.
     pub(crate) fn declared<'a>(&'a self, wire_name: &'a str) -> &'a str {
         let tool = self.find(wire_name);
         tool.map_or(wire_name, |tool| tool.definition.name.as_str())
     }
 
-    /// Returns the schema of a property of a tool's input.
+    /// Returns the schema of a property in the input of a tool.
     pub(crate) fn property(&self, wire_name: &str, key: &str) -> Option<&Value> {
         let schema = &self.find(wire_name)?.definition.input_schema;
         schema.get("properties")?.get(key)
     }
 
-    /// Whether an argument is always text, so that `12` in it is not a number.
+    /// Returns whether an argument is always text, so that a value such as `12` is not a number.
     pub(crate) fn is_text(&self, wire_name: &str, key: &str) -> bool {
         let Some(property) = self.property(wire_name, key) else {
             return false;
@@ -103,7 +103,7 @@ impl OfferedTools {
         }
     }
 
-    /// Reads a tool's name up to a character that `ends` it.
+    /// Reads a tool's name up to the first character for which `ends` is true.
     pub(crate) fn read_name<'t>(
         &self,
         cursor: &mut Cursor<'t>,

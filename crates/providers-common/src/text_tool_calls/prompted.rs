@@ -32,18 +32,18 @@ use crate::text_tool_calls::{Recovery, RecoveryForms, offered_tools::allowed_too
 mod history;
 mod schema;
 
-/// The name of the schema of a call.
+/// Name of the response schema that describes a call.
 const SCHEMA_NAME: &str = "tool_call";
-/// Stop sequence: the model must not write the result of its call.
+/// Stop sequence that keeps the model from writing the result of its own call.
 const STOP: &str = "<tool_response";
 /// Maximum number of stop sequences that every server accepts.
 const MAX_STOPS: usize = 4;
 
-/// Options of tools by prompt.
+/// Settings for tools that are described in the prompt instead of the request's tool list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PromptedTools {
     /// Whether the server enforces a JSON Schema ([`ResponseFormat::JsonSchema`]). A required call
-    /// is then enforced.
+    /// is then also enforced.
     pub constrained: bool,
 }
 
@@ -51,18 +51,18 @@ pub struct PromptedTools {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// The request. It has no tools, tool uses or tool results. Its response format is the schema
-    /// of a call where the answer is constrained.
+    /// Request to send. It has no tools, tool uses or tool results. If the answer is constrained,
+    /// its response format is the schema of a call.
     pub request: ChatRequest,
-    /// The outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
+    /// Outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
     /// `Started`.
     pub outcome: ToolChoiceOutcome,
-    /// The search for calls in the answer. It also emits the warnings.
+    /// Search for calls in the answer's text. It also emits the warnings.
     pub recovery: Recovery,
 }
 
 impl PromptedTools {
-    /// Converts a request with tools into one without.
+    /// Converts a request with tools into a request without tools.
     ///
     /// | choice | constrained | not constrained |
     /// |---|---|---|
@@ -141,7 +141,7 @@ impl PromptedTools {
                 name: SCHEMA_NAME.to_owned(),
                 schema: schema::of_call(offered, None),
             },
-            // The format is that of the answer, and a call is required.
+            // The request's format applies to answers, but a call is required.
             (true, false) => ResponseFormat::Text,
             (false, true) if let ResponseFormat::JsonSchema { name, schema } = format => {
                 ResponseFormat::JsonSchema {
@@ -154,8 +154,8 @@ impl PromptedTools {
     }
 
     fn instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
-        // The text follows Qwen's template, on which small models were trained: with it, a model of
-        // 1.5 B parameters calls tools; with other text it only mentions them.
+        // The text follows Qwen's template, on which small models were trained. With this text, a
+        // model of 1.5 B parameters calls tools; with other text it only mentions them.
         let mut text = String::from(
             "# Tools\n\nYou may call one or more of these tools to assist with the user query. \
              `parameters` is the JSON Schema of a tool's arguments.\n<tools>\n",
@@ -180,7 +180,8 @@ impl PromptedTools {
         if request.parallel_tool_use == Some(false) {
             text.push_str("Call one tool at a time. ");
         }
-        // The form of results is not described: a small model would begin with a result.
+        // The prompt does not describe the form of tool results, because a small model would begin
+        // its answer with a result.
         text.push_str(
             "Then stop, and wait for the results. What you do not know, such as an id, comes from a \
              result. Never make up a result or an argument, and call no tool that is not listed.",
@@ -189,7 +190,7 @@ impl PromptedTools {
         text
     }
 
-    /// Returns the requirement for the answer.
+    /// Returns the instruction that tells the model whether and how it must call a tool.
     fn demand(self, request: &ChatRequest) -> &'static str {
         let has_format = request.response_format != ResponseFormat::Text;
         match (is_forced(request), self.constrained) {
@@ -208,7 +209,7 @@ impl PromptedTools {
     }
 }
 
-/// Whether a request offers tools, or its history has calls or results.
+/// Returns whether a request offers tools, or its history has calls or results.
 pub fn concerns_tools(request: &ChatRequest) -> bool {
     let is_of_tools = |part: &Part| matches!(part, Part::ToolUse(_) | Part::ToolResult(_));
     let mut parts = request.messages.iter().flat_map(|it| &it.parts);
@@ -231,8 +232,8 @@ fn is_forced(request: &ChatRequest) -> bool {
     )
 }
 
-/// Appends to the instructions: to the last of the leading system messages, because many templates
-/// accept only one.
+/// Appends text to the last of the leading system messages, because many templates accept only one
+/// system message.
 fn instruct(messages: &mut Vec<Arc<Message>>, text: String) {
     let leading = messages
         .iter()

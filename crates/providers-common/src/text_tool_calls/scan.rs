@@ -15,26 +15,26 @@ use super::{
 /// A longer text is skipped as a whole, so that no text is read again and again.
 const MAX_REREAD: usize = 512;
 
-/// A part of a text.
+/// A piece of a scanned text: plain text or a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
     Call(FoundCall),
 }
 
-/// Finds calls in a text that arrives in pieces.
+/// Scanner that finds tool calls in a text that arrives in pieces.
 ///
 /// Text is emitted up to the first marker of a form. From there it is buffered until the text ends,
 /// and then read.
 #[derive(Debug)]
 pub(crate) struct TextScanner {
     recovery: Recovery,
-    /// The answer has other text before this one.
+    /// Whether the answer has other text before this text.
     follows_text: bool,
     text: String,
-    /// Number of emitted bytes.
+    /// Number of bytes of this text that were emitted.
     emitted: usize,
-    /// The first marker, or the end of the text so far.
+    /// Position of the first marker, or of the end of the text so far.
     place: Place,
 }
 
@@ -42,17 +42,17 @@ pub(crate) struct TextScanner {
 #[derive(Debug)]
 struct Place {
     at: usize,
-    /// The line has only white space so far.
+    /// Whether the line has only white space before this position.
     line_is_blank: bool,
-    /// The last character that is not white space.
+    /// Last character before this position that is not white space.
     before: Option<char>,
-    /// Only white space and separators since a call.
+    /// Whether only white space and separators follow the last call.
     after_call: bool,
-    /// The answer has text outside of thinking and calls.
+    /// Whether the answer has text outside of reasoning and calls.
     has_text: bool,
 }
 
-/// Calls that stand together in a text.
+/// Neighbouring calls in one form that were found in a text.
 struct Found {
     range: Range<usize>,
     calls: Vec<FoundCall>,
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// Advances over a text.
+    /// Moves the position over `text`.
     fn advance(&mut self, text: &str) {
         self.at += text.len();
         for c in text.chars() {
@@ -86,7 +86,8 @@ impl Place {
         }
     }
 
-    /// Advances over the thinking, the example or the character at the beginning of `rest`.
+    /// Moves the position over the reasoning, the code example or the character at the beginning of
+    /// `rest`.
     fn step(&mut self, rest: &str) {
         let has_text = self.has_text;
         let thinking = thinking_length(rest);
@@ -100,7 +101,7 @@ impl Place {
 }
 
 impl TextScanner {
-    /// Creates a scanner of one text. `follows_text`: the answer has other text before it.
+    /// Creates a scanner for one text. `follows_text`: the answer has other text before it.
     pub(crate) fn new(recovery: Recovery, follows_text: bool) -> Self {
         Self {
             recovery,
@@ -112,7 +113,7 @@ impl TextScanner {
     }
 
     /// Adds more of the text. Returns the text that can be emitted now. White space at the
-    /// beginning waits, because it is dropped if a call follows.
+    /// beginning is kept back, because it is dropped if a call follows.
     pub(crate) fn push(&mut self, text: &str) -> String {
         self.text.push_str(text);
         while let Some(rest) = self.text.get(self.place.at..)
@@ -135,7 +136,7 @@ impl TextScanner {
         new
     }
 
-    /// Reads the whole text. Returns the rest that was not emitted.
+    /// Reads the whole text after its end. Returns the text and calls that were not emitted.
     pub(crate) fn end(self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let push_text = |start: usize, end, pieces: &mut Vec<Piece>| {
@@ -203,7 +204,7 @@ impl TextScanner {
         let may_begin = move |form: &RecoveryForm| {
             let is_allowed = match form {
                 RecoveryForm::FencedJson => !place.has_text,
-                // Other JSON is not a call.
+                // Calls without a marker count only at the beginning of a line.
                 RecoveryForm::Pythonic | RecoveryForm::BareJson => {
                     begins_line || rest.starts_with('<')
                 }
@@ -217,8 +218,8 @@ impl TextScanner {
         forms.into_iter().flatten().filter(may_begin)
     }
 
-    /// Reads the calls at the beginning of `rest`. Fails with the length of the text that was read
-    /// in vain.
+    /// Reads the calls at the beginning of `rest`. If there are none, fails with the length of the
+    /// text that was read.
     fn read_calls(&self, rest: &str, place: &Place) -> Result<Found, usize> {
         let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;
@@ -234,8 +235,8 @@ impl TextScanner {
     }
 }
 
-/// Whether a text is only the beginning of a Markdown block. Small models begin another block
-/// behind their last call and stop there.
+/// Returns whether a text is only the beginning of a Markdown code block. Small models open another
+/// block after their last call and stop there.
 fn is_empty_block(text: &str) -> bool {
     let Some(language) = text.strip_prefix("```") else {
         return false;

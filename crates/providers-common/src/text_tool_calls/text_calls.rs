@@ -37,8 +37,8 @@ pub struct TextCalls {
 }
 
 impl TextCalls {
-    /// Wraps a model and recovers calls in these forms. Only calls of offered tools are found;
-    /// other text stays.
+    /// Wraps a model and recovers tool calls that it writes as text in one of `forms`. Only calls
+    /// of offered tools are found; other text stays.
     pub fn of(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
         Self {
             capabilities: model.capabilities().clone(),
@@ -48,9 +48,8 @@ impl TextCalls {
         }
     }
 
-    /// Offers tools by prompt, independently of the model's support. The instructions describe the
-    /// tools, and the calls and results of the conversation become text. If the model enforces
-    /// schemas, a required call is enforced.
+    /// Describes tools in the prompt, even if the model supports tools. The calls and results of
+    /// the conversation become text. If the model enforces schemas, a required call is enforced.
     #[must_use]
     pub fn telling_in_words(mut self) -> Self {
         self.by_prompt = true;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{AnswerContext, Shared, failure};
 use crate::ByteStream;
 
-/// Reads the first piece that is not empty. Returns `None` if the body is empty.
+/// Reads the first non-empty piece of a response body. Returns `None` if the body is empty.
 pub(super) async fn first_piece(
     response: &mut reqwest::Response,
 ) -> reqwest::Result<Option<Bytes>> {
@@ -24,19 +24,19 @@ pub(super) async fn first_piece(
     Ok(None)
 }
 
-/// Returns the rest of the body. `None`: the first piece is the whole body.
+/// Returns the response with the rest of its body. Returns `None` if `first` is the whole body.
 pub(super) fn rest_of(
     response: reqwest::Response,
     first: Option<&Bytes>,
 ) -> Option<reqwest::Response> {
-    // Not with HTTP/2: dropping a stream before its end frame would cancel it.
+    // HTTP/2 is excluded: dropping a stream before its end frame would cancel it.
     let is_counted = response.version() < Version::HTTP_2;
     let is_all = first.is_none() || (is_counted && response.content_length() == Some(0));
     (!is_all).then_some(response)
 }
 
-/// Reads the beginning of a body, at most `max_bytes` and within `limit`. It explains a failure, so
-/// that errors of the body are ignored.
+/// Reads the beginning of a failed response's body, at most `max_bytes` and within `limit`. The
+/// text only explains the failure, so that read errors are ignored.
 pub(super) async fn beginning(
     mut response: reqwest::Response,
     max_bytes: usize,

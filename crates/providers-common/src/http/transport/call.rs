@@ -30,18 +30,18 @@ pub(super) struct Call<'a> {
     headers: HeaderMap,
     expected: &'static [&'static str],
     body: Option<Bytes>,
-    /// Maximum time until the first byte.
+    /// Maximum time from sending the request to the first byte of the response.
     limit: Duration,
     redactor: Redactor,
-    /// The address without secrets.
+    /// Address of the request without secrets, for messages.
     address: String,
 }
 
-/// An answer whose headers have arrived.
+/// An HTTP response whose headers have arrived.
 enum Opened {
-    /// A success with the first piece of its body.
+    /// Successful response, with the first piece of its body.
     Success(reqwest::Response, Option<Bytes>),
-    /// A failure, with the fault of an answer with a successful status.
+    /// Failed response. The text explains why a response with a successful status counts as failed.
     Failure(reqwest::Response, Option<String>),
 }
 
@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
         {
             headers.insert(header::ACCEPT, accept);
         }
-        // reqwest's builder converts user and password of the address into a header.
+        // reqwest's request builder moves the user and password of the address into a header.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {
             wrong(format!("`{address}`: {}", failure::root_cause(&error)))
@@ -92,7 +92,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Sends the request once. `number` counts the attempts from one.
+    /// Sends the request once. `number` is the number of the attempt, from 1.
     pub(super) async fn attempt(
         &self,
         number: u32,
@@ -135,7 +135,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns a successful answer with its unread body.
+    /// Converts a successful HTTP response into an answer whose body is still unread.
     fn answered(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
@@ -163,7 +163,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Creates the HTTP request.
+    /// Creates the HTTP request for one attempt.
     fn request(&self) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
         *request.headers_mut() = self.headers.clone();
@@ -182,13 +182,13 @@ impl<'a> Call<'a> {
         if fault.is_some() || !response.status().is_success() {
             return Ok(Opened::Failure(response, fault));
         }
-        // The server has processed the request.
+        // Errors from here on are not retried immediately: the server has processed the request.
         let first = body::first_piece(&mut response).await;
         let first = first.map_err(|error| self.connection_error(error))?;
         Ok(Opened::Success(response, first))
     }
 
-    /// Returns why the body cannot be read, by its headers.
+    /// Returns the reason why the body of a response cannot be read, according to its headers.
     fn fault(&self, headers: &HeaderMap) -> Option<String> {
         if let Some(coding) = hints::compression(headers) {
             return Some(format!(
@@ -209,7 +209,7 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// Converts an unsuccessful answer into an error.
+    /// Converts a failed HTTP response into an error.
     async fn explain(
         &self,
         mut response: reqwest::Response,
@@ -230,7 +230,8 @@ impl<'a> Call<'a> {
         } else {
             body::beginning(response, MAX_ERROR_BODY_BYTES, limit).await
         };
-        // Before an excerpt is made, which might end within a key.
+        // Secrets are redacted before an excerpt is made, because the excerpt might end within a
+        // key.
         let body = String::from_utf8_lossy(&body);
         let body = self.redactor.redact_known(&body);
         let retry_after = hints::retry_after(&headers, SystemTime::now());

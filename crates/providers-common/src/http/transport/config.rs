@@ -29,14 +29,15 @@ pub struct TransportConfig {
     /// ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) arrives when it is complete, so
     /// that this limits its whole time.
     pub first_byte_timeout: Duration,
-    /// Maximum time between two pieces of an answer. 5 min: reasoning models pause within a stream.
+    /// Maximum time between two pieces of an answer. Default: 5 min, because reasoning models pause
+    /// within a stream.
     pub idle_timeout: Duration,
-    /// The retry policy.
+    /// Policy for retries of failed requests.
     pub retry: RetryPolicy,
-    /// `user-agent`: `switchboard/` and the version.
+    /// Value of the `user-agent` header. Default: `switchboard/` and the version.
     pub user_agent: String,
-    /// Whether the proxy of the environment is used (`HTTPS_PROXY`, `NO_PROXY`, …) or the
-    /// system's settings. True.
+    /// Whether requests use the proxy of the environment (`HTTPS_PROXY`, `NO_PROXY`, …) or of the
+    /// system's settings. Default: true.
     pub system_proxy: bool,
 }
 
@@ -53,7 +54,7 @@ impl Default for TransportConfig {
     }
 }
 
-/// When and how often a request is repeated.
+/// Policy that decides when and how often a request is retried.
 ///
 /// The error decides whether it is repeated
 /// ([`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying)), which
@@ -63,16 +64,16 @@ impl Default for TransportConfig {
 /// growing to 8 s).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Maximum number of attempts. 3; zero counts as one.
+    /// Maximum number of attempts for one request. Default: 3. Zero counts as one.
     pub max_attempts: u32,
-    /// The pause before the second attempt. 500 ms. It doubles from attempt to attempt, and a
-    /// random time of up to as much again is added.
+    /// Pause before the second attempt. Default: 500 ms. The pause doubles with each attempt, and a
+    /// random time of up to the same length is added.
     pub min_delay: Duration,
-    /// Maximum pause without the random time. 8 s.
+    /// Maximum pause between attempts, without the random time. Default: 8 s.
     pub max_delay: Duration,
-    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). 60 s. If it
-    /// requests a longer pause, the error is returned immediately with that pause
-    /// ([`ModelError::retry_after`](switchboard_domain::ModelError::retry_after)).
+    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). Default: 60
+    /// s. If the provider requests a longer pause, the error is returned immediately with that
+    /// pause ([`ModelError::retry_after`](switchboard_domain::ModelError::retry_after)).
     pub max_retry_after: Duration,
 }
 
@@ -88,7 +89,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns the policy of one attempt.
+    /// Returns a policy that never retries a request.
     pub fn never() -> Self {
         Self {
             max_attempts: 1,
@@ -96,7 +97,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the attempts of one request, at the first one.
+    /// Starts to count the attempts of one request.
     pub(crate) fn attempts(&self) -> Attempts {
         Attempts {
             policy: self.clone(),
@@ -105,7 +106,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the pauses between attempts.
+    /// Returns the sequence of pauses between attempts.
     fn delays(&self) -> ExponentialBuilder {
         ExponentialBuilder::new()
             .with_min_delay(self.min_delay.min(self.max_delay))
@@ -114,22 +115,24 @@ impl RetryPolicy {
             .with_jitter()
     }
 
-    /// Returns the next pause: the requested one, else `default`. `None` ends the attempts.
+    /// Returns the pause before the next attempt: the requested one, else `default`. Returns `None`
+    /// if no attempt may follow.
     fn pause(&self, requested: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
         let default = default?;
         match requested {
-            // Without a pause, all clients would repeat simultaneously.
+            // Without a pause, all clients would retry at the same time.
             None | Some(Duration::ZERO) => Some(default),
             Some(requested) => (requested <= self.max_retry_after).then_some(requested),
         }
     }
 }
 
-/// The attempts of one request. All repetitions share it, wherever an attempt fails.
+/// Counter of the attempts of one request. All retries of the request share it, wherever an attempt
+/// fails.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     policy: RetryPolicy,
-    /// The remaining pauses. `None` until the first attempt has failed.
+    /// Remaining pauses between attempts. `None` until the first attempt has failed.
     delays: Option<ExponentialBackoff>,
     number: u32,
 }
@@ -140,8 +143,8 @@ impl Attempts {
         self.number
     }
 
-    /// Counts the next attempt and returns the pause before it. `None` if the policy allows no
-    /// other attempt after this error.
+    /// Counts the next attempt and returns the pause before it. Returns `None` if the policy allows
+    /// no other attempt after this error.
     pub(crate) fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
         if !error.is_worth_retrying() {
             return None;

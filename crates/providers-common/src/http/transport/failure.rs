@@ -4,11 +4,11 @@ use std::{error::Error, io, time::Duration};
 
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 
-/// A failed attempt.
+/// A failed attempt to send a request.
 pub(super) struct Failed {
     pub(super) error: ModelError,
-    /// The server did not process the request, for example because it closed the connection: the
-    /// request may be repeated immediately.
+    /// Whether the server did not process the request, for example because it closed the
+    /// connection. The request may then be retried immediately.
     pub(super) is_unprocessed: bool,
 }
 
@@ -21,7 +21,7 @@ impl From<ModelError> for Failed {
     }
 }
 
-/// Adds the advice to repeat the request if the error is transient.
+/// Adds the advice to repeat the request, if the error is transient.
 pub(super) fn with_default_hint(error: ModelError) -> ModelError {
     let (is_transient, pause) = (error.is_transient(), error.retry_after());
     error.with_retry_hint(is_transient, pause)
@@ -46,7 +46,7 @@ pub(super) fn connection_error(
     } else {
         ModelErrorKind::Connection
     };
-    // An untrusted certificate, or a port without TLS, is a permanent error.
+    // An untrusted certificate and a port without TLS are permanent errors.
     let refused_by_tls = error.is_connect() && has_invalid_data(&error);
     let message = match kind {
         ModelErrorKind::Timeout { .. } => address.to_owned(),
@@ -60,8 +60,8 @@ pub(super) fn connection_error(
     }
 }
 
-/// Whether an HTTP/2 server refused the stream, or closed the connection, before it processed the
-/// request (RFC 9113, sections 8.7 and 6.8).
+/// Returns whether an HTTP/2 server refused the stream, or closed the connection, before it
+/// processed the request (RFC 9113, sections 8.7 and 6.8).
 pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -76,27 +76,27 @@ pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Returns the message of the last error of a chain, because those of reqwest and hyper are too
-/// general.
+/// Returns the message of the innermost cause, because the outer messages of reqwest and hyper are
+/// too general.
 pub(super) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
     if cause.is::<reqwest::Error>() {
-        // Its text contains the whole address.
+        // The text of a reqwest error contains the whole address, with its secrets.
         return "the request failed".to_owned();
     }
     cause.to_string()
 }
 
-/// rustls reports rejected data as `InvalidData`.
+/// Returns whether TLS rejected the server's data. rustls reports rejected data as `InvalidData`.
 fn has_invalid_data(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn Error> = Some(error);
     while let Some(error) = cause {
         cause = match error.downcast_ref::<io::Error>() {
             Some(io) if io.kind() == io::ErrorKind::InvalidData => return true,
-            // The error inside an `io::Error` is not its source.
+            // `io::Error::source` does not return the error inside, so it is read with `get_ref`.
             Some(io) => io.get_ref().map(|inner| inner as _),
             None => error.source(),
         };

@@ -4,21 +4,21 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// The headers with the request id: Anthropic, OpenAI and most others, Azure.
+/// Response headers that carry the request id: of Anthropic, of OpenAI and most others, of Azure.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
 
 /// Maximum length of a request id. Real ids are much shorter.
 const MAX_REQUEST_ID_BYTES: usize = 200;
 
-/// The headers with the requested pause, in milliseconds and in seconds: the provider's own, and
-/// those that `LiteLLM` copies from the provider behind it.
+/// Response headers with the requested retry pause, in milliseconds and in seconds. `LiteLLM`
+/// copies the second pair from the provider behind it.
 const RETRY_AFTER: [(&str, &str); 2] = [
     ("retry-after-ms", "retry-after"),
     ("llm_provider-retry-after-ms", "llm_provider-retry-after"),
 ];
 
-/// Returns the requested pause: `retry-after-ms`, else `retry-after` in seconds or as a date.
-/// Invalid values count as absent; a date in the past is zero.
+/// Returns the retry pause that the provider requests: `retry-after-ms`, else `retry-after` in
+/// seconds or as a date. Invalid values count as absent; a date in the past is zero.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let header = |name| text(headers, &HeaderName::from_static(name));
     let number = |name| header(name)?.parse::<f64>().ok();
@@ -33,13 +33,14 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         if let Some(seconds) = number(seconds) {
             return duration(seconds);
         }
-        // The date is relative to the server's clock.
+        // The `retry-after` date is relative to the server's clock.
         let now = date("date").unwrap_or(now);
         Some(date(seconds)?.duration_since(now).unwrap_or_default())
     })
 }
 
-/// Reads `x-should-retry`, with which a provider overrides the status.
+/// Returns the value of `x-should-retry`, with which a provider decides about a retry regardless of
+/// the status.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     let word = text(headers, &HeaderName::from_static("x-should-retry"))?;
     if word.eq_ignore_ascii_case("true") {
@@ -51,7 +52,7 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Returns the request id.
+/// Returns the provider's id of the request from the response headers.
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = REQUEST_IDS
         .iter()
@@ -59,26 +60,26 @@ pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     Some(id.to_owned()).filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES)
 }
 
-/// Returns the media type without its parameters, in lower case.
+/// Returns the media type of a response without its parameters, in lower case.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     essence(headers).map(str::to_ascii_lowercase)
 }
 
-/// Returns the media type without its parameters, as written.
+/// Returns the media type of a response without its parameters, in its original case.
 pub(super) fn essence(headers: &HeaderMap) -> Option<&str> {
     let value = text(headers, &header::CONTENT_TYPE)?;
     let essence = value.split(';').next()?.trim();
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Returns the compression of the body. None is requested.
+/// Returns the compression of a response body. The client requests none, so that any is an error.
 pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
     text(headers, &header::CONTENT_ENCODING)
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
-/// Whether the media type `actual` is one of the expected ones. `application/json` includes all
-/// types of JSON, such as `application/problem+json`.
+/// Returns whether the media type `actual` is one of the expected ones. `application/json` includes
+/// all types of JSON, such as `application/problem+json`.
 pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
     expected.iter().any(|expected| {
         actual.eq_ignore_ascii_case(expected)
@@ -86,7 +87,7 @@ pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
     })
 }
 
-/// Whether a text has an ending, ignoring case.
+/// Returns whether a text has an ending, ignoring case.
 pub(super) fn ends_with(text: &str, end: &str) -> bool {
     let start = text.len().checked_sub(end.len());
     let last = start.and_then(|start| text.get(start..));

@@ -9,7 +9,7 @@ use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 /// Returns a redactor of the secrets of a request: the secret headers, the password and the secret
 /// parameters of the address.
 pub(super) fn redactor_of(url: &Url, headers: &HeaderMap) -> Redactor {
-    // Without the scheme of `Bearer …` and `Basic …`, which is not secret.
+    // The scheme of `Bearer …` and `Basic …` is not secret, so that only the rest is redacted.
     let secrets = headers
         .values()
         .filter(|value| value.is_sensitive())
@@ -40,11 +40,11 @@ pub(super) fn redact_error(redactor: &Redactor, mut error: ModelError) -> ModelE
     if causes.is_empty() || clean(&all) == all {
         return error;
     }
-    // The causes cannot be changed, so that their text replaces them.
+    // The causes of an error cannot be changed, so that their redacted text replaces them.
     error.with_source(clean(&causes.join(": ")))
 }
 
-/// Returns an error and its causes.
+/// Returns an error and the chain of its causes.
 fn causes(error: &ModelError) -> impl Iterator<Item = &(dyn Error + 'static)> {
     let first: &(dyn Error + 'static) = error;
     iter::successors(Some(first), |&cause| cause.source())

@@ -9,7 +9,7 @@ use switchboard_domain::{ModelError, ModelErrorKind};
 
 use super::redact;
 
-/// Headers that are always secret.
+/// Names of the headers whose values are always secret.
 const SECRET_HEADERS: [&str; 6] = [
     "authorization",
     "proxy-authorization",
@@ -19,7 +19,7 @@ const SECRET_HEADERS: [&str; 6] = [
     "x-goog-api-key",
 ];
 
-/// The headers of a request. Some are secret.
+/// Headers of an HTTP request, some of which are secret.
 ///
 /// A name or value that HTTP does not allow is reported by [`check`](Headers::check), or when the
 /// request is sent.
@@ -37,7 +37,7 @@ const SECRET_HEADERS: [&str; 6] = [
 #[derive(Clone, Default)]
 pub struct Headers {
     map: HeaderMap,
-    /// The fault of the first invalid header.
+    /// Description of the first invalid header.
     fault: Option<String>,
 }
 
@@ -47,7 +47,8 @@ impl Headers {
         Self::default()
     }
 
-    /// Sets a header. Headers for keys, such as `authorization` and `x-api-key`, are always secret.
+    /// Sets a header. The values of credential headers, such as `authorization` and `x-api-key`,
+    /// are always secret.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.insert(name, value, false);
@@ -62,7 +63,7 @@ impl Headers {
         self
     }
 
-    /// Sets `authorization: Bearer …`.
+    /// Sets the header `authorization: Bearer …` with a secret token.
     #[must_use]
     pub fn with_bearer(mut self, token: &SecretString) -> Self {
         let value = format!("Bearer {}", token.expose_secret().trim());
@@ -80,18 +81,19 @@ impl Headers {
         self
     }
 
-    /// Returns the value of a header, unless it is secret or not text.
+    /// Returns the value of a header. Returns `None` if the value is secret or not text.
     pub fn get(&self, name: &str) -> Option<&str> {
         let value = self.map.get(name).filter(|value| !value.is_sensitive())?;
         value.to_str().ok()
     }
 
-    /// Whether a header is set.
+    /// Returns whether a header is set.
     pub fn contains(&self, name: &str) -> bool {
         self.map.contains_key(name)
     }
 
-    /// Fails with [`ModelErrorKind::Configuration`] if HTTP does not allow a header.
+    /// Checks all headers. Fails with [`ModelErrorKind::Configuration`] if HTTP does not allow one
+    /// of them.
     pub fn check(&self, provider: &str) -> Result<(), ModelError> {
         match &self.fault {
             Some(fault) => Err(ModelError::new(
@@ -131,7 +133,7 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// A request. All attempts share its body.
+/// An HTTP request to a provider. All attempts share its body.
 #[derive(Clone)]
 pub struct HttpRequest {
     pub(super) url: String,
@@ -152,35 +154,35 @@ impl HttpRequest {
         }
     }
 
-    /// Sets a header: [`Headers::with`].
+    /// Sets a header of the request, as [`Headers::with`] does.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers = self.headers.with(name, value);
         self
     }
 
-    /// Sets a secret header: [`Headers::with_secret`].
+    /// Sets a secret header of the request, as [`Headers::with_secret`] does.
     #[must_use]
     pub fn with_secret(mut self, name: &str, value: &SecretString) -> Self {
         self.headers = self.headers.with_secret(name, value);
         self
     }
 
-    /// Sets `authorization: Bearer …`: [`Headers::with_bearer`].
+    /// Sets the header `authorization: Bearer …`, as [`Headers::with_bearer`] does.
     #[must_use]
     pub fn with_bearer(mut self, token: &SecretString) -> Self {
         self.headers = self.headers.with_bearer(token);
         self
     }
 
-    /// Sets all of `headers`: [`Headers::with_all`].
+    /// Sets all of `headers` in the request, as [`Headers::with_all`] does.
     #[must_use]
     pub fn with_headers(mut self, headers: &Headers) -> Self {
         self.headers = self.headers.with_all(headers);
         self
     }
 
-    /// Sets a body of JSON text.
+    /// Sets JSON text as the body of the request.
     #[must_use]
     pub fn with_json(mut self, json: impl Into<Bytes>) -> Self {
         self.body = Some(json.into());

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{Level, Lowering, Map, Normal, SchemaMembers, text};
 use crate::schema::{change::ChangeKind, keywords::type_names};
 
-/// Adds `items` to every array without them, because OpenAI answers "array schema missing items".
+/// Adds `items` to every array without them, because OpenAI refuses such an array ("array schema
+/// missing items").
 pub(super) fn add_items(normal: &mut Normal) {
     normal.visit_mut(&mut |schema| {
         let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
@@ -18,7 +19,7 @@ pub(super) fn add_items(normal: &mut Normal) {
     });
 }
 
-/// Limits an array to its `prefixItems`.
+/// Limits the length of an array to that of its `prefixItems`.
 fn limit_to_prefix(schema: &mut Map) {
     let count = schema.list("prefixItems").len();
     limit(schema, count);
@@ -60,7 +61,7 @@ impl Lowering<'_, '_> {
             let at = format!("{at}/items");
             let items = self.schema(items, &at, level.in_array());
             let items = items.unwrap_or_else(|| {
-                // No item is valid, so that the array is empty.
+                // No item is valid after the prefix, so that the array must end there.
                 limit(&mut schema, prefix_length);
                 self.any_value(Map::new(), &at)
             });
@@ -69,7 +70,8 @@ impl Lowering<'_, '_> {
         self.keywords(schema, at, lowered)
     }
 
-    /// Converts a tuple to an array of any of its items, and describes their order.
+    /// Converts a tuple to an array that allows any of its items, and describes the order of the
+    /// items.
     fn tuple(&mut self, schema: &mut Map, at: &str) {
         let message = "the tuple became an array; the description lists the order of its items";
         self.report(at, ChangeKind::Described, message);
@@ -99,7 +101,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Returns the description, the title or the types of an item.
+/// Describes an item of a tuple by its description, its title or its types.
 fn item_summary(item: &Value) -> String {
     let annotation = |keyword: &str| item.get(keyword).and_then(Value::as_str);
     if let Some(text) = annotation("description").or_else(|| annotation("title")) {

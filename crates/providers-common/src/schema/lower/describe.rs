@@ -14,7 +14,7 @@ use crate::schema::{
 };
 
 impl Lowering<'_, '_> {
-    /// Describes a keyword in the description.
+    /// Describes a keyword's constraint as text in the schema's description.
     pub(super) fn describe(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
         if let Some(sentence) = text::describe(keyword, value) {
             text::append(out, &sentence);
@@ -25,18 +25,19 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Keeps, describes or removes an annotation.
+    /// Keeps or removes an annotation, or moves its text to the description.
     pub(super) fn annotation(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
         match keyword {
             "description" => text::prepend(out, value),
             _ if self.rules.keeps(keyword) => out.set(keyword, value.clone()),
-            // It mostly repeats the name of the property.
+            // A title mostly repeats the name of the property.
             "title" => {}
             _ => self.describe(out, keyword, value, at),
         }
     }
 
-    /// Returns a string for JSON text, for values that the dialect has no schema for.
+    /// Returns a schema for JSON text in a string, which replaces a schema that the dialect cannot
+    /// express.
     pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report(at, ChangeKind::Encoded, message);
@@ -67,11 +68,11 @@ impl Lowering<'_, '_> {
         out
     }
 
-    /// Returns the replacement of a schema that exceeds a limit.
+    /// Returns the replacement of a schema that exceeds a size limit.
     pub(super) fn truncated(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
         self.report(at, ChangeKind::Truncated, message);
-        // Without expansion, because copies of many large schemas would take long.
+        // References are not expanded here, because copies of many large schemas would take long.
         let mut schema = schema;
         for _ in 0..MAX_RECURSION {
             let target = schema.text("$ref").and_then(|it| self.normal.target(it));
@@ -109,7 +110,7 @@ impl Lowering<'_, '_> {
         stub
     }
 
-    /// Allows null in a lowered schema.
+    /// Makes a converted schema allow null.
     pub(super) fn make_nullable(&self, schema: &mut Map) {
         if self.rules.openapi {
             match schema.get_mut("anyOf") {

@@ -8,7 +8,7 @@ use crate::schema::{
     keywords::{is_annotation, is_foreign, type_names},
 };
 
-/// Maximum repetition in a grammar. Grammars with larger ones are refused or slow.
+/// Maximum number of repetitions in a grammar. Providers refuse larger ones or process them slowly.
 const MAX_REPETITION: u64 = 256;
 const MAX_GRAMMAR_NUMBER: f64 = 1e9;
 /// Formats of number types in programming languages, which have no meaning for a model.
@@ -18,7 +18,8 @@ const NUMBER_WIDTHS: [&str; 12] = [
 ];
 
 impl Lowering<'_, '_> {
-    /// Lowers all keywords. `lowered` contains the keywords with schemas.
+    /// Converts all keywords of a schema. `lowered` contains the keywords that were already
+    /// converted.
     pub(super) fn keywords(&mut self, schema: Map, at: &str, mut lowered: Map) -> Map {
         let mut out = Map::new();
         let type_value = schema.get("type").cloned().unwrap_or_default();
@@ -38,7 +39,7 @@ impl Lowering<'_, '_> {
                 "type" => self.types(&mut out, value, &types),
                 "enum" | "const" => out.set(&keyword, value),
                 "format" => self.format(&mut out, value, &types, at),
-                // Removed by the caller.
+                // The caller has already removed these keywords.
                 "properties" | "required" | "additionalProperties" | "items" | "prefixItems"
                     if !is_foreign => {}
                 _ if is_annotation(&keyword) => self.annotation(&mut out, &keyword, &value, at),
@@ -87,13 +88,13 @@ impl Lowering<'_, '_> {
         if is_accepted && self.rules.keeps("format") {
             out.set("format", value);
         } else if format.is_empty() || (!is_string && NUMBER_WIDTHS.contains(&format)) {
-            // It has no meaning for a model.
+            // The keyword has no meaning for a model.
         } else {
             self.describe(out, "format", &value, at);
         }
     }
 
-    /// Whether the dialect accepts this value of a keyword that it has.
+    /// Returns whether the dialect accepts `value` for a keyword that it supports.
     fn accepts(&self, keyword: &str, value: &Value, types: &[&str]) -> bool {
         let text = value.as_str().unwrap_or_default();
         match (self.rules.dialect, keyword) {
@@ -116,7 +117,8 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Whether a pattern has look-around or back-references, which finite automata do not support.
+/// Returns whether a pattern has look-around or back-references, which finite automata do not
+/// support.
 fn has_lookaround(pattern: &str) -> bool {
     let is_reference = |it: &[u8]| matches!(it, [b'\\', b'1'..=b'9' | b'k' | b'b' | b'B']);
     pattern.as_bytes().windows(2).any(is_reference)

@@ -28,7 +28,7 @@ impl Lowering<'_, '_> {
         if count > nodes_left && !is_root {
             return self.truncated(&schema, at, "too many properties");
         }
-        // Moved, not copied, because it may be large.
+        // The properties are moved, not copied, because they may be large.
         let mut properties = match schema.get_mut("properties") {
             Some(Value::Object(properties)) => std::mem::take(properties),
             _ => Map::new(),
@@ -74,7 +74,7 @@ impl Lowering<'_, '_> {
                 continue;
             };
             let Some(mut property) = self.counted_schema(property, &at, level.in_object()) else {
-                // If the property is required, no object was valid before.
+                // No value is valid for the property. If it was required, no object was valid.
                 if required.contains(&name) {
                     let message = "removed, because no value is valid";
                     self.report(&at, ChangeKind::Widened, message);
@@ -91,7 +91,7 @@ impl Lowering<'_, '_> {
         lowered
     }
 
-    /// Lowers the rule for additional keys.
+    /// Converts the rule for additional keys of an object.
     fn additional(&mut self, schema: &mut Map, lowered: &mut Map, at: &str, level: Level) {
         let additional = schema.shift_remove("additionalProperties");
         let has_patterns = has_patterns(schema);
@@ -130,8 +130,8 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Whether an object without named keys is written as JSON text, because the dialect has no
-    /// schema for it.
+    /// Returns whether an object without named keys is written as JSON text, because the dialect
+    /// has no schema for it.
     fn is_json_text(&self, schema: &Map) -> bool {
         let is_closed = schema.is_false("additionalProperties") && !has_patterns(schema);
         let has_keys = schema.object("properties").is_some_and(|it| !it.is_empty())

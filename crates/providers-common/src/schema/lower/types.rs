@@ -12,8 +12,8 @@ use crate::schema::{
 };
 
 impl Lowering<'_, '_> {
-    /// Lowers a schema without `$ref` and combinators. Splits it by type where the dialect needs
-    /// that.
+    /// Converts a schema without `$ref` and combinators. Splits it by type where the dialect needs
+    /// one schema per type.
     pub(super) fn typed(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
         if let Some(union) = self.null_as_alternative(&schema) {
             return self.union(union, at, level);
@@ -54,7 +54,7 @@ impl Lowering<'_, '_> {
         })
     }
 
-    /// Lowers a schema without constraints.
+    /// Converts a schema that allows any value.
     pub(super) fn any_value(&mut self, mut schema: Map, at: &str) -> Map {
         match self.rules.any_value {
             AnyValue::Empty => {}
@@ -69,12 +69,13 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Returns `type` for any value.
+/// Returns the value of the keyword `type` that allows any value.
 pub(super) fn all_types() -> Value {
     json!(["string", "number", "boolean", "null", "object", "array"])
 }
 
-/// Returns a schema without the annotations, keywords and values of other types.
+/// Returns the schema for one type: without annotations, and without keywords and values of other
+/// types.
 fn of_type(schema: &Map, name: &str) -> Value {
     let mut schema = schema.clone();
     schema.set("type", name);
@@ -96,7 +97,7 @@ fn of_type(schema: &Map, name: &str) -> Value {
     Value::Object(schema)
 }
 
-/// Returns the types that the keywords of a schema without `type` constrain.
+/// Returns the types that are constrained by the keywords of a schema without `type`.
 pub(super) fn implied_types(schema: &Map) -> Option<Value> {
     let values = listed_values(schema).unwrap_or_default();
     if !values.is_empty() {

@@ -15,11 +15,11 @@ const MAX_COPIES: usize = 400;
 const MAX_COMPARED: usize = 32;
 
 impl Lowering<'_, '_> {
-    /// Lowers a schema without `$ref` and `allOf`.
+    /// Converts a schema without `$ref` and `allOf`, whose `anyOf` or `oneOf` lists alternatives.
     pub(super) fn union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
         if let Some(one_of) = schema.shift_remove("oneOf") {
             if !are_disjoint(self.normal, &one_of) {
-                // A value may now match two alternatives.
+                // With `anyOf`, unlike `oneOf`, a value may match two alternatives.
                 self.report(at, ChangeKind::Widened, "`oneOf` became `anyOf`");
             }
             let mut any_of = Map::new();
@@ -65,7 +65,8 @@ impl Lowering<'_, '_> {
             let Some(mut alternative) = self.schema(alternative, &at, level) else {
                 continue;
             };
-            // A union that is only an alternative is flattened.
+            // An alternative that consists only of a union is replaced by that union's
+            // alternatives.
             let is_union = alternative.len() == 1;
             let found = match alternative.get_mut("anyOf") {
                 Some(Value::Array(nested)) if is_union => std::mem::take(nested),
@@ -80,7 +81,7 @@ impl Lowering<'_, '_> {
         self.alternatives(lowered, &annotations, is_nullable, at)
     }
 
-    /// Joins lowered alternatives with the annotations of the union.
+    /// Joins converted alternatives with the annotations of their union.
     fn alternatives(
         &mut self,
         mut alternatives: Vec<Value>,
@@ -90,7 +91,7 @@ impl Lowering<'_, '_> {
     ) -> Option<Map> {
         let mut outer = Map::new();
         for (keyword, value) in annotations {
-            // OpenAPI allows no siblings of `anyOf`.
+            // OpenAPI allows only `description` beside `anyOf`.
             if !self.rules.openapi || keyword == "description" {
                 self.annotation(&mut outer, keyword, value, at);
             } else if let Some(sentence) = text::describe(keyword, value) {
@@ -137,8 +138,8 @@ impl Lowering<'_, '_> {
     }
 }
 
-/// Whether no value is valid against two of the alternatives, by their types, listed values and
-/// required keys with listed values.
+/// Returns whether no value is valid against two of the alternatives, judged by their types, listed
+/// values and required keys.
 fn are_disjoint(normal: &Normal, alternatives: &Value) -> bool {
     let alternatives = alternatives.as_array().into_iter().flatten();
     let alternatives: Vec<Map> = alternatives
@@ -174,7 +175,7 @@ fn have_disjoint_values(one: &Map, other: &Map) -> bool {
     }
 }
 
-/// Whether two objects require the same key with different values.
+/// Returns whether two objects require the same key with different constant values.
 fn have_disjoint_keys(normal: &Normal, one: &Map, other: &Map) -> bool {
     let property = |schema: &Map, key: &str| {
         let property = schema.object("properties")?.get(key)?.as_object()?;

@@ -9,7 +9,8 @@ use crate::schema::{
     rules::Enums,
 };
 
-/// Number of strings in one `enum` above which OpenAI limits their length, and that limit.
+/// Number of strings in one `enum` above which OpenAI limits their total length to
+/// `MAX_CHARS_OF_MANY`.
 const MANY_STRINGS: usize = 250;
 const MAX_CHARS_OF_MANY: usize = 15_000;
 
@@ -49,7 +50,7 @@ impl Lowering<'_, '_> {
         }
         schema.shift_remove("enum");
         let is_boolean = values.len() == 2 && values.iter().all(Value::is_boolean);
-        // Otherwise the type allows the same values.
+        // For other values, the type already describes which values are allowed.
         if !is_boolean && !values.iter().all(Value::is_null) {
             self.describe(schema, "enum", &Value::Array(values), at);
         }
@@ -70,7 +71,7 @@ impl Lowering<'_, '_> {
         !is_too_large && values.iter().all(is_accepted)
     }
 
-    /// Returns a union of null and of the other listed values, where null cannot be listed.
+    /// Returns a union of null and the other listed values, for a dialect that cannot list null.
     pub(super) fn null_as_alternative(&self, schema: &Map) -> Option<Map> {
         if self.rules.enums != Enums::StringsAndNumbers {
             return None;
@@ -101,7 +102,7 @@ impl Lowering<'_, '_> {
         Some(union)
     }
 
-    /// Removes listed values that do not have the type, or the type if no value has it.
+    /// Removes listed values that do not have the schema's type, or the type if no value has it.
     fn match_types(&mut self, schema: &mut Map, at: &str) {
         let types = schema.types();
         let Some(values) = listed_values(schema).filter(|_| schema.contains_key("type")) else {

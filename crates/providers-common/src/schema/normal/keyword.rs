@@ -11,7 +11,7 @@ use crate::schema::{
 };
 
 impl<'a> Normaliser<'a, '_> {
-    /// Adds the normal form of a keyword of the schema `map` to `out`.
+    /// Adds the draft 2020-12 form of one keyword to `out`. `map` is the schema with the keyword.
     pub(super) fn keyword(
         &mut self,
         map: &'a Map,
@@ -30,9 +30,8 @@ impl<'a> Normaliser<'a, '_> {
                     self.reference(reference, out, at);
                 }
             }
-            // Definitions are normalised where they are referred to; `allow_null` and
-            // `require_children` read `nullable` and a boolean `required` (draft 3 and a common
-            // mistake). The others have no meaning.
+            // These keywords are not copied. Definitions are normalised where they are referred to.
+            // `allow_null` reads `nullable`. The other keywords do not constrain values.
             (
                 "$defs" | "definitions" | "nullable" | "$schema" | "$comment" | "$id" | "$anchor"
                 | "$dynamicAnchor" | "$vocabulary" | "$recursiveAnchor",
@@ -41,7 +40,8 @@ impl<'a> Normaliser<'a, '_> {
             | ("required", Value::Bool(_))
             | ("id", Value::String(_)) => {}
             ("type", _) => self.types(value, out, at),
-            // Draft 7: a list of items, and the items after the list.
+            // In draft 7, `items` may be a list, and `additionalItems` describes the items after
+            // that list.
             ("items", Value::Array(list)) if !has_prefix => {
                 if !list.is_empty() {
                     let list = self.listed(list, "items", at, depth);
@@ -59,7 +59,8 @@ impl<'a> Normaliser<'a, '_> {
             ("dependencies", Value::Object(dependencies)) => {
                 self.dependencies(dependencies, out, at, depth);
             }
-            // Draft 4: a flag of the bound.
+            // In draft 4, `exclusiveMinimum` and `exclusiveMaximum` are flags of the inclusive
+            // bound.
             ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(is_exclusive)) => {
                 let bound = map.get(match keyword {
                     "exclusiveMinimum" => "minimum",
@@ -71,7 +72,7 @@ impl<'a> Normaliser<'a, '_> {
             }
             ("minimum", Value::Number(_)) if is_true("exclusiveMinimum") => {}
             ("maximum", Value::Number(_)) if is_true("exclusiveMaximum") => {}
-            // The description may already contain text about other keywords.
+            // The new description may already contain text about other keywords.
             ("description", Value::String(_)) => text::prepend(out, value),
             _ => {
                 let Some(value) = self.value(keyword, value, at, depth) else {
@@ -83,7 +84,7 @@ impl<'a> Normaliser<'a, '_> {
         }
     }
 
-    /// Returns the normal form of a keyword's value. Returns `None` if the value is invalid.
+    /// Returns the draft 2020-12 form of a keyword's value. Returns `None` if the value is invalid.
     fn value(&mut self, keyword: &str, value: &'a Value, at: &str, depth: usize) -> Option<Value> {
         Some(match (form(keyword), value) {
             (Form::Schema, _) | (Form::SchemaOrFlag, Value::Object(_)) => {
@@ -254,7 +255,7 @@ fn known_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns a count, also one written as `3.0`.
+/// Reads a count, such as the value of `maxItems`. A count may be written as `3.0`.
 fn count(value: &Value) -> Option<u64> {
     let whole = value.as_f64().filter(|number| number.fract() == 0.0)?;
     value.as_u64().or_else(|| format!("{whole}").parse().ok())

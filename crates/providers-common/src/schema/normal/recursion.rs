@@ -11,10 +11,10 @@ use crate::schema::{
     keywords::{SchemaMembers, children_mut},
 };
 
-/// The targets of each name's references.
+/// Names of definitions, each with the names that it refers to.
 type Edges = HashMap<String, HashSet<String>>;
 
-/// Keywords whose schemas apply to the same value.
+/// Keywords whose subschemas apply to the same value as the schema itself.
 const IN_PLACE: [&str; 8] = [
     "allOf",
     "anyOf",
@@ -26,7 +26,7 @@ const IN_PLACE: [&str; 8] = [
     "dependentSchemas",
 ];
 
-/// Removes every reference in place that leads back to its own definition.
+/// Removes references with which a definition would require itself for the same value, without end.
 pub(super) fn remove_infinite(normal: &mut Normal, changes: &mut Vec<Change>) {
     let names: Vec<String> = normal.names().map(str::to_owned).collect();
     let mut edges = Edges::new();
@@ -76,7 +76,7 @@ pub(super) fn cycles(edges: &Edges) -> HashMap<String, usize> {
     let mut visited: HashSet<&str> = HashSet::new();
     let mut reversed: HashMap<&str, Vec<&str>> = HashMap::new();
     for name in names {
-        // `true`: all names that follow from this one are finished.
+        // `true` marks a name for which all names that follow from it are finished.
         let mut pending = vec![(name, false)];
         while let Some((name, is_finished)) = pending.pop() {
             if is_finished {

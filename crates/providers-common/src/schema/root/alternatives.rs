@@ -12,7 +12,8 @@ use crate::schema::{
     merge::{expand, intersection},
 };
 
-/// Adds the properties of all alternatives to `root`. Returns whether the result allows more.
+/// Adds the properties of all alternatives to `root`. Returns whether the result allows more
+/// values.
 pub(super) fn unite(
     normal: &Normal,
     root: &mut Map,
@@ -58,7 +59,7 @@ pub(super) fn unite(
     found.len() > 1
 }
 
-/// Returns the properties of the root and of its alternatives.
+/// Returns the properties of the root and of its alternatives in one map.
 fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
     let own = root.object("properties").cloned().unwrap_or_default();
     let mut found: Vec<(&String, Vec<&Value>, usize)> = Vec::new();
@@ -89,7 +90,7 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
     united
 }
 
-/// Collects the alternatives that are objects, also nested ones.
+/// Collects the alternatives that are objects, including nested ones.
 fn collect(normal: &Normal, schema: &Map, found: &mut Vec<Map>, depth: usize, steps: &Cell<usize>) {
     if found.len() >= MAX_ALTERNATIVES || !take_step(steps) {
         return;

@@ -21,7 +21,7 @@ pub(super) fn rename(normal: &mut Normal, changes: &mut Vec<Change>) -> Vec<(Str
     if names.is_empty() {
         return names;
     }
-    // References to the root mean the original names.
+    // References to the root expect the original names, so the root becomes a definition first.
     normal.move_root_to_definition();
     let name_of = |key: &str| {
         let found = names.iter().find(|(known, _)| known == key);
@@ -56,7 +56,8 @@ pub(super) fn rename(normal: &mut Normal, changes: &mut Vec<Change>) -> Vec<(Str
     names
 }
 
-/// Returns the keys that are not `[a-zA-Z0-9_.-]{1,64}`, with unique new names. Deterministic.
+/// Returns unique new names for the keys that do not match `[a-zA-Z0-9_.-]{1,64}`. The same keys
+/// always get the same names.
 fn new_names(keys: &[&str]) -> Vec<(String, String)> {
     let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
@@ -66,7 +67,7 @@ fn new_names(keys: &[&str]) -> Vec<(String, String)> {
     for key in illegal {
         let legal = key.chars().map(|c| if is_legal_char(c) { c } else { '_' });
         let legal: String = legal.take(60).collect();
-        // `filter[name]` becomes `filter_name`.
+        // For example, `filter[name]` becomes `filter_name`.
         let base = match legal.trim_matches('_') {
             "" => "key",
             base => base,

@@ -17,7 +17,7 @@ const TOOL_CALL_END: &str = "</tool_call>";
 pub(super) const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 
-/// Reads `<tool_call>` with JSON, a function element or arguments.
+/// Reads a `<tool_call>` element, which contains JSON, a function element or arguments.
 pub(super) fn tool_call(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
@@ -36,7 +36,7 @@ pub(super) fn tool_call(
     Ok(calls)
 }
 
-/// Reads `<function=name>` with JSON or arguments.
+/// Reads a `<function=name>` element, which contains JSON or arguments.
 pub(super) fn function(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
@@ -55,21 +55,21 @@ pub(super) fn function(
     Ok(vec![call])
 }
 
-/// The marks of arguments that are written as elements.
+/// Marks of call arguments that are written as elements.
 struct Arguments {
     key: (&'static str, &'static str),
     value: (&'static str, &'static str),
-    /// The end of the call.
+    /// Mark that ends the call.
     end: &'static str,
 }
 
-/// Qwen3-Coder.
+/// Marks in the calls of Qwen3-Coder.
 const PARAMETERS: Arguments = Arguments {
     key: ("<parameter=", ">"),
     value: ("", "</parameter>"),
     end: FUNCTION_END,
 };
-/// GLM.
+/// Marks in the calls of GLM.
 const PAIRS: Arguments = Arguments {
     key: ("<arg_key>", "</arg_key>"),
     value: ("<arg_value>", "</arg_value>"),
@@ -77,7 +77,7 @@ const PAIRS: Arguments = Arguments {
 };
 
 impl Arguments {
-    /// Reads the arguments and the end of a call.
+    /// Reads the arguments of a call and the mark that ends the call.
     fn call(
         &self,
         name: &str,
@@ -118,7 +118,7 @@ impl Arguments {
                 cursor.skip_whitespace();
                 cursor.expect(self.value.0)?;
             }
-            // Models sometimes leave out the end of a value.
+            // Models sometimes omit the mark that ends a value.
             let value = cursor.until(&[self.value.1, self.key.0, self.end])?;
             cursor.optional(&[self.value.1]);
             arguments.insert(key.to_owned(), argument(tools, name, key, value));
@@ -126,10 +126,10 @@ impl Arguments {
     }
 }
 
-/// Returns the value of an argument: a string if the tool's schema says so, else the value that the
-/// text denotes.
+/// Returns the value of an argument: a string if the tool's schema requires one, else the literal
+/// that the text contains.
 fn argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
-    // The templates put line breaks around each value.
+    // The chat templates put line breaks around each value.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
     let value = literal_of(&format!("{text} ")).filter(|_| !tools.is_text(tool, key));

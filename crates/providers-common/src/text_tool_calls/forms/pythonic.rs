@@ -50,7 +50,7 @@ fn list(
     }
 }
 
-/// Reads `key=value, …)`.
+/// Reads the arguments of a call, `key=value, …)`.
 fn arguments(cursor: &mut Cursor<'_>) -> Result<Map<String, Value>, Stop> {
     let mut arguments = Map::new();
     loop {

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use switchboard_domain::{Document, Media, Message, Part, Role, ToolContent, ToolResult, ToolUse};
 
 const CLOSE_RESPONSE: &str = "</tool_response";
-/// The replacement of a closing tag within a result, so that a result cannot end its own element.
+/// Replacement of a closing tag in the text of a result, so that the text cannot end its own
+/// element.
 const HARMLESS_CLOSE: &str = "<\\/tool_response";
 
 /// Replaces the tool uses and results of messages by text. Results become part of a user message,
@@ -40,10 +41,10 @@ pub(super) fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     texts
 }
 
-/// Returns the parts of a message with its tool uses as text.
+/// Returns the parts of a message, with its tool uses converted to text.
 fn call_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::with_capacity(message.parts.len());
-    // Text parts are joined without a separator, so that one of them must contain it.
+    // Text parts are joined without a separator, so a line break must be part of the text.
     let mut needs_break = false;
     for part in &message.parts {
         match part {
@@ -66,13 +67,13 @@ fn call_parts(message: &Message) -> Vec<Part> {
 }
 
 fn call(tool_use: &ToolUse) -> String {
-    // Malformed input as the model wrote it, so that it can understand the error.
+    // Malformed input is repeated as the model wrote it, so that the model understands the error.
     let input = tool_use.input.shown();
     let call = json!({"name": tool_use.name, "arguments": input});
     format!("<tool_call>\n{call}\n</tool_call>")
 }
 
-/// Returns the text of all results of a message, and their media.
+/// Returns the text of all tool results in a message, and their media.
 fn response_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
     for result in message.results() {
@@ -92,7 +93,7 @@ fn response_parts(message: &Message) -> Vec<Part> {
     parts
 }
 
-/// Returns the bytes of a resource as a part of a user message. The wire converts or reports it.
+/// Returns the data of a resource as a part of a user message. The wire converts or reports it.
 fn resource(uri: &str, media_type: &str, data: &str) -> Option<Part> {
     let media = || Media::base64(media_type, data);
     let sort = media_type.split(['/', ';']).next().unwrap_or_default();

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 use switchboard_domain::ToolDefinition;
 
-/// Keywords without meaning for a model.
+/// Schema keywords that have no meaning for a model.
 const NOISE: &[&str] = &["$schema", "$id", "$comment", "title"];
-/// Keywords whose value is a map from names to schemas.
+/// Schema keywords whose value is a map from names to schemas.
 const MAPS: &[&str] = &[
     "properties",
     "patternProperties",
@@ -13,10 +13,10 @@ const MAPS: &[&str] = &[
     "$defs",
     "definitions",
 ];
-/// Keywords whose value is data, not a schema.
+/// Schema keywords whose value is data, not a schema.
 const DATA: &[&str] = &["enum", "const", "default", "examples", "required"];
 
-/// Returns a schema without the keywords that a model does not need.
+/// Returns a schema without the keywords that have no meaning for a model.
 pub(super) fn compact(schema: &Value) -> Value {
     let mut schema = schema.clone();
     each_schema(&mut schema, &mut |map| {
@@ -29,7 +29,8 @@ pub(super) fn compact(schema: &Value) -> Value {
     schema
 }
 
-/// Returns the schema of one call of one of the tools, or of an answer in the form of `answer`.
+/// Returns the schema of a call of one of the tools, or of an answer that matches the schema
+/// `answer`.
 ///
 /// Schemas with references to their own parts move to `$defs`, because references start at the
 /// root.
@@ -70,12 +71,12 @@ pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Valu
     schema
 }
 
-/// Converts a schema into a part of another one.
+/// Converts a whole schema so that it can be a part of another one.
 fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
     let root = format!("#/$defs/{name}");
     let mut refers = false;
     each_schema(&mut schema, &mut |map| {
-        // They would change the base of references.
+        // `$schema` and `$id` would change the base of references.
         map.retain(|key, value| !(matches!(&**key, "$schema" | "$id") && value.is_string()));
         if let Some(Value::String(target)) = map.get_mut("$ref")
             && let Some(rest) = target.strip_prefix('#')
@@ -94,7 +95,7 @@ fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>)
 
 /// Calls `change` with a schema and every schema in it, the outer one first.
 fn each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
-    // No recursion: the depth of a server's schema is not limited.
+    // A loop instead of recursion, because the depth of a server's schema is not limited.
     let mut open = vec![schema];
     while let Some(schema) = open.pop() {
         match schema {
