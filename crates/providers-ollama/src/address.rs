@@ -7,21 +7,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::Uri;
 
-/// The host of Ollama's cloud.
+/// Host name of Ollama's cloud.
 pub(crate) const CLOUD_HOST: &str = "ollama.com";
-/// Default port of a server.
+/// Default port of an Ollama server.
 const DEFAULT_PORT: u16 = 11434;
 
 /// Error for a text that is not a server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidHost {
-    /// Addresses are shown in messages and logs.
+    /// Credentials are not allowed, because addresses are shown in messages and logs.
     #[error("the address holds a user or password: give the key as OLLAMA_API_KEY")]
     UserInfo,
-    /// Neither `http` nor `https`.
+    /// The scheme is neither `http` nor `https`.
     #[error("`{0}://` is not spoken: write http:// or https://")]
     Scheme(String),
-    /// Not the form of a host.
+    /// The text does not have the form of an address.
     #[error("`{0}` is not an address: write host, host:port or http://host:port")]
     Host(String),
 }
@@ -38,7 +38,7 @@ pub(crate) enum InvalidHost {
 /// | `ollama.com` | the cloud, by https |
 /// | `gpu:99999`, `gpu:http` | the default port, as the server reads it |
 pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
-    // Quotes come from files that are not read by a shell.
+    // Quotes come from environment files that no shell has processed.
     let host = host.trim().trim_matches(['"', '\'']).trim();
     if host.contains('@') {
         return Err(InvalidHost::UserInfo);
@@ -64,14 +64,14 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
     let path = path.trim_matches('/');
     let slash = if path.is_empty() { "" } else { "/" };
     let base = format!("{scheme}://{name}:{port}{slash}{path}");
-    // The remaining errors are spaces and characters that a host name cannot contain.
+    // Other errors are spaces and characters that a host name cannot contain.
     match base.parse::<Uri>() {
         Ok(uri) if uri.host().is_some() && uri.query().is_none() => Ok(base),
         _ => Err(InvalidHost::Host(host.to_owned())),
     }
 }
 
-/// Host and port, the host without brackets.
+/// Splits an authority into host and port. Removes the brackets of an IPv6 host.
 fn split(authority: &str) -> (&str, Option<&str>) {
     if let Some(rest) = authority.strip_prefix('[') {
         return match rest.split_once(']') {
@@ -80,14 +80,14 @@ fn split(authority: &str) -> (&str, Option<&str>) {
         };
     }
     match authority.split_once(':') {
-        // More than one colon without brackets: an IPv6 address alone.
+        // More than one colon without brackets means an IPv6 address without a port.
         Some((_, port)) if port.contains(':') => (authority, None),
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     }
 }
 
-/// An address that a server listens at, as one that can be asked.
+/// Converts an address that a server listens at, such as `0.0.0.0`, to an address to connect to.
 fn connectable(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -103,7 +103,7 @@ fn shown(ip: IpAddr) -> String {
     }
 }
 
-/// Whether a base address is this machine's own.
+/// Returns whether a base address is on this machine.
 pub(crate) fn is_loopback(base_url: &str) -> bool {
     let uri = base_url.parse::<Uri>().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();

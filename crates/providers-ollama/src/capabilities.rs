@@ -21,7 +21,7 @@ pub fn capabilities(model: &str, in_cloud: bool) -> ModelCapabilities {
     }
 }
 
-/// Whether the name is that of a model that runs in the cloud (`modelref.ParseRef`).
+/// Returns whether the name is that of a model that runs in the cloud (`modelref.ParseRef`).
 fn names_cloud(model: &str) -> bool {
     let tag = model.rsplit_once(':').map(|(_, tag)| tag.trim());
     tag.is_some_and(|tag| {
@@ -30,7 +30,8 @@ fn names_cloud(model: &str) -> bool {
     })
 }
 
-/// Adds the capabilities that the server reports. A capability that it does not list is absent.
+/// Adds the capabilities that the server reports. A capability that the server does not list is
+/// absent.
 pub(crate) fn with_abilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,

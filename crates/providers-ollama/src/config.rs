@@ -18,14 +18,14 @@ use crate::{
     server::models,
 };
 
-/// The environment variable with the address.
+/// Name of the environment variable with the address of the server.
 pub const HOST_VARIABLE: &str = "OLLAMA_HOST";
-/// The environment variable with the key for Ollama's cloud.
+/// Name of the environment variable with the API key for Ollama's cloud.
 pub const API_KEY_VARIABLE: &str = "OLLAMA_API_KEY";
-/// Default address of a server on this machine.
+/// Default base address of a server on this machine.
 pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 
-/// How to reach a server.
+/// Address, credentials and options of an Ollama server.
 ///
 /// ```
 /// use switchboard_providers_ollama::OllamaConfig;
@@ -38,33 +38,33 @@ pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 /// ```
 #[derive(Clone)]
 pub struct OllamaConfig {
-    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The base address of `/api/chat`, as [`OllamaConfig::at`] parses it: scheme, host and port,
-    /// and optionally a path.
+    /// Base address of the server, as [`OllamaConfig::at`] parses it: scheme, host and port, and
+    /// optionally a path.
     pub base_url: String,
-    /// The key, sent as `Authorization: Bearer`. A server of one's own needs none; the cloud does.
+    /// API key, sent as `Authorization: Bearer`. Only the cloud requires a key.
     pub api_key: Option<SecretString>,
-    /// Time-outs, retries and the like. No proxy is used for this machine's own addresses.
+    /// Time-outs, retry policy and proxy settings. No proxy is used for addresses of this machine.
     pub transport: TransportConfig,
-    /// Forms of tool calls in text that are parsed as tool uses. The server parses the forms of its
-    /// own templates and leaves other forms in the text.
+    /// Forms of tool calls in text that become tool uses. The server parses the forms of its own
+    /// templates and leaves other forms in the text.
     pub text_calls: RecoveryForms,
-    /// Models that get tools in the prompt.
+    /// Models that get tools described in the prompt.
     pub tools_by_prompt: ToolsByPrompt,
 }
 
-/// Models that get tools in the prompt. Their instructions describe the tools, calls are parsed
-/// from their text, and earlier calls and results are sent as text.
+/// Models that get tools described in the prompt. Their calls are parsed from the text of the
+/// answer, and earlier calls and results are sent as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolsByPrompt {
-    /// None: a request with tools for a model that has none is refused.
+    /// No model: a request with tools for a model without tool support is refused.
     #[default]
     Never,
-    /// Models that do not support tools, by the server's description
-    /// ([`model_as_shown`](crate::model_as_shown)) or by its refusal of the request.
+    /// Models that do not support tools, according to the server's description
+    /// ([`model_as_shown`](crate::model_as_shown)) or to its refusal of a request.
     Auto,
-    /// All.
+    /// All models.
     Always,
 }
 
@@ -89,8 +89,8 @@ impl fmt::Debug for OllamaConfig {
 
 impl OllamaConfig {
     /// Returns the configuration for the server on this machine, at the default port, without a
-    /// key. Calls in text are parsed in the forms that such servers leave there. Tools are not sent
-    /// in the prompt.
+    /// key. Tool calls in text are parsed in the forms that local servers leave there. Tools are
+    /// not described in the prompt.
     pub fn local() -> Self {
         Self {
             provider: "ollama".to_owned(),
@@ -116,14 +116,14 @@ impl OllamaConfig {
         }
     }
 
-    /// Sets the key. A blank key counts as none.
+    /// Sets the API key. A blank key counts as none.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
         self
     }
 
-    /// Whether the server is Ollama's own cloud.
+    /// Returns whether the server is Ollama's own cloud.
     pub fn is_cloud(&self) -> bool {
         self.is_on_host(CLOUD_HOST)
     }
@@ -134,7 +134,7 @@ impl ProviderConfig for OllamaConfig {
 
     const MODELS_PATH: &'static str = "api/tags";
 
-    /// Reads `OLLAMA_HOST` and `OLLAMA_API_KEY`.
+    /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let mut config = Self::at(&get(HOST_VARIABLE).unwrap_or_default())?;

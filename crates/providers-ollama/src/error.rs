@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
-/// The feature that a model without tools lacks.
+/// Name of the feature that a model without tool support lacks.
 pub(crate) const TOOLS: &str = "tool use by this model";
 /// Advice for a model that does not support tools.
 pub(crate) const TOOLS_REMEDY: &str =
     "set `tools_by_prompt` to describe tools to such models in the prompt";
-/// The feature that a model without reasoning lacks.
+/// Name of the feature that a model without reasoning lacks.
 pub(crate) const THINKING: &str = "thinking by this model";
-/// The feature that older servers lack for most models.
+/// Name of the feature that older servers lack for most models.
 pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this server";
 
-/// The server's messages.
+/// Table of the error messages of Ollama servers.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details,
     rules: RULES,
@@ -33,7 +33,7 @@ const RULES: &[ErrorRule] = &[
         ErrorClass::Unsupported(THINKING),
     ),
     ErrorRule::messages(&["invalid think value"], ErrorClass::InvalidRequest),
-    // "think value \"high\" is not supported for this model"
+    // The server's message is: "think value \"high\" is not supported for this model".
     ErrorRule::messages(&["think value"], ErrorClass::Unsupported(THINKING_LEVELS)),
     ErrorRule::messages(
         &[
@@ -57,19 +57,20 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContextOverflow,
     ),
-    // Status 500, which would be retried.
+    // These errors have status 500, so that they would be retried without this rule.
     ErrorRule::messages(
         &["requires more system memory", "out of memory"],
         ErrorClass::Unsupported("a model of this size on its machine"),
     ),
-    // The cloud's limits by the hour, session and week: 429 without a time.
+    // The cloud limits use by the hour, session and week. It answers 429 without a time.
     ErrorRule::messages(&["usage limit"], ErrorClass::QuotaExhausted),
-    // "request canceled" has status 499: the request was dropped while the model was loaded.
+    // The message "request canceled" has status 499: the request was dropped while the model was
+    // loaded.
     ErrorRule::messages(&["server busy", "request canceled"], ErrorClass::Overloaded),
     ErrorRule::messages(&["not found"], ErrorClass::NotFound).when_in_band(),
 ];
 
-/// Reads the field that the server could not read from the message.
+/// Reads the name of the invalid field from the error message.
 fn details(_fields: &Map<String, Value>, error: &mut ApiError) {
     const FIELDS: [(&str, &str); 5] = [
         ("invalid format", "format"),
@@ -79,8 +80,8 @@ fn details(_fields: &Map<String, Value>, error: &mut ApiError) {
         ("illegal base64", "messages.images"),
     ];
     let message = &error.message;
-    // A decoding error of Go: "json: cannot unmarshal bool into Go struct field
-    // ChatRequest.tools.… of type …"
+    // The message is a decoding error of Go: "json: cannot unmarshal bool into Go struct field
+    // ChatRequest.tools.… of type …".
     let name = message.split_once("Go struct field ");
     let name = name.and_then(|(_, rest)| rest.split_whitespace().next());
     error.field = match name {
@@ -93,13 +94,14 @@ fn details(_fields: &Map<String, Value>, error: &mut ApiError) {
     .map(str::to_owned);
 }
 
-/// Whether the server could not read the tool call that its model wrote.
+/// Returns whether an error message means that the server could not parse the model's tool call.
 pub(crate) fn is_malformed_call(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     message.contains("error parsing tool call") || message.contains("invalid tool call")
 }
 
-/// Returns the advice for the user about an error of a server, which is the cloud or not.
+/// Returns advice for the user about an error. `is_cloud` tells whether the server is Ollama's
+/// cloud.
 pub(crate) fn remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
     Some(match &error.kind {
         ModelErrorKind::NotFound if is_cloud => {
@@ -117,8 +119,8 @@ pub(crate) fn remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
     })
 }
 
-/// Returns the model in "model 'x' not found" or "model \"x\" not found, try pulling it first".
-/// Returns `None` for a name that is not safe in a command.
+/// Returns the name of the model in "model 'x' not found" or "model \"x\" not found, try pulling it
+/// first". Returns `None` for a name that is not safe in a command.
 fn missing_model(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("model ")?;
     let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
@@ -127,7 +129,8 @@ fn missing_model(message: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_plain)).then_some(name)
 }
 
-/// Whether no connection was made. A server that closed a connection was reached.
+/// Returns whether no connection to the server was made. A server that closed a connection was
+/// reached.
 pub(crate) fn is_unreached(error: &ModelError) -> bool {
     match error.kind {
         ModelErrorKind::Timeout {
@@ -136,7 +139,7 @@ pub(crate) fn is_unreached(error: &ModelError) -> bool {
         } => true,
         ModelErrorKind::Connection => {
             let mut causes = iter::successors(error.source(), |&cause| cause.source());
-            // The HTTP client reports the stage only in its text.
+            // The HTTP client reports the failed stage only in the text of its error.
             causes.any(|cause| cause.to_string().contains("(Connect)"))
         }
         _ => false,

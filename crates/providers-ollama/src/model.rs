@@ -46,19 +46,19 @@ use crate::{
 /// ```
 pub type OllamaModel = HttpModel<Chat>;
 
-/// The wire of `/api/chat`.
+/// Wire protocol of `/api/chat`.
 #[derive(Debug)]
 pub struct Chat;
 
-/// Options of one model.
+/// Options of one Ollama model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OllamaOptions {
-    /// The model's own stop sequences, if the server reported them. A request's `stop` replaces
+    /// Stop sequences of the model itself, if the server reported them. A request's `stop` replaces
     /// them (ollama#3629), and a model without them may never stop.
     pub own_stop: Option<Vec<String>>,
 }
 
-/// Simpler forms of a request, after the server refused the best ones.
+/// Simplifications of a request after the server refused the original one.
 #[derive(Debug, Default)]
 pub struct Simplified {
     think: ThinkForm,
@@ -109,9 +109,9 @@ impl Wire for Chat {
             model.tool_schemas(),
         )?;
         simplified.has_think = body.think.is_some();
-        // The mapped request may contain the history as text, without ids.
+        // The history in the mapped request may be text, without tool-use ids.
         let ids = LocalIds::after(request);
-        // An answer of any JSON form may look like a call.
+        // An answer of any JSON form may look like a tool call.
         let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
         let decoder = ChatDecoder::new(id.clone(), tool_choice, tallied(warnings), ids);
         Ok(PreparedRequest {
@@ -155,7 +155,7 @@ impl Wire for Chat {
     }
 }
 
-/// Returns whether the model always gets tools in the prompt.
+/// Returns whether tools are always described in the prompt for the model.
 fn needs_prompted_tools(model: &OllamaModel) -> bool {
     match model.config().tools_by_prompt {
         ToolsByPrompt::Never => false,
@@ -164,9 +164,10 @@ fn needs_prompted_tools(model: &OllamaModel) -> bool {
     }
 }
 
-/// Describes the tools in the prompt and converts the calls of the history to text. If `format`
-/// has to constrain the answer to a call, only the history is converted: the mapping then describes
-/// the tools and creates the form.
+/// Describes the tools in the prompt and converts the calls of the history to text. If `format` has
+/// to constrain the answer to a call, only the history is converted: the mapping then describes the
+/// tools and creates the schema. Fails like the mapping if the tools or the tool choice are
+/// invalid.
 ///
 /// Fails like the mapping if the tools or the tool choice are invalid.
 fn prompted<'a>(
@@ -182,7 +183,7 @@ fn prompted<'a>(
     let mut mapped = prepared.request;
     let stop = &mut mapped.sampling.stop;
     if request.sampling.stop.is_empty() && !stop.is_empty() {
-        // A stop sequence is sent only together with those that it would replace.
+        // Stop sequences are sent only if the model's own are known, because they replace these.
         match &model.options().own_stop {
             Some(own) => stop.extend(own.iter().cloned()),
             None => stop.clear(),

@@ -14,7 +14,7 @@ use crate::{
     capabilities::{capabilities, with_abilities},
 };
 
-/// Time-out of the request for the version.
+/// Maximum time of a request for the server's version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Requests the server's version (`GET /api/version`) once, for at most a second.
@@ -63,27 +63,28 @@ pub async fn model_as_shown(client: &OllamaClient, name: &str) -> Result<OllamaM
 /// A server's description of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShownModel {
-    /// The name in the request.
+    /// Name of the model in the request.
     pub name: String,
     /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
     pub abilities: Option<Vec<String>>,
     /// Tokens of prompt and answer together: the model's `num_ctx` if set, else its trained context
     /// length. The server may have loaded the model with fewer.
     pub context_window: Option<u64>,
-    /// The stop sequences for requests without any. `None` if they cannot be read.
+    /// Stop sequences that the model uses without a request's `stop`. `None` if they cannot be
+    /// read.
     pub stop: Option<Vec<String>>,
-    /// Whether the model runs in the cloud.
+    /// Whether the model runs in Ollama's cloud.
     pub is_remote: bool,
 }
 
 impl ShownModel {
-    /// Returns the capabilities that the server reported.
+    /// Returns the capabilities that the server reported for the model.
     pub fn capabilities(&self) -> ModelCapabilities {
         let known = capabilities(&self.name, self.is_remote);
         with_abilities(&known, self.abilities.as_deref(), self.context_window)
     }
 
-    /// Reads the answer of `POST /api/show`. Returns `None` if `body` is not a description.
+    /// Reads a response of `POST /api/show`. Returns `None` if `body` is not a model description.
     fn read(name: &str, body: &Value) -> Option<Self> {
         let known = ["details", "model_info", "capabilities", "template"];
         if !known.iter().any(|field| body.get(field).is_some()) {
@@ -110,11 +111,11 @@ impl ShownModel {
 /// Reads the list of models (`GET /api/tags`). Returns `None` if `body` is not such a list. Entries
 /// without a name are omitted.
 pub(crate) fn models(body: &Value) -> Option<ModelPage> {
-    // Go writes an empty list as `null`.
+    // Go serializes an empty list as `null`.
     let list = body.get("models")?.as_array().map(Vec::as_slice);
     let models = list.unwrap_or_default().iter().filter_map(|entry| {
         Some(ServedModel {
-            // `name` alone before 2024.
+            // Before 2024, servers sent only `name`.
             name: text_field(entry, "model").or_else(|| text_field(entry, "name"))?,
             ..ServedModel::default()
         })
@@ -144,7 +145,7 @@ fn stop_sequence(value: &str) -> Option<String> {
     }
 }
 
-/// Returns `<architecture>.context_length` of the model file.
+/// Returns the field `<architecture>.context_length` of the model file.
 fn context_length(body: &Value) -> Option<u64> {
     let info = body.get("model_info")?;
     let architecture = text_field(info, "general.architecture")?;

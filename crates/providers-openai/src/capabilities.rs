@@ -34,7 +34,7 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
         parallel_tools: Some(!matches!(series, Series::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        // If it depends on the effort, the mapping decides for each request.
+        // If sampling depends on the reasoning effort, the request mapping decides about it.
         sampling: match series.reasoning() {
             None => Some(true),
             Some(reasoning) if !reasoning.can_be_off => Some(false),
@@ -48,26 +48,26 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
     }
 }
 
-/// A series of OpenAI's chat models.
+/// A series of OpenAI's chat models, such as GPT 5.4 or o3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Series {
     /// `gpt-<major>.<minor>`.
     Gpt {
-        /// Major and minor version, such as (5, 4).
+        /// Major and minor version of the series, such as (5, 4).
         version: (u32, u32),
         /// Whether this variant refuses `reasoning_effort: none`.
         always_reasons: bool,
     },
-    /// `o1`, `o3`, `o4-mini`.
+    /// Reasoning models with the names `o1`, `o3` and `o4-mini`.
     O(u32),
 }
 
 /// The rules of a reasoning series for `reasoning_effort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reasoning {
-    /// Whether `none` is accepted.
+    /// Whether the model accepts `none`, which turns reasoning off.
     pub(crate) can_be_off: bool,
-    /// Whether `none` is the default.
+    /// Whether reasoning is off by default.
     pub(crate) off_by_default: bool,
     /// Whether function tools are refused unless the effort is `none`: "Function tools with
     /// `reasoning_effort` are not supported for … in /v1/chat/completions".
@@ -93,7 +93,7 @@ impl Series {
             let end = rest.find('-').unwrap_or(rest.len());
             let (version, variant) = rest.split_at(end);
             let (major, minor) = version.split_once('.').unwrap_or((version, "0"));
-            // `gpt-4o` counts as 4.0.
+            // The version of `gpt-4o` counts as 4.0.
             let major: u32 = major.trim_end_matches('o').parse().ok()?;
             let version = (major, minor.parse().ok()?);
             let always_reasons = variant.starts_with("-pro")
@@ -109,7 +109,8 @@ impl Series {
         Some(Self::O(generation.parse().ok()?))
     }
 
-    /// Returns the rules for `reasoning_effort`, or `None` for models without reasoning.
+    /// Returns the rules of the series for `reasoning_effort`. Returns `None` for models without
+    /// reasoning.
     pub(crate) fn reasoning(self) -> Option<Reasoning> {
         match self {
             Self::O(_) => Some(Reasoning {
@@ -132,8 +133,8 @@ impl Series {
         }
     }
 
-    /// Returns whether `stop` is refused: by o3 and o4-mini (a note in the SDK) and by GPT models
-    /// with reasoning (litellm's list).
+    /// Returns whether the API refuses `stop` for the series: for o3 and o4-mini (a note in the
+    /// SDK) and for GPT models with reasoning (litellm's list).
     pub(crate) fn refuses_stop(self) -> bool {
         match self {
             Self::O(generation) => generation >= 3,
@@ -141,7 +142,7 @@ impl Series {
         }
     }
 
-    /// Returns the maximum numbers of tokens of prompt and answer together, and of the answer.
+    /// Returns two token limits of a model: of prompt and answer together, and of the answer.
     fn limits(self, model: &str) -> Option<(u64, u64)> {
         match self {
             Self::O(_) => Some((200_000, 100_000)),

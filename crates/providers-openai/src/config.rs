@@ -18,19 +18,19 @@ use crate::{
     responses::ResponsesOptions,
 };
 
-/// The address of OpenAI's own API.
+/// Base address of OpenAI's own API.
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
-/// The environment variable with the API key.
+/// Name of the environment variable with the API key.
 pub const API_KEY_VARIABLE: &str = "OPENAI_API_KEY";
-/// The environment variable with another base address.
+/// Name of the environment variable with a base address other than OpenAI's.
 pub const BASE_URL_VARIABLE: &str = "OPENAI_BASE_URL";
-/// The environment variable with the organization.
+/// Name of the environment variable with the OpenAI organization.
 pub const ORGANIZATION_VARIABLE: &str = "OPENAI_ORG_ID";
-/// The environment variable with the project.
+/// Name of the environment variable with the OpenAI project.
 pub const PROJECT_VARIABLE: &str = "OPENAI_PROJECT_ID";
 
-/// The names of the context window in lists of models: OpenRouter and Together, vLLM, Groq,
-/// Mistral.
+/// Names of the field for the context window in lists of models: OpenRouter and Together, vLLM,
+/// Groq, Mistral.
 const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
     "context_length",
     "max_model_len",
@@ -38,7 +38,7 @@ const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
     "max_context_length",
 ];
 
-/// The configuration of OpenAI's API or of a compatible server.
+/// Configuration of OpenAI's API or of a compatible server.
 ///
 /// ```
 /// use switchboard_providers_openai::{OpenAiConfig, Profile};
@@ -50,24 +50,25 @@ const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
 /// ```
 #[derive(Clone)]
 pub struct OpenAiConfig {
-    /// The provider's name, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
+    /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// The key, sent as [`Profile::auth`] says. Required for OpenAI's own address.
+    /// API key, sent in the header that [`Profile::auth`] selects. OpenAI's own address requires a
+    /// key.
     pub api_key: Option<SecretString>,
-    /// The address with `/v1`. A trailing slash is accepted. A query, such as Azure's
+    /// Base address, which ends with `/v1`. A trailing slash is accepted. A query, such as Azure's
     /// `?api-version=…`, is kept.
     pub base_url: String,
-    /// `OpenAI-Organization`, for keys of several organizations.
+    /// Value of the header `OpenAI-Organization`, for keys of several organizations.
     pub organization: Option<String>,
-    /// `OpenAI-Project`, for keys of several projects.
+    /// Value of the header `OpenAI-Project`, for keys of several projects.
     pub project: Option<String>,
-    /// The differences of the server from others.
+    /// Differences between this server and other compatible servers.
     pub profile: Profile,
-    /// Options of models on Chat Completions.
+    /// Options of models on the Chat Completions API.
     pub chat: ChatOptions,
     /// Options of models on the Responses API.
     pub responses: ResponsesOptions,
-    /// Time-outs and the retry policy.
+    /// Time-outs and retry policy of requests.
     pub transport: TransportConfig,
 }
 
@@ -112,26 +113,26 @@ impl OpenAiConfig {
         }
     }
 
-    /// Sets the key. A blank key counts as none.
+    /// Sets the API key. A blank key counts as none.
     #[must_use]
     pub fn with_api_key(mut self, api_key: impl Into<SecretString>) -> Self {
         self.api_key = Some(api_key.into()).filter(|key| !is_blank(key));
         self
     }
 
-    /// Sets the profile.
+    /// Sets the profile of the server.
     #[must_use]
     pub fn with_profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// Returns whether the address is OpenAI's own. Regional addresses count.
+    /// Returns whether the base address is OpenAI's own. Regional addresses of OpenAI count.
     pub fn is_openai(&self) -> bool {
         self.is_on_host("api.openai.com")
     }
 
-    /// Returns the key unless it is blank.
+    /// Returns the API key unless it is blank.
     fn key(&self) -> Option<&SecretString> {
         self.api_key.as_ref().filter(|key| !is_blank(key))
     }
@@ -142,8 +143,8 @@ impl ProviderConfig for OpenAiConfig {
 
     const MODELS_PATH: &'static str = "models";
 
-    /// Reads `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`. A server
-    /// at another address than OpenAI's gets the generic profile.
+    /// Creates the configuration from `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and
+    /// `OPENAI_PROJECT_ID`. A server at another address than OpenAI's gets the generic profile.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
@@ -214,7 +215,7 @@ impl ProviderConfig for OpenAiConfig {
         }
     }
 
-    /// Reads `{"data": [{id, …}]}`, or the list alone (Together).
+    /// Reads a list of models: `{"data": [{id, …}]}`, or the list alone (Together).
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
         let list = body.get("data").unwrap_or(body).as_array()?;
         let models = list.iter().filter_map(|entry| {

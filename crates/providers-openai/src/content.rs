@@ -4,5 +4,5 @@ pub(crate) mod conversation;
 pub(crate) mod tool_results;
 pub(crate) mod warnings;
 
-/// The separator between texts that were separate parts.
+/// Separator between texts that were separate parts of a message.
 pub(crate) const PARAGRAPH: &str = "\n\n";

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, ErrorTable};
 
-/// The codes and messages of the API and of compatible servers.
+/// Table of error codes and messages of OpenAI's API and of compatible servers.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
     details,
     rules: RULES,
@@ -14,7 +14,8 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 fn details(_fields: &Map<String, Value>, _error: &mut ApiError) {}
 
 const RULES: &[ErrorRule] = &[
-    // Servers without a code: vLLM, llama.cpp, xAI, proxies to Gemini, Anthropic and Bedrock.
+    // Messages of servers that send no code: vLLM, llama.cpp, xAI, proxies to Gemini, Anthropic and
+    // Bedrock.
     ErrorRule::messages(
         &[
             "maximum context length",
@@ -100,7 +101,7 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Overloaded,
     ),
-    // Codes of `response.failed`, which has no status and no field.
+    // Codes in the event `response.failed`, which has no status and no field.
     ErrorRule::codes(
         &[
             "invalid_prompt",

@@ -61,7 +61,7 @@ pub type OpenAiChatModel = HttpModel<Chat>;
 /// ```
 pub type OpenAiResponsesModel = HttpModel<Responses>;
 
-/// The wire of Chat Completions.
+/// Wire protocol of the Chat Completions API.
 #[derive(Debug)]
 pub struct Chat;
 
@@ -87,7 +87,8 @@ impl Wire for Chat {
         let profile = &model.config().profile;
         if needs_prompted_tools(model, request) {
             check_choice(request, model.provider())?;
-            // The schema of a call has its alternatives at the root.
+            // The schema of a call has alternatives at its root, so the server must support
+            // combinators there.
             let constrained =
                 model.capabilities().structured_output == Some(true) && profile.root_combinators;
             let prompted = PromptedTools { constrained }.prepare(request);
@@ -105,7 +106,7 @@ impl Wire for Chat {
     }
 }
 
-/// Returns whether the tools, or the calls of the conversation, are sent as text.
+/// Returns whether tools, or the tool calls in the history, are sent as text in the prompt.
 fn needs_prompted_tools(model: &OpenAiChatModel, request: &ChatRequest) -> bool {
     let profile = &model.config().profile;
     let as_text = profile.tools_by_prompt || model.capabilities().tools == Some(false);
@@ -139,7 +140,7 @@ fn prepare_chat(
     })
 }
 
-/// The wire of the Responses API.
+/// Wire protocol of the Responses API.
 #[derive(Debug)]
 pub struct Responses;
 

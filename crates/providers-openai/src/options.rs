@@ -19,9 +19,9 @@ use crate::{
     },
 };
 
-/// Maps the options that not every model supports.
+/// Mapper of the request options that some models do not support.
 pub(crate) struct OptionMapper<'a, 'm> {
-    /// The series of one of OpenAI's own models.
+    /// Series of the model, if it is one of OpenAI's own models.
     series: Option<Series>,
     request: &'a ChatRequest,
     model: &'m ModelId,
@@ -46,7 +46,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         }
     }
 
-    /// Returns `reasoning_effort`.
+    /// Returns the value of the field `reasoning_effort`.
     pub(crate) fn reasoning_effort(
         &mut self,
         profile: &Profile,
@@ -59,7 +59,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
             && reasoning.can_be_off
             && with_tools
         {
-            // The API refuses a default with reasoning as well.
+            // With reasoning, the API refuses even the default value.
             let is_sent = requested.is_some() || !reasoning.off_by_default;
             if is_sent && requested != Some("none") {
                 self.warn(&format!(
@@ -90,7 +90,8 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         requested
     }
 
-    /// Returns `temperature` and `top_p`. Reasoning models refuse them unless the effort is `none`.
+    /// Returns the values of `temperature` and `top_p`. Reasoning models refuse them unless the
+    /// effort is `none`.
     pub(crate) fn temperature_and_top_p(
         &mut self,
         effort: Option<&str>,
@@ -105,7 +106,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
             });
         let refused = reasons || self.capabilities.sampling == Some(false);
         let mut accepted = |name: &str, value: Option<f64>| {
-            // The default is 1.
+            // Dropping the default value, 1, changes nothing.
             let is_lost = refused && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
             if is_lost {
                 self.warn(&format!("{} does not support {name}", self.model.name));
@@ -118,7 +119,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         )
     }
 
-    /// Returns `stop`.
+    /// Returns the value of the field `stop`.
     pub(crate) fn stop_sequences(&mut self) -> &'a [String] {
         let stop = &self.request.sampling.stop;
         if !stop.is_empty() && self.series.is_some_and(Series::refuses_stop) {
@@ -131,7 +132,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         stop
     }
 
-    /// Returns `parallel_tool_calls`.
+    /// Returns the value of the field `parallel_tool_calls`.
     pub(crate) fn parallel_tool_calls(
         &mut self,
         profile: &Profile,
@@ -146,7 +147,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
             return None;
         }
         if self.capabilities.parallel_tools == Some(false) {
-            // The model calls one tool at a time and refuses the field.
+            // A model that calls one tool at a time refuses this field.
             if requested {
                 self.warn(&format!("{} calls one tool at a time", self.model.name));
             }
@@ -155,7 +156,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         Some(requested)
     }
 
-    /// Warns about `stream` in the caller's own fields, which has no effect.
+    /// Warns about a field `stream` in the caller's `extra`, which has no effect.
     pub(crate) fn warn_stream_field(&mut self) {
         if self.request.extra.contains_key(STREAM) {
             self.warn("`stream` was ignored: the delivery of the request decides it");
@@ -173,13 +174,13 @@ fn effort(effort: ReasoningEffort) -> &'static str {
         ReasoningEffort::None => "none",
         ReasoningEffort::Low => "low",
         ReasoningEffort::High => "high",
-        // `Medium`, and levels that this version does not know.
+        // `Medium`, and effort levels that this version does not know.
         _ => "medium",
     }
 }
 
-/// Returns the name and the schema of the answer, if the request has one. `field` is the field of
-/// the name on the wire. A change of shape is added to `tool_mapping`.
+/// Returns the name and the schema of a structured answer, if the request has one. `field` is the
+/// field of the name on the wire. A change of shape is added to `tool_mapping`.
 pub(crate) fn answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,

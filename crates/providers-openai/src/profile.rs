@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use switchboard_domain::Delivery;
 use switchboard_providers_common::text_tool_calls::RecoveryForms;
 
-/// The differences of a server. Change a field to describe a server without a profile of its own.
+/// Differences between one server and others. Change a field to describe a server without a profile
+/// of its own.
 ///
 /// ```
 /// use switchboard_providers_openai::Profile;
@@ -16,21 +17,21 @@ use switchboard_providers_common::text_tool_calls::RecoveryForms;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// The name in messages and in the configuration.
+    /// Name of the profile in messages and in the configuration.
     pub name: Cow<'static, str>,
-    /// The header of the key.
+    /// Header that carries the API key.
     pub auth: AuthHeader,
-    /// The role of instructions.
+    /// Role of messages with instructions.
     pub instructions_role: InstructionsRole,
-    /// The field of the output limit.
+    /// Field with the maximum number of output tokens.
     pub max_tokens_field: MaxTokensField,
-    /// The field of [`Sampling::seed`](switchboard_domain::Sampling::seed).
+    /// Field that carries [`Sampling::seed`](switchboard_domain::Sampling::seed).
     pub seed_field: SeedField,
     /// Whether `tool_choice: {"type":"function",…}` is supported.
     pub named_tool_choice: bool,
     /// Whether `tool_choice: {"type":"allowed_tools",…}` is supported.
     pub allowed_tools: bool,
-    /// The support for a forced tool choice.
+    /// Whether the server enforces a forced tool choice.
     pub forced_tool_choice: ForcedToolChoice,
     /// Whether `parallel_tool_calls` is supported.
     pub parallel_tool_calls: bool,
@@ -43,13 +44,13 @@ pub struct Profile {
     pub strict_tools: bool,
     /// Whether `stream_options.include_usage` is supported. Without it the usage may be unknown.
     pub stream_options: bool,
-    /// Whether an answer with a schema can be streamed.
+    /// Whether the server can stream an answer that follows a schema.
     pub streams_schemas: bool,
-    /// The fields that control reasoning.
+    /// Fields that control reasoning on this server.
     pub reasoning_control: ReasoningControl,
     /// Whether the reasoning of earlier answers is sent back.
     pub reasoning_replay: ReasoningReplay,
-    /// The valid ids of tool calls.
+    /// Rule for the ids of tool calls that the server accepts.
     pub tool_ids: ToolIdRule,
     /// Responses: whether a tool result may contain images and files. Otherwise images are sent in
     /// the next user message, as always on Chat Completions.
@@ -76,7 +77,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The names of all profiles.
+    /// Names of all profiles.
     pub const NAMES: &[&str] = &[
         "openai",
         "generic",
@@ -105,12 +106,12 @@ impl Profile {
             "openrouter" => Self::openrouter(),
             "vllm" => Self::vllm(),
             "xai" => Self::xai(),
-            // The server refuses to stream structured answers (litellm 1.109.1).
+            // Groq refuses to stream structured answers (litellm 1.109.1).
             "groq" => Self {
                 streams_schemas: false,
                 ..Self::generic_as("groq")
             },
-            // The server ignores a forced tool choice.
+            // Ollama ignores a forced tool choice.
             "ollama" => Self {
                 forced_tool_choice: ForcedToolChoice::Unenforced,
                 recovery: RecoveryForms::LOCAL_SERVERS,
@@ -174,7 +175,7 @@ impl Profile {
             streams_schemas: true,
             reasoning_control: ReasoningControl::Effort,
             reasoning_replay: ReasoningReplay::Never,
-            // A proxy may pass the ids on to OpenAI.
+            // A proxy may pass tool-call ids on to OpenAI.
             tool_ids: ToolIdRule::MaxLength(40),
             result_media: false,
             typed_answers: false,
@@ -281,7 +282,7 @@ impl Profile {
 }
 
 impl Profile {
-    /// Returns the profile with this value of `strict_tools`, if there is one.
+    /// Returns the profile with `strict_tools` set to `strict`, if that is a value.
     pub(crate) fn with_strict_tools(&self, strict: Option<bool>) -> Cow<'_, Self> {
         match strict {
             Some(strict_tools) if strict_tools != self.strict_tools => Cow::Owned(Self {
@@ -292,99 +293,102 @@ impl Profile {
         }
     }
 
-    /// Returns whether an answer is requested as a stream.
+    /// Returns whether the answer is requested as a stream.
     pub(crate) fn streams(&self, delivery: Delivery, has_schema: bool) -> bool {
         delivery != Delivery::Whole && (self.streams_schemas || !has_schema)
     }
 }
 
-/// The header of the key.
+/// Header that carries the API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthHeader {
-    /// `Authorization: Bearer`.
+    /// The header `Authorization: Bearer`.
     Bearer,
-    /// `api-key` (Azure).
+    /// The header `api-key` (Azure).
     ApiKey,
 }
 
-/// The role of instructions.
+/// Role of messages with instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstructionsRole {
-    /// `system`, which every server supports.
+    /// The role `system`, which every server supports.
     System,
-    /// `developer`, the role since OpenAI's o1.
+    /// The role `developer`, which OpenAI uses since o1.
     Developer,
 }
 
-/// The field of the output limit.
+/// Field with the maximum number of output tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxTokensField {
-    /// `max_completion_tokens`. OpenAI's reasoning models refuse the older field.
+    /// The field `max_completion_tokens`. OpenAI's reasoning models refuse the older field.
     MaxCompletionTokens,
-    /// `max_tokens`, which every other server supports.
+    /// The field `max_tokens`, which every other server supports.
     MaxTokens,
 }
 
-/// The field of a seed.
+/// Field that carries the sampling seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeedField {
-    /// `seed`.
+    /// The field `seed`.
     Seed,
-    /// `random_seed` (Mistral).
+    /// The field `random_seed` (Mistral).
     RandomSeed,
 }
 
-/// The fields that control reasoning.
+/// Fields that control reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningControl {
-    /// None.
+    /// The server has no field for reasoning.
     None,
-    /// `reasoning_effort`, with `none` for no reasoning.
+    /// The field `reasoning_effort`, where `none` turns reasoning off.
     Effort,
-    /// `reasoning_effort`, and `thinking: {"type": "disabled"}` for no reasoning (`DeepSeek`).
+    /// The field `reasoning_effort`, and `thinking: {"type": "disabled"}` to turn reasoning off
+    /// (`DeepSeek`).
     EffortAndThinking,
 }
 
-/// Whether the reasoning of earlier answers is sent back. Reasoning of other models never is.
+/// Whether the reasoning of earlier answers is sent back to the model. Reasoning of other models is
+/// never sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningReplay {
-    /// It is dropped with a warning, because the server may refuse the field.
+    /// Reasoning is dropped with a warning, because the server may refuse the field.
     Never,
-    /// It is sent back in the field in which it arrived.
+    /// Reasoning is sent back to the model that created it, in the field in which it arrived.
     ToCreator,
     /// As [`ToCreator`](Self::ToCreator). An assistant message without reasoning gets a blank
     /// `reasoning_content`, because the server requires the field in every message.
     Required,
 }
 
-/// The support for a forced tool choice (`required` or a name).
+/// Support for a forced tool choice: `required` or the name of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForcedToolChoice {
-    /// It is enforced, as far as known.
+    /// The server enforces a forced tool choice, as far as known.
     Enforced,
-    /// It is accepted but not enforced (llama.cpp). It is sent, and the outcome is relaxed.
+    /// The server accepts a forced tool choice without enforcing it (llama.cpp). The choice is
+    /// sent, and its outcome is relaxed.
     Unenforced,
-    /// It is refused. `auto` is sent instead, and the outcome is relaxed.
+    /// The server refuses a forced tool choice. `auto` is sent instead, and the outcome is relaxed.
     Refused,
-    /// It is refused with reasoning. Reasoning is disabled, unless the request asks for it: then
-    /// `auto` is sent, and the outcome is relaxed.
+    /// The server refuses a forced tool choice while the model reasons. Reasoning is disabled,
+    /// unless the request asks for it: then `auto` is sent, and the outcome is relaxed.
     RefusedWhileReasoning,
 }
 
-/// The valid ids of tool calls. An invalid id of another provider is replaced by a hash, in the
-/// call and in its result.
+/// Rule for valid ids of tool calls. An invalid id of another provider is replaced by a hash, in
+/// the call and in its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolIdRule {
-    /// Any text.
+    /// Ids may be any text.
     Any,
-    /// At most this number of bytes.
+    /// Ids have at most this number of bytes.
     MaxLength(usize),
-    /// Exactly this number of ASCII letters and digits (Mistral: 9). The maximum is 13.
+    /// Ids have exactly this number of ASCII letters and digits (Mistral: 9). The maximum is 13.
     Alphanumeric(usize),
 }
 
 impl ToolIdRule {
-    /// Returns a valid id.
+    /// Returns `id` if it is valid, else a valid hash of it.
     pub(crate) fn apply(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),
@@ -404,8 +408,8 @@ impl ToolIdRule {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash in 13 base-36 digits. It is the same on every machine and in
-/// every release, because prompt caches need the same bytes.
+/// Returns the 64-bit FNV-1a hash of a text in 13 base-36 digits. It is the same on every machine
+/// and in every release, because prompt caches need the same bytes.
 fn digest(text: &str) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

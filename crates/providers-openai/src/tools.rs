@@ -23,12 +23,12 @@ use self::{
 };
 use crate::profile::{ForcedToolChoice, Profile};
 
-/// The valid names of functions and schemas.
+/// Rule for valid names of functions and schemas.
 pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
-/// The field of the tool choice.
+/// Name of the request field with the tool choice.
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// The tools and the tool choice as they are sent.
+/// Tools and tool choice in the form in which they are sent.
 #[derive(Debug)]
 #[allow(
     clippy::struct_field_names,
@@ -42,28 +42,28 @@ pub(crate) struct Tools<'a> {
     pub(crate) tool_mapping: ToolMapping,
 }
 
-/// A declared function.
+/// A function that is declared to the model.
 #[derive(Debug)]
 pub(crate) struct Function<'a> {
     pub(crate) name: Cow<'a, str>,
     pub(crate) description: &'a str,
     pub(crate) parameters: ToolSchema,
-    /// Whether the API enforces the parameters.
+    /// Whether the API enforces the schema of the parameters.
     pub(crate) strict: bool,
 }
 
-/// The converted tool choice.
+/// Tool choice in the form in which it is sent.
 #[derive(Debug)]
 pub(crate) enum Choice<'a> {
-    /// `none`, `auto` or `required`.
+    /// One of the modes `none`, `auto` and `required`.
     Mode(&'static str),
-    /// A call of this tool.
+    /// The model must call this tool.
     One(ToolName<'a>),
-    /// One or more calls of these tools.
+    /// The model must call one or more of these tools.
     Allowed(Vec<ToolName<'a>>),
 }
 
-/// The input of the mapping of tools.
+/// Everything that the mapping of tools reads, besides the request.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
@@ -74,7 +74,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) schemas: &'m ToolSchemas,
 }
 
-/// Maps the tools, the provider's own tools and the tool choice.
+/// Maps the request's tools, the provider's own tools and the tool choice.
 pub(crate) fn tools<'a>(
     context: ToolContext<'a, '_>,
     provider_tools: Vec<ProviderTool<'a>>,
@@ -97,7 +97,7 @@ pub(crate) fn tools<'a>(
         context,
         warnings,
     };
-    // A function in the caller's own fields replaces a declared tool of its name.
+    // A function in the caller's `extra` replaces a declared tool of the same name.
     let is_replaced = |name: &str| {
         let mut tools = builder.provider_tools.iter();
         tools.any(|it| matches!(&it.name, ToolName::Function(own) if own == name))
@@ -133,14 +133,14 @@ pub(crate) fn tools<'a>(
     Ok(builder.build(choice, outcome))
 }
 
-/// Checks the tool choice.
+/// Checks that the tool choice names only declared tools.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if it names an undeclared tool.
 pub(crate) fn check_choice(request: &ChatRequest, provider: &str) -> Result<(), ModelError> {
     forced_choice(request, &[], provider).map(|_| ())
 }
 
-/// Returns the tools one of which must be called, as [`required_tools`] does.
+/// Returns the tools of which the model must call one, as [`required_tools`] does.
 fn forced_choice<'a>(
     request: &'a ChatRequest,
     provider_tools: &[ProviderTool<'_>],
@@ -160,8 +160,8 @@ struct ToolBuilder<'a, 'm> {
 }
 
 impl<'a> ToolBuilder<'a, '_> {
-    /// Maps a forced choice of one of `allowed`, or of any tool if the list is empty. Where the
-    /// wire has no such choice, the other tools are removed.
+    /// Maps a tool choice that forces a call of one of `allowed`, or of any tool if the list is
+    /// empty. Where the wire has no such choice, the other tools are removed.
     fn force_choice(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
         let (request, profile) = (self.context.request, self.context.profile);
         let is_refused = match profile.forced_tool_choice {
@@ -220,15 +220,15 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    /// Returns whether one of the names selects a provider tool. A function of the same name takes
-    /// precedence.
+    /// Returns whether one of the names selects the provider tool `tool`. A function of the same
+    /// name takes precedence.
     fn selects_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
         let mut matching = names.iter().filter(|name| tool.is_named(name));
         matching.any(|name| !is_function(name))
     }
 
-    /// Removes the tools with other names. An empty list keeps all tools.
+    /// Removes the tools that are not in `names`. An empty list keeps all tools.
     fn keep_only(&mut self, names: &[&str]) {
         if !names.is_empty() {
             let mut provider_tools = std::mem::take(&mut self.provider_tools);

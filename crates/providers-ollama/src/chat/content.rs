@@ -14,17 +14,17 @@ use switchboard_providers_common::{
 
 use super::wire::{self, Arguments, RoleName};
 
-/// Between texts that were separate parts.
+/// Separator between texts that were separate parts of a message.
 const PARAGRAPH: &str = "\n\n";
-/// What marks reasoning as that of this wire: the field that it came in.
+/// Key that marks reasoning of this wire: the response field that contained it.
 const THINKING: &str = "thinking";
 
-/// The state of a reasoning part of this wire.
+/// Returns the provider state of a reasoning part that this wire created.
 pub(crate) fn thinking_state() -> Value {
     serde_json::json!({ "field": THINKING })
 }
 
-/// Maps the whole conversation. `instructions` are put after the leading ones of the host.
+/// Maps the messages of a conversation. `instructions` are appended to the leading system messages.
 pub(crate) fn messages<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -69,13 +69,13 @@ struct Mapper<'a, 'm> {
     warnings: &'m mut Vec<Warning>,
     out: Vec<wire::Message<'a>>,
     reasoning_dropped: usize,
-    /// Texts and calls that go without their state.
+    /// Number of texts and calls that are sent without their provider state.
     states_dropped: usize,
 }
 
 impl<'a> Mapper<'a, '_> {
     fn message(&mut self, message: &'a Message) {
-        // Results answer the calls of the message before; nothing may stand between.
+        // Tool results come first, because they must directly follow the message with their calls.
         for result in message.results() {
             self.tool_result(result);
         }
@@ -106,7 +106,7 @@ impl<'a> Mapper<'a, '_> {
         if content.is_empty() {
             return;
         }
-        // Chat templates often take one such message and no more.
+        // Chat templates often accept only one system message.
         match self.out.last_mut() {
             Some(before) if before.role == RoleName::System => {
                 let said = before.content.get_or_insert_default();
@@ -119,7 +119,7 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Adds instructions of ours to the host's first ones.
+    /// Appends `instructions` to the leading system message.
     fn instruct(&mut self, instructions: String) {
         match self.out.first_mut() {
             Some(first) if first.role == RoleName::System => {
@@ -173,7 +173,7 @@ impl<'a> Mapper<'a, '_> {
         let mut content = JoinedText::default();
         let mut thinking = JoinedText::default();
         let mut tool_calls = Vec::new();
-        // Texts are pieces of one: other wires split it where a citation ends.
+        // Consecutive text parts are pieces of one text: other wires split it at citations.
         let mut separator = "";
         for part in parts {
             match part {
@@ -218,7 +218,7 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Whether the asked model thought it, on this wire.
+    /// Returns whether the requested model created the reasoning on this wire.
     fn is_ours(&self, reasoning: &Reasoning) -> bool {
         let state = reasoning.provider_state.as_ref();
         state
@@ -266,7 +266,7 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    /// Returns the bytes of an image, or the text that replaces it.
+    /// Returns the data of an image, or the text that replaces the image.
     fn map_image(&mut self, media: &'a Media) -> Result<&'a str, String> {
         if self.capabilities.images == Some(false) {
             return Err(self.in_words("image", media, "the model sees no images"));
@@ -277,7 +277,8 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// The bytes of a sound, which go where images do: the server tells them apart.
+    /// Returns the data of an audio clip, or the text that replaces it. The server accepts audio in
+    /// the field for images.
     fn map_audio(&mut self, media: &'a Media) -> Result<&'a str, String> {
         if self.capabilities.audio == Some(false) {
             return Err(self.in_words("audio", media, "the model hears no audio"));
@@ -288,12 +289,13 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Classifies a resource: media are sent like images, texts unchanged, other types by name
-    /// only.
+    /// Returns the form in which a resource is sent: media like images, texts unchanged, other
+    /// types by name only.
     fn blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Blob<'a> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
-            // The server does not read XML drawings as images. The model reads them as text.
+            // The server cannot read SVG drawings as images, so that the model receives their XML
+            // text.
             "image" => !is_text(media_type) && self.capabilities.images != Some(false),
             "audio" => self.capabilities.audio != Some(false),
             _ => false,
@@ -312,7 +314,7 @@ impl<'a> Mapper<'a, '_> {
         Blob::Text(name)
     }
 
-    /// A document: its text if it is one of text, else its name.
+    /// Returns the text of a document, or its name if it is not a text document.
     fn map_document(&mut self, document: &Document) -> String {
         let media = &document.media;
         let what = document.title.as_ref().map_or_else(
@@ -333,7 +335,7 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// A medium that cannot be sent is named, so that the model knows of it.
+    /// Returns a text that replaces a medium, so that the model knows that there was one.
     fn in_words(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = match &media.source {
             MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),
@@ -359,7 +361,7 @@ impl<'a> Mapper<'a, '_> {
     }
 }
 
-/// The form in which the bytes of a resource are sent.
+/// Form in which the data of a resource is sent.
 enum Blob<'a> {
     Bytes(&'a str),
     Text(String),

@@ -23,31 +23,33 @@ use switchboard_domain::{JsonObject, ToolDefinition, Warning};
 
 use super::schema::{held, held_input, object_schema};
 
-/// The field with the tool's name.
+/// Field of a call with the name of the tool.
 pub(crate) const NAME: &str = "name";
-/// The field with the tool's input.
+/// Field of a call with the input of the tool.
 pub(crate) const PARAMETERS: &str = "parameters";
-/// The field of an answer without a call.
+/// Field with the text of an answer that is not a call.
 pub(crate) const RESPONSE: &str = "response";
 
-/// What `format` holds an answer to, for who reads it: see [`ChatDecoder`](super::ChatDecoder).
+/// Form that `format` requires of an answer, for the [`ChatDecoder`](super::ChatDecoder) that reads
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
-    /// The tools that may be called.
+    /// Names of the tools that may be called.
     pub tools: Vec<String>,
-    /// Whether the answer may be `{"response": …}` instead of a call. The value is the answer's
-    /// text.
+    /// Whether the answer may be `{"response": …}` instead of a call. The value of this field is
+    /// the answer's text.
     pub may_answer: bool,
 }
 
-/// A call of one of `tools`, or (where `answer` is a schema) an answer of that form.
+/// Emulation of a tool choice with `format`: the answer is a call of one of `tools` or, if `answer`
+/// is a schema, an answer that matches it.
 pub(crate) struct Emulated<'a> {
     pub(crate) tools: Vec<&'a ToolDefinition>,
     pub(crate) answer: Option<&'a Value>,
 }
 
 impl Emulated<'_> {
-    /// How the answer is read.
+    /// Returns the form that the decoder expects.
     pub(crate) fn form(&self) -> Form {
         Form {
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
@@ -55,7 +57,7 @@ impl Emulated<'_> {
         }
     }
 
-    /// Returns the schema for `format`.
+    /// Returns the schema for the request field `format`.
     pub(crate) fn schema(&self, warnings: &mut Vec<Warning>) -> Value {
         let mut definitions = JsonObject::new();
         let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
@@ -95,8 +97,8 @@ impl Emulated<'_> {
         schema
     }
 
-    /// Returns the instructions for the model: a grammar restricts the form but does not explain
-    /// it.
+    /// Returns instructions about the form for the model, because the grammar enforces the form
+    /// without explaining it.
     pub(crate) fn instructions(&self) -> String {
         let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
         let tools = lines(&self.tools);
@@ -114,7 +116,7 @@ impl Emulated<'_> {
     }
 }
 
-/// The tools as a model reads them.
+/// Describes the tools for a model, one per line.
 fn lines(tools: &[&ToolDefinition]) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
@@ -134,7 +136,7 @@ fn lines(tools: &[&ToolDefinition]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Where the compiler leads every reference.
+/// Prefix of every reference in a compiled schema.
 const DEFINITIONS: &str = "#/$defs/";
 
 /// Moves the definitions of a schema to `definitions`, under names that start with `key`, so that
@@ -154,14 +156,14 @@ fn placed(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
     schema
 }
 
-/// Leads every reference within the schema to where its definition went.
+/// Changes every reference in a schema to the new place of its definition.
 fn lead(schema: &mut Value, key: &str) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(|schema| lead(schema, key)),
         Value::Object(map) => {
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
-                    // Values, not schemas.
+                    // These keywords contain values, not schemas.
                     ("const" | "enum" | "default" | "examples", _) => {}
                     ("$ref", Value::String(reference)) => {
                         if let Some(name) = reference.strip_prefix(DEFINITIONS) {

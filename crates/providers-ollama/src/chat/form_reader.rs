@@ -7,19 +7,19 @@ use super::form::{Form, NAME, PARAMETERS, RESPONSE};
 
 /// Maximum size in bytes of buffered text.
 const MAX_HELD: usize = 4 * 1024 * 1024;
-/// JSON's own white space.
+/// White space in JSON.
 const BLANK: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// One parsed piece of the answer.
+/// One parsed piece of a constrained answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// A call of this tool begins.
+    /// A call of the tool with this name begins.
     Call(String),
-    /// More of its input.
+    /// More of the input of the current call.
     Input(String),
-    /// Its input is complete.
+    /// The input of the current call is complete.
     CallDone,
-    /// More text of an answer.
+    /// More of the text of an answer that is not a call.
     Text(String),
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct FormReader {
     form: Form,
     state: State,
     kind: Option<Kind>,
-    /// Buffered text whose kind is not yet known.
+    /// Buffered text that is not yet known to be a call or an answer.
     held: String,
-    /// The string or name that is being read.
+    /// The string or field name that is being read.
     word: String,
-    /// Input that came before the tool's name.
+    /// Input of a call that arrived before the name of the tool.
     early: String,
     input: Input,
-    /// The answer, or something in it, was not in the form.
+    /// Whether any part of the answer violated the form.
     strayed: bool,
 }
 
@@ -45,7 +45,7 @@ enum Kind {
     Answer,
 }
 
-/// How far a call's input has come.
+/// Progress of the input of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
     Missing,
@@ -55,23 +55,23 @@ enum Input {
 
 #[derive(Debug)]
 enum State {
-    /// Before the object.
+    /// The reader is before the JSON object.
     Start,
-    /// Before a field or the object's end.
+    /// The reader is before a field or the end of the object.
     Field,
-    /// In the name of a field.
+    /// The reader is in the name of a field.
     FieldName(Value),
-    /// Before the colon after it.
+    /// The reader is before the colon after a field name.
     Colon,
-    /// Before a value.
+    /// The reader is before the value of a field.
     Before(Slot),
-    /// In a value.
+    /// The reader is in the value of a field.
     InsideValue(Slot, Value),
-    /// After a value.
+    /// The reader is after the value of a field.
     After,
-    /// After the object.
+    /// The reader is after the JSON object.
     End,
-    /// No longer in the form: all is text.
+    /// The answer violated the form: the rest is plain text.
     Text,
 }
 
@@ -80,7 +80,7 @@ enum Slot {
     Name,
     Parameters,
     Response,
-    /// Nothing that is asked for.
+    /// A field that the form does not have.
     Other,
 }
 
@@ -98,7 +98,7 @@ impl FormReader {
         }
     }
 
-    /// Takes more of the answer.
+    /// Reads more of the answer. Appends the parsed pieces to `said`.
     pub(crate) fn push(&mut self, text: &str, said: &mut Vec<Said>) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -114,7 +114,7 @@ impl FormReader {
         }
     }
 
-    /// Ends the answer. Emits the buffered text as text.
+    /// Ends the answer. Emits the buffered text as plain text.
     pub(crate) fn end(&mut self, said: &mut Vec<Said>) {
         if self.kind == Some(Kind::Call)
             && self.input == Input::Missing
@@ -131,17 +131,17 @@ impl FormReader {
         }
     }
 
-    /// Whether the object came to its end.
+    /// Returns whether the JSON object of the answer is complete.
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.state, State::End)
     }
 
-    /// Whether something was not in the form.
+    /// Returns whether any part of the answer violated the form.
     pub(crate) fn strayed(&self) -> bool {
         self.strayed
     }
 
-    /// Reads as much of `text` as belongs together; gives back the rest.
+    /// Reads the first token of `text` and returns the rest.
     fn step<'t>(&mut self, text: &'t str, said: &mut Vec<Said>) -> &'t str {
         match &mut self.state {
             State::Text => {
@@ -181,7 +181,7 @@ impl FormReader {
                 self.state = State::FieldName(Value::string());
                 after
             }
-            // A comma may be missing for all we care.
+            // A missing comma between fields is tolerated.
             (State::After, ',') => after,
             (State::Field | State::After, '}') => self.close_value(text, after, said),
             (State::Colon, ':') => match self.slot() {
@@ -204,12 +204,13 @@ impl FormReader {
         }
     }
 
-    /// The field that was named; `None` if an answer in this form cannot have it here.
+    /// Returns the slot for the field that was just named. Returns `None` if the form does not
+    /// allow this field here.
     fn slot(&self) -> Option<Slot> {
         let name = serde_json::from_str::<String>(&self.word).ok()?;
         match (self.kind, name.as_str()) {
             (None, NAME) => Some(Slot::Name),
-            // Many models know the field under its other name.
+            // Many models write `arguments` instead of `parameters`.
             (None | Some(Kind::Call), PARAMETERS | "arguments") if self.input == Input::Missing => {
                 Some(Slot::Parameters)
             }
@@ -221,7 +222,7 @@ impl FormReader {
         }
     }
 
-    /// Takes a piece of a value.
+    /// Reads a piece of a field's value.
     fn value<'t>(
         &mut self,
         slot: Slot,
@@ -241,7 +242,7 @@ impl FormReader {
                 }
             }
             Slot::Parameters => {
-                // A field without a value is a missing input, not an empty one.
+                // A field without a value counts as missing input, not as empty input.
                 let complete = complete && !(read.is_empty() && self.input == Input::Missing);
                 self.input = if complete {
                     Input::Complete
@@ -271,11 +272,11 @@ impl FormReader {
         rest
     }
 
-    /// The tool's name is complete with the piece `read`.
+    /// Ends the name of the tool with its last piece `read`, and begins the call.
     fn end_name(&mut self, read: &str, said: &mut Vec<Said>) {
         let name = serde_json::from_str::<String>(&self.word).ok();
         let Some(name) = name.filter(|name| self.form.tools.contains(name)) else {
-            // The tool may not be called: the text is shown and never executed.
+            // The tool may not be called: its call becomes text and is never executed.
             self.held.push_str(read);
             self.stray("", said);
             return;
@@ -292,7 +293,7 @@ impl FormReader {
         }
     }
 
-    /// The object is complete.
+    /// Ends the JSON object of the answer.
     fn close_value<'t>(&mut self, text: &'t str, after: &'t str, said: &mut Vec<Said>) -> &'t str {
         if self.kind.is_none() {
             return self.stray(text, said);
@@ -307,7 +308,8 @@ impl FormReader {
         self.state = State::Text;
         self.strayed = true;
         let mut all = std::mem::take(&mut self.held);
-        // Blanks between a call and what follows are not held, so that cutting makes no difference.
+        // White space after a call is not buffered, so that the result does not depend on chunk
+        // borders.
         let between = self.kind.is_some();
         all.push_str(if between {
             text.trim_start_matches(BLANK)
@@ -327,7 +329,7 @@ fn divide(text: &str, end: Option<usize>) -> (&str, &str) {
         .unwrap_or((text, ""))
 }
 
-/// How far a JSON value has come, counted in brackets. It holds no content.
+/// Progress of a JSON value, judged by its brackets. The content is not stored.
 #[derive(Debug, Default)]
 struct Value {
     begun: bool,
@@ -337,7 +339,7 @@ struct Value {
 }
 
 impl Value {
-    /// A string whose first quote has been read.
+    /// Creates the progress of a string whose first quote was read.
     fn string() -> Self {
         Self {
             begun: true,
@@ -346,8 +348,9 @@ impl Value {
         }
     }
 
-    /// Reads on; where the value ends in `text`, if it does. All of JSON's own signs are single
-    /// bytes, so the place is between two characters.
+    /// Reads more of the value. Returns the position in `text` where the value ends, if it ends
+    /// there. The position is always between characters, because all syntax characters of JSON are
+    /// single bytes.
     fn end_in(&mut self, text: &str) -> Option<usize> {
         for (at, byte) in text.bytes().enumerate() {
             if self.in_string {
@@ -373,7 +376,7 @@ impl Value {
                         return Some(at + 1);
                     }
                 }
-                // A number or a word ends where something else begins.
+                // A number or a word ends before the next syntax character.
                 b'}' | b']' | b',' | b'"' | b' ' | b'\t' | b'\n' | b'\r' if self.depth == 0 => {
                     return Some(at);
                 }

@@ -46,21 +46,21 @@ const KNOWN: [&str; 31] = [
 ];
 const OPTIONS: &str = "options";
 
-/// How a wish for reasoning is said to a model. Servers differ by their age: levels were refused
-/// for every model but gpt-oss until 2026 ("think value \"high\" is not supported for this model"),
-/// and any wish is refused for a model that does not think.
+/// Form in which the reasoning setting is sent. Servers until 2026 refused levels for every model
+/// except gpt-oss ("think value \"high\" is not supported for this model"). All servers refuse the
+/// setting for a model that does not reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThinkForm {
-    /// `low`, `medium` or `high`.
+    /// The setting is a level: `low`, `medium` or `high`.
     #[default]
     Levels,
-    /// `true`.
+    /// The setting is a switch: `true` or `false`.
     Switch,
-    /// Not at all, since the model does not think.
+    /// The setting is not sent, because the model does not reason.
     Never,
 }
 
-/// The options as they are sent, and the caller's fields that are left.
+/// Returns the model options to send, and the caller's remaining fields.
 pub(crate) fn options(
     request: &ChatRequest,
     warnings: &mut Vec<Warning>,
@@ -113,7 +113,8 @@ pub(crate) fn think(
     held: bool,
     warnings: &mut Vec<Warning>,
 ) -> Option<Think> {
-    // "Passing true/false is ignored for that model" (docs/capabilities/thinking).
+    // gpt-oss ignores the switch: "Passing true/false is ignored for that model"
+    // (docs/capabilities/thinking).
     let only_levels = is_gpt_oss(&model.name);
     let never = form == ThinkForm::Never || capabilities.reasoning == Some(false);
     let Some(effort) = request.reasoning else {
@@ -126,7 +127,7 @@ pub(crate) fn think(
         ReasoningEffort::None => None,
         ReasoningEffort::Low => Some("low"),
         ReasoningEffort::High => Some("high"),
-        // `Medium`, and a level that this adapter does not know yet.
+        // `Medium`, and levels that this adapter does not know.
         _ => Some("medium"),
     };
     if never {

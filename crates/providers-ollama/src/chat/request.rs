@@ -22,16 +22,16 @@ use super::{
     wire::Body,
 };
 
-/// A wire request, and its differences from the domain request.
+/// A request in the form of the wire, and its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows its texts from the domain request.
+    /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// What became of the tool choice.
+    /// Outcome of the tool choice on this wire.
     pub tool_choice: ToolChoiceOutcome,
-    /// What could not be said on this wire.
+    /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// How the answer must be read, if `format` holds it to a call.
+    /// Form of the answer, if `format` constrains the answer to a tool call.
     pub form: Option<Form>,
 }
 
@@ -72,7 +72,7 @@ pub fn to_wire<'a>(
         None => answer_format.map(|(name, schema)| held(name, schema, &mut warnings)),
     };
     if format.is_some() && !declared.is_empty() {
-        // Only if the tool choice is relaxed, on a server that knows both.
+        // Both fields are sent only if the tool choice is relaxed and the server supports both.
         let message = "`tools` and `format` are sent together: a server of one's own lets `format` \
                        win and calls no tool";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
@@ -107,7 +107,7 @@ pub fn to_wire<'a>(
     })
 }
 
-/// The schema that the answer's text must follow, and its name.
+/// Returns the schema that the answer's text must match, and the name of the schema.
 fn answer_format<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -121,7 +121,7 @@ fn answer_format<'a>(
         return Ok(None);
     };
     if !schema.is_object() {
-        // "expected \"json\" or a valid JSON Schema object", says the server.
+        // The server refuses other schemas: "expected \"json\" or a valid JSON Schema object".
         let message = format!("schema `{name}` is not a JSON object");
         return Err(invalid_request(&model.provider, "format", message));
     }

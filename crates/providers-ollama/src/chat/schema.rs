@@ -54,21 +54,22 @@ pub(crate) fn held<'a>(
     compiled.schema
 }
 
-/// The schema of a call's input within a form. The input is checked when it comes.
+/// Returns the schema for the input of a call in a constrained answer. The input is validated
+/// before the call.
 pub(crate) fn held_input(schema: &Value) -> Value {
     let schema = object_schema(schema);
     let mut schema = compile(&schema, Dialect::OllamaFormat).into_owned();
     if let Value::Object(map) = &mut schema
         && !SAYS_MORE.iter().any(|keyword| map.contains_key(*keyword))
     {
-        // A tool without parameters. The grammar accepts any object if `properties` is missing, and
-        // models use that freedom.
+        // The tool has no parameters. Without `properties`, the grammar would accept any object,
+        // and models would invent parameters.
         map.insert("properties".to_owned(), json!({}));
     }
     schema
 }
 
-/// Keywords that say more of an object than that it is one.
+/// Keywords that constrain an object beyond its type.
 const SAYS_MORE: [&str; 6] = [
     "properties",
     "additionalProperties",
@@ -78,7 +79,8 @@ const SAYS_MORE: [&str; 6] = [
     "$ref",
 ];
 
-/// A tool's schema, or that of any object where it is none: its input is an object in any case.
+/// Returns the schema of a tool's input. A schema that does not describe an object becomes that of
+/// any object, because an input is always an object.
 pub(crate) fn object_schema(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(map) if !map.is_empty() => Cow::Borrowed(schema),

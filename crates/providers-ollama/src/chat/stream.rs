@@ -16,7 +16,7 @@ use super::{
 };
 use crate::error::{ERRORS, is_malformed_call};
 
-/// The stream's state machine: lines in, domain events out.
+/// State machine that converts the lines of a stream into domain events.
 ///
 /// The last line has `done` and emits [`ModelEvent::Finished`]. A stream that ends without it is
 /// incomplete. The server's reason never mentions tools, so the reason is derived from the output.
@@ -26,21 +26,22 @@ pub struct ChatDecoder {
     answer: AnswerEvents,
     ids: LocalIds,
     open: Option<Open>,
-    /// Reads an answer that is held to the form of a call.
+    /// Reader of an answer that is constrained to the form of a call.
     form: Option<FormReader>,
-    /// Parses the thoughts before the answer in the same form.
+    /// Reader of reasoning that may have the form of the answer.
     thoughts: Option<Thoughts>,
-    /// The call in that form whose input is being written.
+    /// Part index of the call in a constrained answer whose input is being read.
     emulated: Option<u32>,
     calls: u32,
     nameless: u32,
     done: bool,
-    /// Whether the end counts though no line said `done`: a whole body needs none.
+    /// Whether the answer may end without a line that has `done`, as in a body that is not
+    /// streamed.
     done_optional: bool,
 }
 
-/// Thoughts of a model with a constrained answer. Some servers report the answer itself as a
-/// thought and send no other text.
+/// Reasoning of a model with a constrained answer. Some servers report the answer itself as
+/// reasoning and send no other text.
 #[derive(Debug)]
 struct Thoughts {
     reader: FormReader,
@@ -55,13 +56,13 @@ impl Thoughts {
         }
     }
 
-    /// Takes more; `None` once they are not in the form.
+    /// Reads more reasoning. Returns `None` once it violates the form of the answer.
     fn push(mut self, text: &str) -> Option<Self> {
         self.reader.push(text, &mut self.said);
         (!self.reader.strayed()).then_some(self)
     }
 
-    /// Returns the parsed thoughts if they follow the form to the end.
+    /// Returns the parsed reasoning if all of it has the form of the answer.
     fn end(mut self) -> Option<Vec<Said>> {
         self.reader.end(&mut self.said);
         let complete = !self.reader.strayed() && self.reader.is_complete();
@@ -69,7 +70,7 @@ impl Thoughts {
     }
 }
 
-/// The part that is being written.
+/// Part of the answer that is being emitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Text(u32),
@@ -77,8 +78,8 @@ enum Open {
 }
 
 impl ChatDecoder {
-    /// A decoder for one answer of `model`, whose request came to `tool_choice` and `warnings`.
-    /// `ids` knows which tool-use ids the conversation has used up.
+    /// Creates a decoder for one answer of `model`. `tool_choice` and `warnings` are those of the
+    /// request, `ids` are the tool-use ids of the conversation.
     pub fn new(
         model: ModelId,
         tool_choice: ToolChoiceOutcome,
@@ -109,7 +110,7 @@ impl ChatDecoder {
         self
     }
 
-    /// A whole body is one line that need not say `done`.
+    /// Reads a body that is not streamed: one line, which needs no `done`.
     pub(crate) fn whole(
         mut self,
         body: &str,
@@ -129,7 +130,7 @@ impl ChatDecoder {
         let usage = chunk.usage();
         let done = chunk.done == Some(true);
         if chunk.message.is_some() || done {
-            // The wire has no id of an answer.
+            // Ollama's API has no id for an answer.
             self.answer.start(None, chunk.model, events);
         }
         self.message(chunk.message.unwrap_or_default(), events);
@@ -154,7 +155,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Processes a text delta and a thinking delta.
+    /// Processes the text and the reasoning of one line.
     fn words(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if content.trim().is_empty() {
             let thoughts = self.thoughts.take();
@@ -216,13 +217,13 @@ impl ChatDecoder {
                     events.push(ModelEvent::PartFinished { index });
                 }
                 (Said::Text(text), _) => self.say(text, events),
-                // Input belongs to a call that was begun.
+                // Without a current call, pieces of its input are ignored.
                 (Said::Input(_) | Said::CallDone, None) => {}
             }
         }
     }
 
-    /// Takes a call, which comes whole.
+    /// Emits a tool call, which arrives whole.
     fn call(
         &mut self,
         id: Option<&str>,
@@ -254,7 +255,7 @@ impl ChatDecoder {
         self.begin(PartStart::ToolUse { id, name }, events)
     }
 
-    /// Begins a part; the text or reasoning before it is complete.
+    /// Begins a part. Finishes the text or reasoning before it.
     fn begin(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         self.close_parts(events);
         self.answer.start_part(part, events)
@@ -274,7 +275,7 @@ impl ChatDecoder {
         events.push(ModelEvent::PartFinished { index });
     }
 
-    /// The answer is done, for the reason `raw`.
+    /// Finishes the answer. `raw` is the server's reason for its end.
     fn finish_answer(&mut self, raw: Option<String>, events: &mut Vec<ModelEvent>) {
         self.done = true;
         let raw = raw.filter(|word| !word.is_empty());
@@ -294,7 +295,7 @@ impl ChatDecoder {
                     .warn(WarningKind::ToolChoiceRelaxed, message, events);
             }
         }
-        // A call whose input is not complete stays open.
+        // A call with incomplete input stays open, so that it is not executed.
         self.close_parts(events);
         if self.nameless > 0 {
             let nameless = self.nameless;
@@ -323,7 +324,7 @@ impl ChatDecoder {
     }
 
     fn unreadable(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
-        // serde marks end of input as such, except for a number without digits.
+        // serde reports the end of input as such, except after a number without digits.
         let at_end = |fault: &serde_json::Error| {
             fault.is_eof() || (fault.column() >= line.len() && !line.ends_with('}'))
         };
@@ -356,7 +357,7 @@ impl WireDecoder for ChatDecoder {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        // serde would read a list as the fields in order.
+        // serde would accept an array and read its elements as the fields in order.
         let chunk = if data.starts_with('{') {
             serde_json::from_str::<Chunk>(data).map_err(Some)
         } else {
@@ -388,13 +389,13 @@ impl WireDecoder for ChatDecoder {
     }
 }
 
-/// The reason in the server's word.
+/// Maps the server's reason for the end of the answer.
 fn finish_reason(word: Option<&str>) -> FinishReason {
     match word {
-        // Old servers say none, and new ones when they have no word for it.
+        // Old servers send no reason, and new servers omit reasons that they have no word for.
         None | Some("stop") => FinishReason::Stop,
         Some("length") => FinishReason::Length,
-        // `load` and `unload` answer a request without messages.
+        // The reasons `load` and `unload` belong to requests without messages.
         Some(other) => FinishReason::Other(other.to_owned()),
     }
 }

@@ -15,15 +15,15 @@ use switchboard_providers_common::{
 use super::{form::Emulated, schema, wire};
 use crate::error;
 
-/// The declared tools and the emulated tool choice.
+/// Tools to declare, and the emulation of the tool choice.
 pub(crate) struct Tools<'a> {
     pub(crate) declared: Vec<wire::Tool<'a>>,
-    /// What goes into `format` in place of the tools.
+    /// Emulated tool choice, which is sent in `format` instead of declared tools.
     pub(crate) emulated: Option<Emulated<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
 }
 
-/// Maps the tools and the choice among them.
+/// Maps the tools and the tool choice of a request.
 pub(crate) fn tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
@@ -84,7 +84,7 @@ pub(crate) fn is_held(request: &ChatRequest, capabilities: &ModelCapabilities) -
     held && !request.tools.is_empty()
 }
 
-/// Why an answer cannot be held to a call by `format`; `None` if it can.
+/// Returns the reason why `format` cannot constrain the answer to a call. Returns `None` if it can.
 fn not_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> Option<&'static str> {
     if sets_format(request) {
         Some("`format` is set by the caller, and is what holds an answer to a call")
@@ -97,7 +97,8 @@ fn not_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> Option<&
     }
 }
 
-/// The schema that an answer's text must follow, if `format` is ours to set.
+/// Returns the schema that the answer's text must match, unless the caller sets `format` in
+/// `extra`.
 fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
     match &request.response_format {
         ResponseFormat::JsonSchema { schema, .. } if !sets_format(request) => Some(schema),
@@ -105,7 +106,7 @@ fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
     }
 }
 
-/// A choice that must be made, of one of `allowed`.
+/// Maps a tool choice that forces a call of one of `allowed`.
 fn force_choice<'a>(
     request: &'a ChatRequest,
     allowed: &[&'a Arc<ToolDefinition>],
@@ -134,7 +135,7 @@ fn force_choice<'a>(
     }
 }
 
-/// The model decides.
+/// Maps a tool choice that lets the model decide whether it calls a tool.
 fn free<'a>(
     request: &'a ChatRequest,
     schemas: &ToolSchemas,
@@ -160,12 +161,12 @@ fn free<'a>(
     }
 }
 
-/// Whether the caller's `extra` has `format`, which wins.
+/// Returns whether the caller sets `format` in `extra`, which takes precedence.
 pub(crate) fn sets_format(request: &ChatRequest) -> bool {
     request.extra.contains_key("format")
 }
 
-/// The wire has no word for parallel calls.
+/// Warns about a setting for parallel calls, which has no field on this wire.
 fn say_parallel(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
     let message = match (request.parallel_tool_use, emulated) {
         (Some(false), false) => "this wire cannot ask for one tool at a time",

@@ -15,47 +15,48 @@ use switchboard_providers_common::{AnswerEvents, LocalIds, ShapeRestorer, ToolMa
 
 use super::wire::{FunctionDelta, ToolCallDelta};
 
-/// The fields of a call that are sent back with it.
+/// Fields of a tool call that must be sent back with the call.
 pub(crate) const STATE_FIELDS: [&str; 2] = ["extra_content", "provider_specific_fields"];
 
-/// Maximum number of calls that a piece may continue. Earlier calls are not searched, so that many
-/// calls need linear time.
+/// Maximum number of recent calls that a streamed piece may continue. Earlier calls are not
+/// searched, so that the time is linear in the number of calls.
 const MAX_SEARCHED: usize = 256;
 
-/// The calls of one answer.
+/// Tool calls of one answer, assembled from streamed pieces.
 #[derive(Debug)]
 pub(crate) struct Calls {
     model: ModelId,
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Call>,
-    /// The call that is being streamed.
+    /// Position of the call that is being streamed.
     current: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The server's id.
+    /// Id of the call that the server sent.
     wire_id: Option<String>,
-    /// The server's index.
+    /// Index of the call that the server sent.
     index: Option<u64>,
     name: String,
-    /// The index of the part. Known with the name.
+    /// Index of the emitted part. `None` until the name of the tool is known.
     part: Option<u32>,
-    /// Arguments before the name, at most one character more than an input may have.
+    /// Arguments that arrived before the tool's name: at most one character more than an input may
+    /// have.
     early_arguments: String,
     restorer: ShapeRestorer,
-    /// The fields that are sent back.
+    /// Fields of the call that must be sent back to the server.
     state: JsonObject,
-    /// Whether `state` changed since it was emitted.
+    /// Whether `state` changed after it was last emitted.
     state_changed: bool,
     json: JsonProgress,
-    /// The last chunk with a piece of the call.
+    /// Number of the last chunk with a piece of this call.
     chunk: u64,
 }
 
 impl Calls {
-    /// Creates the calls of an answer of `model`.
+    /// Creates the empty list of calls for an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
         Self {
             model,
@@ -66,12 +67,12 @@ impl Calls {
         }
     }
 
-    /// Sets the mapping of the request's tools.
+    /// Sets the changes of the request's tools, which are reversed in the calls.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
 
-    /// Adds a piece from chunk number `chunk`.
+    /// Adds a piece of a call from the chunk with the number `chunk`.
     pub(crate) fn add(
         &mut self,
         delta: &ToolCallDelta,
@@ -113,8 +114,8 @@ impl Calls {
             call.part = Some(index);
             call.restorer = self.tool_mapping.input_restorer(declared);
             let early = std::mem::take(&mut call.early_arguments);
-            // Two deltas, so that the accumulator keeps the allowed part of an input that is too
-            // long.
+            // The arguments are emitted as two deltas, so that the accumulator keeps the allowed
+            // part of an input that is too long.
             let (allowed, more) = early.split_at(early.floor_char_boundary(MAX_INPUT));
             for json in [allowed, more] {
                 call.emit_arguments(index, json, events);
@@ -139,7 +140,8 @@ impl Calls {
         }
     }
 
-    /// Adds a piece of the only call in the form before `tool_calls`.
+    /// Adds a piece of the field `function_call`, which carries the only call on servers without
+    /// `tool_calls`.
     pub(crate) fn add_legacy(
         &mut self,
         function: FunctionDelta,
@@ -148,7 +150,7 @@ impl Calls {
         events: &mut Vec<ModelEvent>,
     ) {
         let delta = ToolCallDelta {
-            // An index that no other call has.
+            // An index that no other call of the answer has.
             index: Some(u64::MAX),
             function: Some(function),
             ..ToolCallDelta::default()
@@ -156,25 +158,26 @@ impl Calls {
         self.add(&delta, chunk, answer, events);
     }
 
-    /// Ends the current call: text or reasoning follows it.
+    /// Ends the current call, because text or reasoning follows it.
     pub(crate) fn end_current(&mut self) {
         self.current = None;
     }
 
-    /// Returns whether there is a call with a name.
+    /// Returns whether the answer has a tool call with a name.
     pub(crate) fn has_named(&self) -> bool {
         self.list.iter().any(|call| call.part.is_some())
     }
 
-    /// Returns the number of calls without a name.
+    /// Returns the number of tool calls without a name.
     pub(crate) fn count_nameless(&self) -> usize {
         let is_nameless = |call: &&Call| call.part.is_none();
         self.list.iter().filter(is_nameless).count()
     }
 
-    /// Finishes the calls. If the answer is incomplete, the current call stays open, because its
-    /// input may parse as an object and still be incomplete. Calls with incomplete input stay open
-    /// too: servers announce several calls before they send the input of any.
+    /// Finishes the calls at the end of the answer. If the answer is incomplete, the current call
+    /// stays open, because its input may parse as an object and still be incomplete. Calls with
+    /// incomplete input stay open too: servers announce several calls before they send the input of
+    /// any.
     pub(crate) fn finish(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
         for (at, call) in self.list.iter_mut().enumerate() {
             let Some(index) = call.part else { continue };
@@ -213,14 +216,15 @@ impl Calls {
         });
         let at = by_id.or_else(|| match piece.index {
             Some(_) => find(&|call| call.index == piece.index),
-            // Without an index the piece continues the current call.
+            // A piece without an index continues the current call.
             None => self.current.or_else(|| self.list.len().checked_sub(1)),
         })?;
         let call = self.list.get(at)?;
         let is_complete = call.json.is_complete();
         let has_other_id = piece.id.is_some() && call.wire_id.is_some() && by_id.is_none();
         let Some(name) = piece.name else {
-            // A new id per chunk continues the call unless its input is complete.
+            // Some servers send a new id in each chunk. The piece then continues the call unless
+            // its input is complete.
             let starts = has_other_id && is_complete && !piece.arguments.is_empty();
             return (!starts).then_some((at, Match::Continues));
         };
@@ -230,8 +234,8 @@ impl Calls {
         if call.name != name {
             return None;
         }
-        // The same name again. With the same id, the server repeats the name in each chunk, or the
-        // whole call at the end.
+        // The piece repeats the name of the call. With the same id, the server repeats the name in
+        // each chunk, or the whole call at the end.
         if by_id.is_some() {
             let repeats = is_complete && !piece.arguments.is_empty();
             let kind = if repeats {
@@ -267,21 +271,21 @@ impl Call {
     }
 }
 
-/// The relation of a piece to its call.
+/// Relation between a streamed piece and the call that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Match {
     Continues,
-    /// The piece contains the whole call again.
+    /// The piece contains the whole call once more.
     Repeats,
 }
 
-/// A piece of a call. Blank fields count as missing.
+/// A streamed piece of a tool call. Blank fields count as missing.
 struct CallPiece<'a> {
     index: Option<u64>,
     id: Option<&'a str>,
     name: Option<&'a str>,
     arguments: Cow<'a, str>,
-    /// The values of [`STATE_FIELDS`].
+    /// Values of the fields in [`STATE_FIELDS`].
     state: [Option<&'a Value>; 2],
 }
 
@@ -297,7 +301,7 @@ impl<'a> CallPiece<'a> {
         let visible = |text: &'a str| Some(text.trim()).filter(|text| !text.is_empty());
         Self {
             index: delta.index,
-            // Mistral sends "null".
+            // Mistral sends the text "null" as an id.
             id: delta
                 .id
                 .as_deref()
@@ -313,7 +317,7 @@ impl<'a> CallPiece<'a> {
     }
 }
 
-/// The progress of a streamed JSON object, by its brackets. It stores no content.
+/// Progress of a streamed JSON object, judged by its brackets. The content is not stored.
 #[derive(Debug, Default)]
 struct JsonProgress {
     started: bool,
@@ -348,7 +352,7 @@ impl JsonProgress {
         self.started
     }
 
-    /// Returns whether the text has started and all brackets and strings are closed.
+    /// Returns whether the JSON text has started and all its brackets and strings are closed.
     fn is_complete(&self) -> bool {
         self.started && self.depth == 0 && !self.in_string
     }

@@ -26,7 +26,7 @@ use crate::{
     wire::media::{audio_format, filename},
 };
 
-/// Converts the conversation.
+/// Converts the messages of a conversation to the wire.
 pub(crate) fn messages<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -35,7 +35,7 @@ pub(crate) fn messages<'a>(
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Vec<wire::Message<'a>> {
-    // Without reasoning in this answer, the server requires none in earlier ones.
+    // If this answer has no reasoning, the server requires none in earlier answers.
     let requires_reasoning = profile.reasoning_replay == ReasoningReplay::Required
         && request.reasoning != Some(ReasoningEffort::None)
         && !disables_reasoning(request, profile);
@@ -76,16 +76,16 @@ pub(crate) fn messages<'a>(
 struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     names: &'m ToolNames,
-    /// Whether every assistant message must have reasoning, possibly blank.
+    /// Whether every assistant message must have reasoning, even if blank.
     requires_reasoning: bool,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
     warnings: ContentWarnings<'m>,
     messages: Vec<wire::Message<'a>>,
-    /// Images of the last tool results. They wait until all results of the group are sent.
+    /// Images in the last tool results. They are sent after all results of the group.
     result_images: Vec<ContentPart<'a>>,
     dropped_reasoning: usize,
-    /// The number of reasoning parts in answers without other content.
+    /// Number of reasoning parts in assistant messages without other content.
     lone_reasoning: usize,
 }
 
@@ -101,7 +101,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn push_instructions(&mut self, content: JoinedText<'a>) {
-        // Chat templates of open models often allow only one such message.
+        // Chat templates of open models often allow only one message with instructions.
         if let Some(
             wire::Message::System { content: before }
             | wire::Message::Developer { content: before },
@@ -137,7 +137,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         let mut tool_calls = Vec::new();
         let mut reasoning = wire::ReasoningFields::default();
         let mut replayed = 0;
-        // Consecutive texts are pieces of one text: other wires split it at citations.
+        // Consecutive text parts are pieces of one text: other wires split it at citations.
         let mut separator = "";
         for part in parts {
             match part {
@@ -173,7 +173,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
             reasoning.reasoning_content.push("", " ");
         }
         let content = Some(content).filter(|content| !content.is_empty());
-        // The API requires content or calls.
+        // The API refuses an assistant message without content and calls.
         if content.is_some() || !tool_calls.is_empty() {
             let reasoning = Some(reasoning).filter(|reasoning| !reasoning.is_empty());
             self.messages.push(wire::Message::Assistant {
@@ -271,7 +271,7 @@ impl<'a> MessageMapper<'a, '_> {
         let fields = state
             .and_then(|state| state.for_model(self.model))
             .and_then(Value::as_object)
-            // The state may be from the Responses API.
+            // The state may be from the Responses API, which has other fields.
             .filter(|data| data.keys().all(|name| STATE_FIELDS.contains(&name.as_str())));
         self.warnings.dropped_states += usize::from(state.is_some() && fields.is_none());
         wire::ToolCall::Function {

@@ -12,12 +12,12 @@ use crate::Profile;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChatOptions {
-    /// Overrides [`Profile::strict_tools`] for this API.
+    /// Overrides [`Profile::strict_tools`] for models on Chat Completions.
     pub strict_tools: Option<bool>,
 }
 
 impl ChatOptions {
-    /// Returns the profile with these options.
+    /// Returns the profile, changed by these options.
     pub fn apply_to(self, profile: &Profile) -> Cow<'_, Profile> {
         profile.with_strict_tools(self.strict_tools)
     }

@@ -8,17 +8,18 @@ use switchboard_domain::{JsonObject, ModelId, ProviderState, Reasoning};
 
 use super::wire::ReasoningFields;
 
-/// The text fields, which arrive in pieces: of OpenRouter, and of Anthropic's blocks in LiteLLM.
+/// Text fields of reasoning blocks, which arrive in pieces: of OpenRouter, and of Anthropic's
+/// blocks in LiteLLM.
 const TEXT_FIELDS: [&str; 3] = ["text", "summary", "thinking"];
-/// The types of blocks that arrive whole.
+/// Types of reasoning blocks that arrive whole.
 const ENCRYPTED_TYPES: [&str; 2] = ["reasoning.encrypted", "redacted_thinking"];
 
-/// Signed or encrypted reasoning, assembled from a stream, to be sent back unchanged.
+/// Blocks of signed or encrypted reasoning, assembled from a stream, to be sent back unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct ReasoningBlocks(Vec<JsonObject>);
 
 impl ReasoningBlocks {
-    /// Adds a piece.
+    /// Adds a streamed piece of a reasoning block.
     pub(crate) fn push(&mut self, piece: JsonObject) {
         let Some(last) = self
             .0
@@ -50,7 +51,7 @@ impl ReasoningBlocks {
     }
 }
 
-/// Returns whether a piece continues the last block. A signature ends a text.
+/// Returns whether a piece continues the last reasoning block. A signature ends a block.
 fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
     let is_same = |name: &str| last.get(name) == next.get(name);
     let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -62,7 +63,7 @@ fn continues_block(last: &JsonObject, next: &JsonObject) -> bool {
         && (is_unsigned || readable_text(next).is_empty())
 }
 
-/// Returns the readable text of a piece.
+/// Returns the readable text of a reasoning piece.
 pub(crate) fn readable_text(piece: &JsonObject) -> &str {
     let mut texts = TEXT_FIELDS
         .iter()
@@ -70,7 +71,7 @@ pub(crate) fn readable_text(piece: &JsonObject) -> &str {
     texts.next().unwrap_or_default()
 }
 
-/// Returns the state of a reasoning part with its text in `field`. Takes the blocks.
+/// Returns the provider state of a reasoning part whose text arrived in `field`. Takes the blocks.
 pub(crate) fn state(
     model: &ModelId,
     field: Option<&'static str>,
@@ -94,8 +95,8 @@ pub(crate) fn state(
     (!data.is_empty()).then(|| ProviderState::minted_by(model, Value::Object(data)))
 }
 
-/// Adds a reasoning part of `model` to its message. Returns `false` if another model created the
-/// part or its state cannot be sent back.
+/// Adds a reasoning part of `model` to an assistant message. Returns `false` if another model
+/// created the part or its state cannot be sent back.
 pub(crate) fn replay<'a>(
     reasoning: &'a Reasoning,
     model: &ModelId,
@@ -109,7 +110,7 @@ pub(crate) fn replay<'a>(
         let list = data.get(name).and_then(Value::as_array);
         list.filter(|list| !list.is_empty())
     };
-    // The blocks contain the text.
+    // The reasoning blocks already contain the text.
     if let Some(details) = list("details") {
         fields.reasoning_details.extend(details);
         return true;

@@ -21,18 +21,18 @@ use crate::{
     },
 };
 
-/// The converted request, and its differences from the request of the domain.
+/// A request in the form of the wire, and its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows its texts from the domain request.
+    /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// The effect of the tool choice.
+    /// Outcome of the tool choice on this wire.
     pub tool_choice: ToolChoiceOutcome,
-    /// The parts and options that were changed or dropped.
+    /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The tool use ids of the conversation.
+    /// Tool-use ids of the conversation.
     pub local_ids: LocalIds,
-    /// The changes of tools and of the answer's schema that the decoder reverses.
+    /// Changes of the tools and of the answer's schema, which the decoder reverses.
     pub tool_mapping: ToolMapping,
 }
 

@@ -21,7 +21,7 @@ use crate::error::ERRORS;
 /// Finish reasons of an answer that the server interrupted: OpenRouter, vLLM and `DeepSeek`.
 const INTERRUPTED: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
-/// The state machine of a stream: chunks in, domain events out.
+/// State machine that converts the chunks of a stream into domain events.
 ///
 /// `Finished` is emitted at the end of the stream (`[DONE]` or the end of the transport), not with
 /// the `finish_reason`, because servers send the usage and other fields after it.
@@ -34,18 +34,18 @@ pub struct ChatDecoder {
     tool_mapping: ToolMapping,
     refusal: Option<u32>,
     reasoning: Option<u32>,
-    /// The field of the reasoning text. Some servers send the same text in two fields.
+    /// Name of the field with the reasoning text. Some servers send the same text in two fields.
     reasoning_field: Option<&'static str>,
-    /// The `reasoning_details` of the open reasoning part.
+    /// Pieces of `reasoning_details` in the open reasoning part.
     details: ReasoningBlocks,
-    /// The `thinking_blocks` of the open reasoning part.
+    /// Pieces of `thinking_blocks` in the open reasoning part.
     blocks: ReasoningBlocks,
     calls: Calls,
     finish_reason: Option<String>,
-    /// Whether the end is valid without a `finish_reason`, as in a whole body.
+    /// Whether the answer may end without a `finish_reason`, as in a body that is not streamed.
     finish_reason_optional: bool,
     done: bool,
-    /// Whether there was a choice.
+    /// Whether any chunk contained a choice, which is the answer itself.
     has_choice: bool,
     has_other_choices: bool,
     chunk: u64,
@@ -82,7 +82,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Sets the mapping of the request's tools and of the answer's schema.
+    /// Sets the changes of the request's tools and answer schema, which the decoder reverses.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.calls.set_tool_mapping(tool_mapping.clone());
@@ -90,7 +90,7 @@ impl ChatDecoder {
         self
     }
 
-    /// Reads a whole body, which is one chunk and needs no `finish_reason`.
+    /// Reads a body that is not streamed: one chunk, which needs no `finish_reason`.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -109,7 +109,7 @@ impl ChatDecoder {
     fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
         let id = chunk.id.filter(|id| !id.is_empty());
-        // Azure's first chunk is about the prompt. It has no id and no choice.
+        // The first chunk of Azure is about the prompt. It has no id and no choice.
         let is_of_answer = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
         if is_of_answer {
             self.answer.start(id, chunk.model, events);
@@ -123,7 +123,7 @@ impl ChatDecoder {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.read_delta(*delta, events);
             }
-            // A reason other than "stop" is final.
+            // A finish reason other than "stop" is final.
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
             let current = self.finish_reason.as_deref();
             if reason.is_some() && current.is_none_or(|current| current == "stop") {
@@ -186,7 +186,7 @@ impl ChatDecoder {
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
 
-    /// Returns the open reasoning part, or starts one.
+    /// Returns the index of the open reasoning part. Starts a part if none is open.
     fn reasoning_part(&mut self, events: &mut Vec<ModelEvent>) -> u32 {
         if let Some(index) = self.reasoning {
             return index;
@@ -199,7 +199,7 @@ impl ChatDecoder {
     /// Finishes the open reasoning part. Later reasoning is another part.
     fn end_reasoning(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.reasoning.take() {
-            // Servers expect their reasoning in the same field.
+            // Servers expect reasoning in the same field in which they sent it.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
             let state = reasoning::state(&self.model, self.reasoning_field, details, blocks);
             events.extend(state.map(|state| {
@@ -249,7 +249,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Reads the end of the stream.
+    /// Finishes the answer at the end of the stream.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let raw = self.finish_reason.take();
         if raw.is_none() && !self.finish_reason_optional {
@@ -316,7 +316,7 @@ impl ChatDecoder {
             let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
             self.new_error(ModelErrorKind::Protocol, message)
         };
-        // serde would read an array as the fields in order.
+        // serde would accept an array and read its elements as the fields in order.
         if data.starts_with('[') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = ERRORS.find(&body);
@@ -364,10 +364,11 @@ fn emit_usage(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
     }));
 }
 
-/// Maps the server's finish reason. Reasons about calls are corrected later to match the content.
+/// Maps the server's finish reason. Reasons about tool calls are corrected later to match the
+/// content.
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        // The last four are from servers with other engines.
+        // The last four values are from servers with other engines than OpenAI's.
         "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolUse,
         "length" | "max_tokens" => FinishReason::Length,

@@ -8,14 +8,15 @@ use switchboard_providers_common::JoinedText;
 use super::{PARAGRAPH, warnings::ContentWarnings};
 use crate::wire::media::DataUrl;
 
-/// Converts a conversation message by message. A wire implements the conversion of each item.
+/// Converter of a conversation, message by message. Each wire implements the conversion of single
+/// items.
 pub(crate) trait ConversationMapper<'a, 'm> {
-    /// A piece of a user message on this wire.
+    /// Piece of a user message in the form of this wire.
     type Piece;
 
     fn warnings(&mut self) -> &mut ContentWarnings<'m>;
-    /// Returns the pieces that wait until all results of a group are sent. A call must be answered
-    /// before any other message.
+    /// Returns the pieces that are sent after all tool results of a group, because a call must be
+    /// answered before any other message.
     fn pending_pieces(&mut self) -> &mut Vec<Self::Piece>;
 
     fn push_instructions(&mut self, text: JoinedText<'a>);
@@ -32,7 +33,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     fn map_audio(&mut self, media: &'a Media) -> Self::Piece;
     fn map_document(&mut self, document: &'a Document) -> Self::Piece;
 
-    /// Converts a message. Its tool results come first, because they answer earlier calls.
+    /// Converts one message. Its tool results come first, because they answer earlier calls.
     fn message(&mut self, message: &'a Message) {
         for result in message.results() {
             self.push_tool_result(result);
@@ -50,7 +51,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Sends the waiting pieces.
+    /// Adds the pending pieces as a user message.
     fn flush_pending(&mut self) {
         let waiting = std::mem::take(self.pending_pieces());
         if !waiting.is_empty() {
@@ -58,7 +59,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Adds images of a tool result to the waiting pieces.
+    /// Adds images of a tool result to the pending pieces.
     fn add_result_images(&mut self, lead: String, images: impl Iterator<Item = DataUrl<'a>>)
     where
         Self: Sized,
@@ -71,7 +72,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Replaces a medium that cannot be sent by its type.
+    /// Replaces a medium that cannot be sent by a text with its type.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
         let name = self.warnings().media_as_text(what, media, why);
         self.map_text(name.into())

@@ -8,11 +8,11 @@ use switchboard_providers_common::{
 
 use crate::wire::media::DataUrl;
 
-/// A piece of a tool result.
+/// A piece of a tool result: text or media.
 #[derive(Debug)]
 pub(crate) enum ResultPiece<'a> {
     Text(JoinedText<'a>),
-    /// Media that the wire supports.
+    /// Media that the wire supports in tool results.
     Media(&'a ToolContent),
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
     }
 }
 
-/// Returns a tool result as text, with supported media in their places.
+/// Returns a tool result as text and supported media, in their original order.
 pub(crate) fn result_pieces(
     result: &ToolResult,
     is_supported: impl Fn(&ToolContent) -> bool,
@@ -74,7 +74,7 @@ pub(crate) fn as_image(content: &ToolContent) -> Option<DataUrl<'_>> {
     }
 }
 
-/// Returns whether content is more than its text.
+/// Returns whether content has more than a text representation.
 pub(crate) fn is_media(content: &ToolContent) -> bool {
     match content {
         ToolContent::Image(_) | ToolContent::Audio(_) => true,

@@ -4,10 +4,10 @@ use switchboard_domain::{Media, Part, ToolContent, Warning, WarningKind};
 
 use super::tool_results::is_media;
 
-/// Collects the warnings about a conversation.
+/// Collector of the warnings about a conversation.
 pub(crate) struct ContentWarnings<'m> {
     warnings: &'m mut Vec<Warning>,
-    /// The number of parts that are sent without the state of another model.
+    /// Number of parts that are sent without their state, because it belongs to another model.
     pub(crate) dropped_states: usize,
 }
 
@@ -19,7 +19,7 @@ impl<'m> ContentWarnings<'m> {
         }
     }
 
-    /// Returns the text that replaces a medium, so that the model knows of it.
+    /// Returns a text that replaces a medium, so that the model knows that there was one.
     pub(crate) fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
@@ -76,7 +76,7 @@ impl<'m> ContentWarnings<'m> {
         }
     }
 
-    /// Warns about the dropped states.
+    /// Warns about the parts that were sent without their state.
     pub(crate) fn report_dropped_states(&mut self) {
         if self.dropped_states > 0 {
             let message = format!(
@@ -92,7 +92,7 @@ impl<'m> ContentWarnings<'m> {
     }
 }
 
-/// Returns the text before the images of a tool result. It contains the names on the wire.
+/// Returns the text before the images of a tool result. `tool` and `call` are names on the wire.
 pub(crate) fn image_lead(tool: &str, call: &str) -> String {
     format!("Image(s) from the result of tool `{tool}` (call {call}):")
 }

@@ -34,7 +34,7 @@ use crate::{
     wire::media::filename,
 };
 
-/// Converts the conversation.
+/// Converts the messages of a conversation to input items.
 pub(crate) fn input<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
@@ -71,29 +71,30 @@ struct ItemMapper<'a, 'm> {
     profile: &'m Profile,
     warnings: ContentWarnings<'m>,
     items: Vec<Item<'a>>,
-    /// Images of the last tool results, if results are text. They wait until all results of the
-    /// group are sent.
+    /// Images in the last tool results, if the server accepts only text in results. They are sent
+    /// after all results of the group.
     result_images: Vec<InputPart<'a>>,
-    /// The ids of sent items. The API refuses duplicates.
+    /// Ids of the items that were added. The API refuses duplicates.
     sent_ids: HashSet<&'a str>,
-    /// The `caller` of calls, by the call's id. A result must have the same `caller`.
+    /// Field `caller` of each call, by the id of the call. A result must repeat the `caller` of its
+    /// call.
     callers: HashMap<&'a str, &'a Value>,
     dropped_reasoning: usize,
-    /// The number of reasoning items without a following item.
+    /// Number of reasoning items without the item that must follow them.
     lone_reasoning: usize,
 }
 
-/// The state of an assistant message.
+/// Progress of the conversion of one assistant message.
 #[derive(Default)]
 struct AssistantTurn<'a> {
-    /// Reasoning before its following item. The API refuses it alone: "'reasoning' was provided
-    /// without its required following item".
+    /// Reasoning items whose following item was not yet added. The API refuses them alone:
+    /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
-    /// The ids of sent reasoning items.
+    /// Ids of the reasoning items that were added.
     reasoning_ids: Vec<&'a str>,
-    /// The separator before the next text.
+    /// Separator before the next text.
     separator: &'static str,
-    /// Whether text can be added to the last item.
+    /// Whether more text can be added to the last item.
     is_open: bool,
 }
 
@@ -113,7 +114,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             InstructionsRole::System => wire::Role::System,
             InstructionsRole::Developer => wire::Role::Developer,
         };
-        // Chat templates of open models often allow only one such message.
+        // Chat templates of open models often allow only one message with instructions.
         if let Some(Item::Message {
             role: before,
             content: Content::Text(text),
@@ -161,7 +162,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             Some(_) => supports_images,
             None => supports_documents && as_pdf(content).is_some(),
         };
-        // Images have their own warnings below.
+        // Images are excluded here, because they have their own warnings.
         let as_text = result.content.iter().filter(|content| {
             as_image(content).is_none() && !(self.profile.result_media && is_media(content))
         });
@@ -232,14 +233,14 @@ impl<'a> ItemMapper<'a, '_> {
         });
     }
 
-    /// Adds an item after its reasoning.
+    /// Adds an item, after the reasoning items that belong to it.
     fn push(&mut self, item: Item<'a>, turn: &mut AssistantTurn<'a>) {
         self.items.append(&mut turn.waiting);
         turn.is_open = false;
         self.items.push(item);
     }
 
-    /// Returns the id that may be sent with an item.
+    /// Returns the id of an item, if it may be sent.
     fn item_id(
         &mut self,
         state: Option<&ItemState<'a>>,
@@ -260,7 +261,7 @@ impl<'a> ItemMapper<'a, '_> {
         if part.text.is_empty() {
             return;
         }
-        // Texts with one id are pieces of one message.
+        // Text parts with the same id are pieces of one message.
         if let Some(own) = &own
             && let Some(Item::Output(Output::Message { id, content, .. })) = self.items.last_mut()
             && turn.waiting.is_empty()
@@ -287,8 +288,8 @@ impl<'a> ItemMapper<'a, '_> {
         self.text_without_id(&part.text, phase, turn);
     }
 
-    /// Adds text without an id. It continues the text before it: other wires split text at
-    /// citations.
+    /// Adds text without an id. The text continues the text before it, because other wires split
+    /// text at citations.
     fn text_without_id(
         &mut self,
         text: &'a str,

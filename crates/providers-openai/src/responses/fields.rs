@@ -3,13 +3,13 @@
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
-/// Returns a string unless it is empty.
+/// Returns a string field of an object, or `None` if it is missing or empty.
 pub(crate) fn text<'a>(object: &'a JsonObject, name: &str) -> Option<&'a str> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the objects of an array.
+/// Returns the objects in an array field of an object.
 pub(crate) fn objects<'a>(object: &'a JsonObject, name: &str) -> Vec<&'a JsonObject> {
     let list = object.get(name).and_then(Value::as_array);
     list.into_iter()
@@ -18,7 +18,7 @@ pub(crate) fn objects<'a>(object: &'a JsonObject, name: &str) -> Vec<&'a JsonObj
         .collect()
 }
 
-/// Returns arguments as JSON text. Some servers send an object instead of text.
+/// Returns the arguments of a call as JSON text. Some servers send an object instead of text.
 pub(crate) fn json_text(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::content::PARAGRAPH;
 
-/// The id and the index of an item in an event. Some servers send only one of them, or neither.
+/// Id and index of the item that an event refers to. Some servers send only one of them, or
+/// neither.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ItemAddress<'a> {
     pub(crate) id: Option<&'a str>,
@@ -20,7 +21,7 @@ pub(crate) struct ItemAddress<'a> {
 }
 
 impl<'a> ItemAddress<'a> {
-    /// Returns the item of an event.
+    /// Returns the address of the item that an event refers to.
     pub(crate) fn of(event: &'a Event) -> Self {
         let own = event.item.as_ref().and_then(|item| text(item, "id"));
         let named = event.item_id.as_deref().filter(|id| !id.is_empty());
@@ -31,31 +32,31 @@ impl<'a> ItemAddress<'a> {
     }
 }
 
-/// Maximum number of items that an event may refer to. Earlier items are not searched, so that many
-/// items need linear time.
+/// Maximum number of recent items that an event may refer to. Earlier items are not searched, so
+/// that the time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// A text of a reasoning item, by its index.
+/// A text of a reasoning item, with its index in the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReasoningText {
     Summary(u64),
-    /// The reasoning itself.
+    /// Text of the reasoning itself, not of a summary.
     Content(u64),
 }
 
-/// The items of one answer.
+/// Items of one answer, assembled from stream events.
 #[derive(Debug)]
 pub(crate) struct Items {
     model: ModelId,
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
-    /// Calls that ended without a status and may be incomplete.
+    /// Positions of calls that ended without a status and may be incomplete.
     ended_calls: Vec<usize>,
     next_part: u32,
-    /// The id of the last reasoning item.
+    /// Id of the last reasoning item.
     reasoning_id: Option<String>,
-    /// The number of calls without a name.
+    /// Number of calls without a name.
     nameless_calls: usize,
     has_refusal: bool,
     has_calls: bool,
@@ -66,7 +67,7 @@ struct Item {
     id: Option<String>,
     index: Option<u64>,
     is_complete: bool,
-    /// The id of the reasoning item before it.
+    /// Id of the reasoning item before this item.
     after: Option<String>,
     kind: ItemKind,
 }
@@ -76,22 +77,22 @@ enum ItemKind {
     Message(Vec<MessageText>),
     Reasoning {
         part: u32,
-        /// The texts with content.
+        /// Indices of the texts that have content.
         texts: Vec<ReasoningText>,
     },
     Call {
-        /// The index of the part. Known with the name.
+        /// Index of the emitted part. `None` until the name of the tool is known.
         part: Option<u32>,
-        /// Whether arguments were streamed.
+        /// Whether arguments of the call were streamed.
         has_arguments: bool,
-        /// Whether it ended without a status, so that it may be incomplete.
+        /// Whether the call ended without a status, so that it may be incomplete.
         has_ended: bool,
         restorer: ShapeRestorer,
     },
     Opaque,
 }
 
-/// A text or refusal of a message.
+/// A text or a refusal in a message item.
 #[derive(Debug)]
 struct MessageText {
     part: u32,
@@ -120,7 +121,7 @@ impl ItemType {
 }
 
 impl Item {
-    /// Returns whether the item has exactly this id and index.
+    /// Returns whether the item has exactly the id and index of `address`.
     fn is_at(&self, address: ItemAddress<'_>) -> bool {
         address.id.is_some() && self.id.as_deref() == address.id && self.index == address.index
     }
@@ -150,14 +151,14 @@ fn finish_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelE
     events.push(ModelEvent::PartFinished { index });
 }
 
-/// Emits the buffered input of an incomplete call, which stays open.
+/// Emits the buffered input of an incomplete call, whose part stays open.
 fn interrupt_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelEvent>) {
     let json = restorer.interrupt();
     events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
 }
 
 impl Items {
-    /// Creates the items of an answer of `model`.
+    /// Creates the empty list of items for an answer of `model`.
     pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
         Self {
             model,
@@ -173,17 +174,17 @@ impl Items {
         }
     }
 
-    /// Sets the mapping of the request's tools and of the answer's schema.
+    /// Sets the changes of the request's tools and answer schema, which are reversed in the items.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
 
-    /// Returns whether there are no items.
+    /// Returns whether the answer has no items.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Returns the content that the finish reason depends on.
+    /// Returns the facts that decide the finish reason of the answer.
     pub(crate) fn summary(&self) -> AnswerSummary {
         AnswerSummary {
             has_refusal: self.has_refusal,
@@ -192,7 +193,7 @@ impl Items {
         }
     }
 
-    /// Starts an item.
+    /// Starts an item of the answer.
     pub(crate) fn add(
         &mut self,
         address: ItemAddress<'_>,
@@ -207,7 +208,7 @@ impl Items {
         }
     }
 
-    /// Completes an item, which may be cut off.
+    /// Completes an item of the answer. The item may be cut off.
     pub(crate) fn complete(
         &mut self,
         address: ItemAddress<'_>,
@@ -217,7 +218,7 @@ impl Items {
         let item_type = ItemType::of(item);
         let at = match self.find_item(address, item_type) {
             Some(at) => at,
-            // Some servers send an item twice.
+            // Some servers send the same item twice.
             None if self.is_known(address, item_type) => return,
             None => self.start_item(address, item_type, Some(item), events),
         };
@@ -229,7 +230,7 @@ impl Items {
         }
     }
 
-    /// Adds text of a message or of a refusal.
+    /// Adds streamed text of a message or of a refusal.
     pub(crate) fn add_text(
         &mut self,
         address: ItemAddress<'_>,
@@ -314,7 +315,7 @@ impl Items {
         }
     }
 
-    /// Adds arguments of a call.
+    /// Adds streamed arguments of a call.
     pub(crate) fn add_arguments(
         &mut self,
         address: ItemAddress<'_>,
@@ -359,12 +360,12 @@ impl Items {
         }
     }
 
-    /// Returns the items that an event may refer to, the last first.
+    /// Returns the items that an event may refer to, from the last to the first.
     fn recent_items(&self) -> impl Iterator<Item = (usize, &Item)> {
         self.list.iter().enumerate().rev().take(MAX_SEARCHED)
     }
 
-    /// Returns the open item of an event.
+    /// Returns the position of the open item that an event refers to.
     fn find_item(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
         let find = |is_meant: &dyn Fn(&Item) -> bool| {
             let is_open = |item: &Item| !item.is_complete && item.kind.item_type() == item_type;
@@ -375,7 +376,7 @@ impl Items {
         };
         let by_id = || find(&|item| address.id.is_some() && item.id.as_deref() == address.id);
         let by_index = || find(&|item| address.index.is_some() && item.index == address.index);
-        // Some servers (LiteLLM, vLLM) send a new id in each event. Then the index decides, and
+        // Some servers (LiteLLM, vLLM) send a new id in each event. The index then decides, and
         // without an index the current item of the type.
         let current = || {
             find(&|item| {
@@ -388,14 +389,14 @@ impl Items {
         by_id().or_else(by_index).or_else(current)
     }
 
-    /// Returns whether the item of an event is complete.
+    /// Returns whether the item that an event refers to is already complete.
     fn is_known(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
         self.recent_items().any(|(_, item)| {
             item.is_complete && item.kind.item_type() == item_type && item.is_at(address)
         })
     }
 
-    /// Marks the item at `at` as complete.
+    /// Marks the item at position `at` as complete.
     fn mark_complete(&mut self, at: usize) {
         if let Some(item) = self.list.get_mut(at) {
             item.is_complete = true;
@@ -453,7 +454,8 @@ impl Items {
         at
     }
 
-    /// Finishes ended calls: another item shows that they are complete.
+    /// Finishes calls that ended without a status. The start of another item shows that they are
+    /// complete.
     fn finish_ended_calls(&mut self, events: &mut Vec<ModelEvent>) {
         for at in std::mem::take(&mut self.ended_calls) {
             if let Some(ItemKind::Call {
@@ -486,7 +488,7 @@ impl Items {
         Some(self.start_part(PartStart::ToolUse { id, name }, events))
     }
 
-    /// Returns the restorer of a call's arguments.
+    /// Returns the restorer for the arguments of a call.
     fn input_restorer(&self, item: &JsonObject) -> ShapeRestorer {
         let name = text(item, "name").unwrap_or_default();
         let name = self.tool_mapping.declared_name(name);

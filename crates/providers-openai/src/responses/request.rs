@@ -24,7 +24,8 @@ use crate::{
     },
 };
 
-/// The minimum of `max_output_tokens`: "integer below minimum value. Expected a value >= 16".
+/// Minimum value of `max_output_tokens`. The API reports: "integer below minimum value. Expected a
+/// value >= 16".
 const MIN_OUTPUT_TOKENS: u32 = 16;
 
 /// Options of a model on the Responses API.
@@ -47,7 +48,7 @@ pub struct ResponsesOptions {
     /// Whether the provider stores the answer (OpenAI: for 30 days). Off by default, unlike the
     /// API's own default, because each request contains the whole conversation.
     pub store: bool,
-    /// The summary of the reasoning. `None` keeps the provider's default. OpenAI's default is no
+    /// Summary of the reasoning. `None` keeps the provider's default. OpenAI's default is no
     /// summary, and OpenAI refuses summaries for organizations that are not verified.
     pub reasoning_summary: Option<ReasoningSummary>,
     /// Tools that the provider runs on its own servers. They are declared after the request's
@@ -55,19 +56,19 @@ pub struct ResponsesOptions {
     /// tool here with the same type, label or name. A tool with the name of a function is dropped
     /// with a warning.
     pub server_tools: Vec<ServerTool>,
-    /// Overrides [`Profile::strict_tools`] for this API.
+    /// Overrides [`Profile::strict_tools`] for models on the Responses API.
     pub strict_tools: Option<bool>,
 }
 
-/// The summary of the reasoning.
+/// Length of the reasoning summary that the API returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningSummary {
-    /// The most detailed summary of the model.
+    /// The most detailed summary that the model supports.
     Auto,
-    /// A short summary.
+    /// A short reasoning summary.
     Concise,
-    /// A long summary.
+    /// A long reasoning summary.
     Detailed,
 }
 
@@ -81,20 +82,20 @@ impl ReasoningSummary {
     }
 }
 
-/// The converted request, and its differences from the request of the domain.
+/// A request in the form of the wire, and its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
-    /// The body. It borrows its texts from the domain request.
+    /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// The effect of the tool choice.
+    /// Outcome of the tool choice on this wire.
     pub tool_choice: ToolChoiceOutcome,
-    /// The parts and options that were changed or dropped.
+    /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The tool use ids of the conversation.
+    /// Tool-use ids of the conversation.
     pub local_ids: LocalIds,
-    /// The output limit, if the server does not report that it was reached.
+    /// Maximum number of output tokens, if the server does not report that it was reached.
     pub unreported_limit: Option<u32>,
-    /// The changes of tools and of the answer's schema that the decoder reverses.
+    /// Changes of the tools and of the answer's schema, which the decoder reverses.
     pub tool_mapping: ToolMapping,
 }
 
@@ -185,7 +186,8 @@ pub fn to_wire<'a>(
     });
     let parallel_tool_calls = mapper.parallel_tool_calls(profile, !declared.is_empty());
     mapper.warn_stream_field();
-    // Models without reasoning refuse it: "Encrypted content is not supported with this model".
+    // Models without reasoning refuse this value: "Encrypted content is not supported with this
+    // model".
     let encrypted = may_reason.then_some("reasoning.encrypted_content");
     let include = encrypted
         .into_iter()

@@ -7,7 +7,7 @@ use switchboard_domain::{ModelError, ModelEvent};
 
 use super::stream::ResponsesDecoder;
 
-/// Converts a body of status 200 into the events of the equivalent stream.
+/// Converts a response body with status 200 into the events of the equivalent stream.
 ///
 /// Fails with the provider's error if the body is an error, and with
 /// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if it is not an

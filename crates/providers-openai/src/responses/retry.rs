@@ -18,7 +18,8 @@ pub(crate) fn refuses_reasoning(error: &ModelError) -> bool {
         && (message.contains("encrypted content") || message.contains("without its required"))
 }
 
-/// Returns the request without reasoning, and a warning. Returns `None` if it has no reasoning.
+/// Returns the request without the reasoning of earlier answers, and a warning. Returns `None` if
+/// it has no such reasoning.
 pub(crate) fn without_reasoning(request: &ChatRequest) -> Option<(ChatRequest, Warning)> {
     let is_reasoning = |part: &&Part| matches!(part, Part::Reasoning(_));
     let mut count = 0;

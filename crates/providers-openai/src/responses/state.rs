@@ -4,17 +4,17 @@
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
 
-/// The fields of a message that a text part does not have.
+/// Fields of a message item that must be stored, because a text part has no place for them.
 const MESSAGE_FIELDS: [&str; 3] = ["id", "status", "phase"];
-/// The fields of message content that a text part does not have.
+/// Fields of message content that must be stored, because a text part has no place for them.
 const TEXT_FIELDS: [&str; 1] = ["annotations"];
 const REFUSAL_FIELDS: [&str; 1] = ["type"];
-/// The fields of a call that a tool use does not have.
+/// Fields of a call item that must be stored, because a tool use has no place for them.
 const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
-/// The field that the API sends but does not accept.
+/// Item field that the API sends but does not accept.
 const OUTPUT_ONLY_FIELD: &str = "created_by";
 
-/// Returns the state of a text part.
+/// Returns the provider state of a text part.
 pub(crate) fn of_text(
     model: &ModelId,
     item: &JsonObject,
@@ -36,7 +36,7 @@ pub(crate) fn of_text(
     Some(ProviderState::minted_by(model, Value::Object(data)))
 }
 
-/// Returns the state of a tool use.
+/// Returns the provider state of a tool use.
 pub(crate) fn of_call(
     model: &ModelId,
     item: &JsonObject,
@@ -47,17 +47,19 @@ pub(crate) fn of_call(
     Some(ProviderState::minted_by(model, data))
 }
 
-/// Returns the state of a reasoning part. Returns `None` if the API would not accept it.
+/// Returns the provider state of a reasoning part. Returns `None` if the API would not accept the
+/// item.
 pub(crate) fn of_reasoning(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
     is_replayable(item).then(|| ProviderState::minted_by(model, Value::Object(replayed_item(item))))
 }
 
-/// Returns the state of an opaque part.
+/// Returns the provider state of an opaque part.
 pub(crate) fn of_opaque(model: &ModelId, item: &JsonObject, after: Option<&str>) -> ProviderState {
     ProviderState::minted_by(model, Value::Object(state_data(replayed_item(item), after)))
 }
 
-/// Returns whether reasoning contains more than its id. The provider stores nothing under the id.
+/// Returns whether a reasoning item contains more than its id. The id alone is useless, because the
+/// provider stores nothing under it.
 pub(crate) fn is_replayable(item: &JsonObject) -> bool {
     let has = |name: &str| match item.get(name) {
         Some(Value::String(text)) => !text.is_empty(),
@@ -67,14 +69,14 @@ pub(crate) fn is_replayable(item: &JsonObject) -> bool {
     has("encrypted_content") || has("content")
 }
 
-/// Returns an item without the field that the API does not accept.
+/// Returns an item without the field that the API does not accept in requests.
 fn replayed_item(item: &JsonObject) -> JsonObject {
     let mut item = item.clone();
     item.shift_remove(OUTPUT_ONLY_FIELD);
     item
 }
 
-/// Returns the named fields that have a value.
+/// Returns the fields in `names` that have a value.
 fn select_fields(object: &JsonObject, names: &[&str]) -> JsonObject {
     let is_set = |value: &Value| match value {
         Value::Null => false,
@@ -98,17 +100,17 @@ fn state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
     data
 }
 
-/// The state of a part that this model created.
+/// Stored state of a part that the current model created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ItemState<'a> {
     pub(crate) item: &'a JsonObject,
     pub(crate) content: Option<&'a JsonObject>,
-    /// The id of the reasoning without which the id must not be sent.
+    /// Id of the reasoning item without which the item's own id must not be sent.
     pub(crate) after: Option<&'a str>,
 }
 
 impl<'a> ItemState<'a> {
-    /// Reads a state. Returns `None` for a state of another model or wire.
+    /// Reads a provider state. Returns `None` for a state of another model or wire.
     pub(crate) fn read(state: Option<&'a ProviderState>, model: &ModelId) -> Option<Self> {
         let data = state?.for_model(model)?;
         Some(Self {
@@ -118,12 +120,12 @@ impl<'a> ItemState<'a> {
         })
     }
 
-    /// Returns a string field of the item.
+    /// Returns a string field of the stored item.
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         self.item.get(name).and_then(Value::as_str)
     }
 
-    /// Returns whether the text is a refusal.
+    /// Returns whether the stored item is a refusal.
     pub(crate) fn is_refusal(&self) -> bool {
         let kind = self.content.and_then(|content| content.get("type"));
         kind.is_some_and(|kind| kind == "refusal")

@@ -17,12 +17,12 @@ use super::{
 };
 use crate::error::ERRORS;
 
-/// The state machine of a stream: wire events in, domain events out.
+/// State machine that converts the events of a stream into domain events.
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
     answer: AnswerEvents,
-    /// The output limit, if the server does not report that it was reached.
+    /// Maximum number of output tokens, if the server does not report that it was reached.
     unreported_limit: Option<u64>,
     done: bool,
     items: Items,
@@ -46,21 +46,22 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Sets the output limit in tokens, for a server that reports an answer at the limit as complete.
+    /// Sets the maximum number of output tokens, for a server that reports an answer at this limit
+    /// as complete.
     #[must_use]
     pub fn with_unreported_limit(mut self, limit: Option<u32>) -> Self {
         self.unreported_limit = limit.map(u64::from);
         self
     }
 
-    /// Sets the mapping of the request's tools and of the answer's schema.
+    /// Sets the changes of the request's tools and answer schema, which the decoder reverses.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.items.set_tool_mapping(tool_mapping);
         self
     }
 
-    /// Reads a whole body, which equals the answer in the last event of its stream.
+    /// Reads a body that is not streamed. It equals the answer in the last event of a stream.
     pub(crate) fn read_body(
         mut self,
         body: &str,
@@ -174,13 +175,13 @@ impl ResponsesDecoder {
                     items.add_whole_arguments(address, arguments, events);
                 }
             }
-            // Other events report the progress of server tools or repeat content.
+            // The remaining events report the progress of server tools or repeat content.
             _ => {}
         }
         Ok(())
     }
 
-    /// Reads the last event. `event_status` is the status in its name.
+    /// Reads the last event of an answer. `event_status` is the status in the event's name.
     fn finish_answer(
         &mut self,
         event_status: &str,
@@ -207,7 +208,7 @@ impl ResponsesDecoder {
             let message = "the provider cancelled the answer";
             return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
-        // A whole body contains the items here, and so do some streams.
+        // In a body that is not streamed, and in some streams, the items are only here.
         if self.items.is_empty() {
             for (index, item) in (0..).zip(response.output.iter().flatten()) {
                 let address = ItemAddress {
@@ -271,7 +272,7 @@ impl ResponsesDecoder {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        // Some servers end every stream as Chat Completions does.
+        // Some servers end a Responses stream with `[DONE]`, as on Chat Completions.
         if data == "[DONE]" {
             return self.end(events);
         }
@@ -282,7 +283,7 @@ impl ResponsesDecoder {
             );
             self.new_error(ModelErrorKind::Protocol, message)
         };
-        // serde would read an array as the fields in order.
+        // serde would accept an array and read its elements as the fields in order.
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = ERRORS.find(&body);
@@ -292,7 +293,7 @@ impl ResponsesDecoder {
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         let kind = event.r#type.clone().filter(|kind| !kind.is_empty());
-        // Without a type the name of the frame decides. Other wires' errors have neither.
+        // Without a type, the name of the SSE frame decides. Errors of other wires have neither.
         let kind = kind.unwrap_or_else(|| name.to_owned());
         if kind == "error" || !kind.starts_with("response.") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
@@ -310,10 +311,10 @@ impl ResponsesDecoder {
     }
 }
 
-/// Maps the reason of an incomplete answer.
+/// Maps the reason why an answer is incomplete.
 fn incomplete_reason(reason: &str) -> FinishReason {
     match reason {
-        // Proxies to other APIs send the last two.
+        // The last two values come from proxies to other APIs.
         "max_output_tokens" | "max_tokens" | "length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         other => FinishReason::Other(other.to_owned()),

@@ -14,10 +14,10 @@ use switchboard_providers_common::request::invalid_request;
 
 use super::server_tool::ServerTool;
 
-/// The field with the tools.
+/// Name of the request field with the tools.
 const TOOLS: &str = "tools";
 
-/// The form of a tool on a wire.
+/// JSON form of a tool on a wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolForm {
     /// `{"type": "function", "function": {"name": …}}` (Chat Completions).
@@ -26,7 +26,7 @@ pub(crate) enum ToolForm {
     Flat,
 }
 
-/// The types that `tool_choice` can contain: `ToolChoiceTypes`, `ToolChoiceShell` and
+/// Tool types that `tool_choice` can require: `ToolChoiceTypes`, `ToolChoiceShell` and
 /// `ToolChoiceApplyPatch` of the SDK. Other types, such as `web_search`, are possible only in
 /// `allowed_tools`.
 const FORCIBLE_TYPES: [&str; 10] = [
@@ -42,8 +42,8 @@ const FORCIBLE_TYPES: [&str; 10] = [
     "apply_patch",
 ];
 
-/// The values of `include` that add a tool's results to the answer: `ResponseIncludable` of the
-/// SDK. The older `web_search_preview` has no documented value.
+/// Tool types, each with the value of `include` that adds the tool's results to the answer:
+/// `ResponseIncludable` of the SDK. The older `web_search_preview` has no documented value.
 const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("web_search", "web_search_call.action.sources"),
     ("web_search_2025_08_26", "web_search_call.action.sources"),
@@ -51,27 +51,27 @@ const RESULT_INCLUDES: [(&str, &str); 4] = [
     ("file_search", "file_search_call.results"),
 ];
 
-/// A tool in the API's own form.
+/// A tool that the provider runs, as the API declares it.
 #[derive(Clone, PartialEq)]
 pub(crate) struct ProviderTool<'a> {
-    /// The declaration.
+    /// Declaration of the tool, as it is sent.
     pub(crate) value: Cow<'a, Value>,
     pub(crate) name: ToolName<'a>,
 }
 
-/// The name of a tool in a tool choice.
+/// Name by which a tool choice selects a provider tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolName<'a> {
     Function(Cow<'a, str>),
     Custom(Cow<'a, str>),
-    /// The label of a remote MCP server.
+    /// Label of a remote MCP server.
     Mcp(Cow<'a, str>),
-    /// The type of another tool, such as `web_search`.
+    /// Type of a tool without a name, such as `web_search`.
     Type(Cow<'a, str>),
 }
 
 impl<'a> ProviderTool<'a> {
-    /// Returns the tools of `extra`.
+    /// Returns the provider tools in the caller's `extra`.
     pub(crate) fn from_extra(extra: &'a JsonObject, form: ToolForm) -> Vec<Self> {
         let tools = extra.get(TOOLS).and_then(Value::as_array);
         let tools = tools.into_iter().flatten();
@@ -97,7 +97,7 @@ impl<'a> ProviderTool<'a> {
             return Err(invalid_request(provider, TOOLS, message));
         }
         let own = Self::from_extra(&request.extra, ToolForm::Flat);
-        // A value of another type replaces all tools.
+        // If `tools` in `extra` is not a list, it replaces all tools.
         if request.extra.get(TOOLS).is_some_and(|it| !it.is_array()) {
             return Ok(own);
         }
@@ -125,13 +125,13 @@ impl<'a> ProviderTool<'a> {
         Ok(all)
     }
 
-    /// Returns whether `name` in a tool choice selects this tool.
+    /// Returns whether the name `name` in a tool choice selects this tool.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.name.as_str() == name
     }
 }
 
-/// Shows only the name, because a declaration may contain a token.
+/// Debug output shows only the name, because a declaration may contain a token.
 impl fmt::Debug for ProviderTool<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)
@@ -165,18 +165,19 @@ impl<'a> ToolName<'a> {
         }
     }
 
-    /// Returns whether both are the same tool. Versions of the web search are the same tool.
+    /// Returns whether two names select the same tool. All versions of the web search are the same
+    /// tool.
     fn is_same_tool(&self, other: &ToolName<'_>) -> bool {
         let is_search = |kind: &str| kind.starts_with("web_search");
         match (self, other) {
             (Self::Type(one), ToolName::Type(other)) if is_search(one) => is_search(other),
-            // A request may have several groups of tools.
+            // A request may have several tools of the type `namespace`.
             (Self::Type(kind), _) if kind == "namespace" => false,
             _ => self == other,
         }
     }
 
-    /// Returns the name, the label or the type.
+    /// Returns the name, the label or the type by which the tool is selected.
     pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Function(name) | Self::Custom(name) | Self::Mcp(name) | Self::Type(name) => name,
@@ -192,7 +193,7 @@ impl<'a> ToolName<'a> {
     }
 }
 
-/// The name of a tool as `tool_choice` contains it.
+/// A provider tool in the form that `tool_choice` contains.
 #[derive(Debug)]
 pub struct NamedTool<'a> {
     name: ToolName<'a>,
@@ -254,14 +255,14 @@ impl<'a, T> DeclaredTools<'a, T> {
         }
     }
 
-    /// Returns whether the list contains functions.
+    /// Returns whether any declared tool is a function.
     pub(crate) fn has_functions(&self) -> bool {
         let is_function =
             |tool: &ProviderTool<'_>| tool.value.get("type").is_some_and(|it| it == "function");
         !self.functions.is_empty() || self.provider_tools.iter().any(is_function)
     }
 
-    /// Returns whether the list is empty.
+    /// Returns whether no tool is declared.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty() && self.provider_tools.is_empty()
     }
@@ -280,7 +281,7 @@ impl<'a, T> DeclaredTools<'a, T> {
         includes
     }
 
-    /// Returns the list unless it is empty.
+    /// Returns the declared tools, or `None` if there are none.
     pub(crate) fn non_empty(&self) -> Option<&Self> {
         (!self.is_empty()).then_some(self)
     }

@@ -23,11 +23,11 @@ pub(crate) struct SentSchema<'a> {
     pub(crate) schema: Cow<'a, Value>,
     /// Whether the API enforces the schema.
     pub(crate) strict: bool,
-    /// Whether an output has another shape than the original schema requires.
+    /// Whether answers have another shape than the original schema requires.
     pub(crate) changes_shape: bool,
 }
 
-/// The input schema of a tool as it is sent.
+/// Input schema of a tool in the form in which it is sent.
 #[derive(Debug)]
 pub(crate) struct Parameters {
     pub(crate) schema: ToolSchema,
@@ -103,7 +103,7 @@ pub(crate) fn answer<'a>(
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
     let is_narrower = strict.has(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
-    // Only a wrapper object can contain an answer that is not an object.
+    // An answer that is not an object is possible only inside a wrapper object.
     let wrapped = strict.has(&[ChangeKind::Wrapped]);
     if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
@@ -115,17 +115,17 @@ pub(crate) fn answer<'a>(
         warn(&what, Some(why), warnings);
         return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
-    // Encoded values are decoded again.
+    // Encoded values lose nothing, because they are decoded in the answer.
     let lost = strict.lost().filter(|it| it.kind != ChangeKind::Encoded);
     let what = format!("the API does not enforce all of schema `{name}`");
     warn(&what, list_changes(lost), warnings);
     strict_schema(strict)
 }
 
-/// The reason why a schema without properties is not strict.
+/// Reason why a schema of an object without properties is not strict.
 const OPEN_OBJECT: &str = "root: the strict form does not allow an object with any keys";
 
-/// Returns whether an object with any keys would become an object without keys.
+/// Returns whether the strict schema forbids all keys of an object that originally allowed any key.
 fn closes_open_object(schema: &Value, strict: &Compiled<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));
@@ -149,7 +149,7 @@ fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
     }
 }
 
-/// Returns a schema with combinators at its root, for a server that allows them.
+/// Returns a schema that has combinators at its root, for a server that allows them.
 fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
     let root = schema.as_object()?;
     let has_combinator = REFUSED_AT_ROOT.iter().any(|it| root.contains_key(*it));

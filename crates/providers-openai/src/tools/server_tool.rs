@@ -18,13 +18,13 @@ use switchboard_domain::JsonObject;
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// Web search.
+    /// Web search by the provider.
     WebSearch(WebSearch),
-    /// Any other tool, as the JSON that the API expects.
+    /// Any other tool of the provider, as the JSON that the API expects.
     Raw(RawServerTool),
 }
 
-/// Settings of `web_search`.
+/// Settings of the tool `web_search`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebSearch {
@@ -45,11 +45,11 @@ pub struct WebSearch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchContextSize {
-    /// A small share.
+    /// A small share of the context window.
     Low,
-    /// A medium share.
+    /// A medium share of the context window.
     Medium,
-    /// A large share.
+    /// A large share of the context window.
     High,
 }
 
@@ -57,21 +57,21 @@ pub enum SearchContextSize {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserLocation {
-    /// The city.
+    /// City of the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub city: Option<String>,
-    /// The region, such as a state.
+    /// Region of the user, such as a state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Two-letter country code, ISO 3166-1.
+    /// Country of the user, as a two-letter code (ISO 3166-1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub country: Option<String>,
-    /// IANA time zone, such as `Europe/Berlin`.
+    /// Time zone of the user, such as `Europe/Berlin` (IANA).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
 }
 
-/// A tool without a type of its own in this crate.
+/// A server tool that has no type of its own in this crate.
 ///
 /// A declaration may contain a secret, such as the `authorization` or the `headers` of an MCP
 /// server. Debug output hides its values. The declaration and its source hold the secret in plain
@@ -84,17 +84,17 @@ pub struct UserLocation {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawServerTool {
-    /// The entry of `tools` as it is sent: `type` and further fields.
+    /// Entry in the request's `tools` as it is sent: `type` and further fields.
     pub declaration: JsonObject,
 }
 
 impl ServerTool {
-    /// Creates a web search without limits.
+    /// Creates a web search without restrictions.
     pub fn web_search() -> Self {
         Self::WebSearch(WebSearch::default())
     }
 
-    /// Creates a tool from the entry of `tools` that is sent.
+    /// Creates a server tool from its entry in the request's `tools`.
     pub fn raw(declaration: JsonObject) -> Self {
         Self::Raw(RawServerTool { declaration })
     }
@@ -108,7 +108,7 @@ impl ServerTool {
         }
     }
 
-    /// Returns the entry of `tools`.
+    /// Returns the entry for the request's `tools`.
     pub(crate) fn declaration(&self) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,
@@ -141,7 +141,7 @@ impl ServerTool {
         entry
     }
 
-    /// Returns why the API would refuse this tool for every model.
+    /// Returns the reason why the API would refuse this tool for every model.
     pub(crate) fn configuration_error(&self) -> Option<String> {
         let Self::Raw(raw) = self else {
             return None;
@@ -177,7 +177,7 @@ impl RawServerTool {
     }
 }
 
-/// Hides the values, which may contain a secret.
+/// Debug output hides the values, because they may contain a secret.
 impl fmt::Debug for RawServerTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields: Vec<&String> = self.declaration.keys().collect();

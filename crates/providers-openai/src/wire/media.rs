@@ -5,14 +5,14 @@ use std::{borrow::Cow, fmt};
 use serde::{Serialize, Serializer};
 use switchboard_domain::{Document, Media, MediaSource};
 
-/// An address, or data as a `data:` URL.
+/// URL of a medium: an address, or the data as a `data:` URL.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names are those of a URL")]
 pub enum DataUrl<'a> {
     Address(&'a str),
     Data {
         media_type: &'a str,
-        /// The data as base64.
+        /// Data of the medium as base64.
         base64: &'a str,
     },
 }
@@ -46,7 +46,7 @@ impl Serialize for DataUrl<'_> {
     }
 }
 
-/// Returns the API's name of an audio format.
+/// Returns the name of an audio format in OpenAI's API.
 pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
     match media_type.to_ascii_lowercase().as_str() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),

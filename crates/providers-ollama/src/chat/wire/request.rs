@@ -10,23 +10,24 @@ use switchboard_providers_common::{
     BodyFields, JoinedText, body_fields::non_empty, schema::ToolSchema,
 };
 
-/// The request body.
+/// Request body of `/api/chat`.
 #[derive(Debug)]
 pub struct Body<'a> {
-    /// The model, in the server's words.
+    /// Name of the model at the server.
     pub model: &'a str,
     pub messages: Vec<Message<'a>>,
     pub tools: Vec<Tool<'a>>,
-    /// The JSON Schema that the answer is held to.
+    /// JSON Schema that the answer must match.
     pub format: Option<Cow<'a, Value>>,
-    /// Whether, or how much, the model thinks before it answers.
+    /// Whether, or how much, the model reasons before it answers.
     pub think: Option<Think>,
     /// Model options (`num_predict`, `temperature`, `num_ctx`, …), including those of the caller's
     /// `extra`.
     pub options: JsonObject,
-    /// Whether the answer is streamed, a line for each piece. A whole one is a single line.
+    /// Whether the answer is streamed, with one line per piece. An answer that is not streamed is a
+    /// single line.
     pub stream: bool,
-    /// Further fields of the caller (`keep_alive`, `truncate`, …). They win over all of the above.
+    /// Further fields of the caller (`keep_alive`, `truncate`, …). They override all fields above.
     pub extra: JsonObject,
 }
 
@@ -44,7 +45,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// Who speaks.
+/// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RoleName {
@@ -54,31 +55,31 @@ pub enum RoleName {
     Tool,
 }
 
-/// A message.
+/// One message of the conversation.
 #[derive(Debug, Serialize)]
 pub struct Message<'a> {
     pub role: RoleName,
-    /// The text. Tool messages always have one.
+    /// Text of the message. Tool messages always have a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<JoinedText<'a>>,
-    /// The model's thoughts before the text.
+    /// Reasoning of the model before the text.
     #[serde(skip_serializing_if = "JoinedText::is_empty")]
     pub thinking: JoinedText<'a>,
-    /// Images, and sounds for models that hear, as base64. The server tells them apart by their
-    /// first bytes.
+    /// Images, and audio for models that support it, as base64. The server recognizes the type by
+    /// the first bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<&'a str>,
-    /// The tool calls of the model.
+    /// Tool calls of the assistant message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall<'a>>,
-    /// The tool that speaks. Results answer calls by their names and order: the SDK's messages have
-    /// no place for an id.
+    /// Name of the tool whose result this is. The server assigns results to calls by name and
+    /// order, because messages of the SDK have no field for an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<&'a str>,
 }
 
 impl<'a> Message<'a> {
-    /// A message that says `content`.
+    /// Creates a message with `content` as its only content.
     pub(crate) fn new(role: RoleName, content: Option<JoinedText<'a>>) -> Self {
         Self {
             role,
@@ -91,7 +92,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A call in the conversation's history.
+/// A tool call in the conversation's history.
 #[derive(Debug, Serialize)]
 pub struct ToolCall<'a> {
     /// The called function and its arguments.
@@ -101,14 +102,14 @@ pub struct ToolCall<'a> {
 /// A called function and its arguments.
 #[derive(Debug, Serialize)]
 pub struct FunctionCall<'a> {
-    /// Its place among the calls of the message, from 0.
+    /// Position of the call among the calls of its message, from 0.
     pub index: usize,
     pub name: &'a str,
     pub arguments: Arguments<'a>,
 }
 
-/// A tool input as this wire has it: an *object*, keys in the order given. Input that was malformed
-/// goes back as `{"malformed_input": …}`.
+/// Input of a tool call as a JSON *object* with its keys in the original order. Malformed input is
+/// sent as `{"malformed_input": …}`.
 #[derive(Debug)]
 pub struct Arguments<'a>(pub &'a ToolInput);
 
@@ -123,29 +124,29 @@ impl Serialize for Arguments<'_> {
     }
 }
 
-/// A tool declared.
+/// A tool that is declared to the model.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Tool<'a> {
     Function { function: Function<'a> },
 }
 
-/// A function declared.
+/// A function that is declared to the model.
 #[derive(Debug, Serialize)]
 pub struct Function<'a> {
     pub name: &'a str,
-    /// The description of the function.
+    /// Description of the function for the model.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Cow<'a, str>,
-    /// JSON Schema of its arguments, as far as the server reads it.
+    /// JSON Schema of the function's arguments, reduced to what the server reads.
     pub parameters: ToolSchema,
 }
 
-/// Whether, or how much, the model thinks.
+/// Whether, or how much, the model reasons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Think {
     Switch(bool),
-    /// `low`, `medium`, `high`.
+    /// Level of reasoning: `low`, `medium` or `high`.
     Level(&'static str),
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use switchboard_domain::Usage;
 use switchboard_providers_common::lenient::{lenient, lenient_list};
 
-/// A line of a stream, or a whole body: they have the same form.
+/// A line of a stream, or a body that is not streamed. Both have the same form.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
@@ -14,19 +14,20 @@ pub struct Chunk {
     pub model: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub message: Option<MessageReport>,
-    /// Whether this is the last line.
+    /// Whether this is the last line of the answer.
     #[serde(deserialize_with = "lenient")]
     pub done: Option<bool>,
-    /// Why it ended; absent from servers of before 2024 and when the server has no word for it.
+    /// Reason why the answer ended. Servers before 2024 do not send it, and newer servers omit
+    /// reasons that they have no word for.
     #[serde(deserialize_with = "lenient")]
     pub done_reason: Option<String>,
-    /// Tokens of the whole prompt, including cached ones (`promptEvalCount` of
-    /// `llm/llama_server.go`). Absent if the server does not count.
+    /// Number of prompt tokens, including cached ones (`promptEvalCount` of `llm/llama_server.go`).
+    /// Absent if the server does not count.
     #[serde(deserialize_with = "lenient")]
     pub prompt_eval_count: Option<u64>,
     #[serde(deserialize_with = "lenient")]
     pub eval_count: Option<u64>,
-    /// An error in place of an answer.
+    /// Error of the server in place of an answer.
     pub error: Option<Value>,
 }
 
@@ -40,7 +41,7 @@ impl Chunk {
     }
 }
 
-/// A message delta.
+/// Piece of a message in a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageReport {
@@ -48,16 +49,16 @@ pub struct MessageReport {
     pub content: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub thinking: Option<String>,
-    /// Calls, each of them whole.
+    /// Tool calls, each of them whole.
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<CallReport>,
 }
 
-/// A call.
+/// A tool call of the model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CallReport {
-    /// Its id; missing from servers before 0.12.
+    /// Id of the call. Servers before 0.12 do not send it.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
     /// The called function and its arguments.
@@ -74,13 +75,13 @@ pub struct FunctionReport {
     pub arguments: ArgumentsReport,
 }
 
-/// The arguments of a call: an object; from servers that only speak like Ollama also JSON text.
+/// Arguments of a call. Some compatible servers send JSON text instead of an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub struct ArgumentsReport(pub Value);
 
 impl ArgumentsReport {
-    /// As JSON text, empty for none.
+    /// Converts the arguments to JSON text. Missing arguments become an empty text.
     pub(crate) fn into_json(self) -> String {
         match self.0 {
             Value::Null => String::new(),

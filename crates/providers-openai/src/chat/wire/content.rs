@@ -8,11 +8,11 @@ use switchboard_providers_common::JoinedText;
 
 use crate::wire::media::DataUrl;
 
-/// The content of a user message.
+/// Content of a user message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum UserContent<'a> {
-    /// Text as a string, which every server supports.
+    /// Text as a plain string, which every server supports.
     Text(JoinedText<'a>),
     Parts(Vec<ContentPart<'a>>),
 }
@@ -27,27 +27,27 @@ pub enum ContentPart<'a> {
     File { file: FileData<'a> },
 }
 
-/// An image.
+/// An image in a user message.
 #[derive(Debug, Serialize)]
 pub struct ImageUrl<'a> {
-    /// An address or a `data:` URL.
+    /// Address of the image, or its data as a `data:` URL.
     pub url: DataUrl<'a>,
 }
 
-/// Audio.
+/// Audio in a user message.
 #[derive(Debug, Serialize)]
 pub struct InputAudio<'a> {
-    /// The base64 text.
+    /// Audio data as base64 text.
     pub data: &'a str,
-    /// `wav` or `mp3`.
+    /// Format of the audio: `wav` or `mp3`.
     pub format: &'static str,
 }
 
-/// A document.
+/// A document in a user message.
 #[derive(Debug, Serialize)]
 pub struct FileData<'a> {
-    /// The file name, which the API requires with `file_data`.
+    /// File name of the document, which the API requires with `file_data`.
     pub filename: Cow<'a, str>,
-    /// A `data:` URL.
+    /// Document data as a `data:` URL.
     pub file_data: DataUrl<'a>,
 }

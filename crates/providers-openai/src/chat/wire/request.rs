@@ -18,36 +18,36 @@ use crate::{
     wire::arguments::Arguments,
 };
 
-/// The request body.
+/// Request body of the Chat Completions API.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub model: &'a str,
     pub messages: Vec<Message<'a>>,
     pub tools: DeclaredTools<'a, Tool<'a>>,
-    /// The tool choice. The API refuses it without tools.
+    /// Tool choice. The API refuses this field without tools.
     pub tool_choice: Option<ToolChoice<'a>>,
-    /// Whether an answer may have several calls. The API refuses it without tools.
+    /// Whether an answer may have several tool calls. The API refuses this field without tools.
     pub parallel_tool_calls: Option<bool>,
     pub response_format: Option<ResponseFormat<'a>>,
     /// Maximum number of output tokens, in the newer field.
     pub max_completion_tokens: Option<u32>,
     /// Maximum number of output tokens, in the older field.
     pub max_tokens: Option<u32>,
-    /// 0.0 to 2.0.
+    /// Sampling temperature, from 0.0 to 2.0.
     pub temperature: Option<f64>,
-    /// 0.0 to 1.0.
+    /// Nucleus sampling limit, from 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// Up to four texts that end the answer.
+    /// Up to four stop sequences, each of which ends the answer.
     pub stop: &'a [String],
-    /// The seed for repeatable answers.
+    /// Sampling seed for repeatable answers.
     pub seed: Option<u64>,
-    /// The seed, in Mistral's field.
+    /// Sampling seed in Mistral's field.
     pub random_seed: Option<u64>,
-    /// `none`, `low`, `medium`, `high`.
+    /// Reasoning effort: `none`, `low`, `medium` or `high`.
     pub reasoning_effort: Option<&'static str>,
-    /// `DeepSeek`'s thinking mode.
+    /// Thinking mode of `DeepSeek`.
     pub thinking: Option<Thinking>,
-    /// Whether to stream the answer.
+    /// Whether the answer is streamed.
     pub stream: bool,
     pub stream_options: Option<StreamOptions>,
     /// Further fields of the caller. They override the fields above, except `stream`, which
@@ -78,15 +78,15 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// A message.
+/// One message of the conversation.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
 pub enum Message<'a> {
-    /// Instructions, with the older role.
+    /// Instructions with the older role `system`.
     System {
         content: JoinedText<'a>,
     },
-    /// Instructions, with the newer role.
+    /// Instructions with the newer role `developer`.
     Developer {
         content: JoinedText<'a>,
     },
@@ -94,19 +94,19 @@ pub enum Message<'a> {
         content: UserContent<'a>,
     },
     Assistant {
-        /// The text. `null` for a message with calls only.
+        /// Text of the answer. `null` for a message with tool calls only.
         content: Option<JoinedText<'a>>,
-        /// The reasoning, for servers that accept it.
+        /// Reasoning of the answer, for servers that accept it.
         #[serde(flatten)]
         reasoning: Option<Box<ReasoningFields<'a>>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tool_calls: Vec<ToolCall<'a>>,
     },
-    /// The result of one call.
+    /// Result of one tool call.
     Tool {
-        /// The id of the call.
+        /// Id of the tool call that the result answers.
         tool_call_id: Cow<'a, str>,
-        /// The result, as text. The API has no field for a failure.
+        /// Result as text. The API has no field for a failure.
         content: JoinedText<'a>,
     },
 }
@@ -115,22 +115,22 @@ pub enum Message<'a> {
 /// has none of these fields.
 #[derive(Debug, Default, Serialize)]
 pub struct ReasoningFields<'a> {
-    /// `DeepSeek`, llama.cpp, older vLLM.
+    /// Reasoning in the field of `DeepSeek`, llama.cpp and older vLLM.
     #[serde(skip_serializing_if = "JoinedText::is_empty")]
     pub reasoning_content: JoinedText<'a>,
-    /// OpenRouter, newer vLLM.
+    /// Reasoning in the field of OpenRouter and newer vLLM.
     #[serde(skip_serializing_if = "JoinedText::is_empty")]
     pub reasoning: JoinedText<'a>,
-    /// OpenRouter, with signatures.
+    /// Reasoning with signatures, in the field of OpenRouter.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reasoning_details: Vec<&'a Value>,
-    /// LiteLLM, with Anthropic's signatures.
+    /// Reasoning with Anthropic's signatures, in the field of LiteLLM.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thinking_blocks: Vec<&'a Value>,
 }
 
 impl ReasoningFields<'_> {
-    /// Returns whether all fields are empty.
+    /// Returns whether all reasoning fields are empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.reasoning_content.is_empty()
             && self.reasoning.is_empty()
@@ -139,13 +139,13 @@ impl ReasoningFields<'_> {
     }
 }
 
-/// An earlier tool call.
+/// A tool call of an earlier answer.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ToolCall<'a> {
     Function {
         id: Cow<'a, str>,
-        /// The function and its arguments.
+        /// Called function and its arguments.
         function: FunctionCall<'a>,
         /// Fields that the server expects back, such as Gemini's `extra_content`.
         #[serde(flatten)]
@@ -153,69 +153,69 @@ pub enum ToolCall<'a> {
     },
 }
 
-/// A function and its arguments.
+/// A called function and its arguments.
 #[derive(Debug, Serialize)]
 pub struct FunctionCall<'a> {
-    /// The name of the function.
+    /// Name of the called function.
     pub name: Cow<'a, str>,
     pub arguments: Arguments<'a>,
 }
 
-/// A declared tool.
+/// A tool that is declared to the model.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Tool<'a> {
     Function { function: FunctionTool<'a> },
 }
 
-/// A declared function.
+/// A function that is declared to the model.
 #[derive(Debug, Serialize)]
 pub struct FunctionTool<'a> {
-    /// `[A-Za-z0-9_-]{1,64}`.
+    /// Name of the function, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
-    /// The JSON Schema of the arguments.
+    /// JSON Schema of the function's arguments.
     pub parameters: ToolSchema,
-    /// `true` if the server enforces the schema. Not every server has the field.
+    /// `true` if the server enforces the schema. Not every server has this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
 }
 
-/// The tool choice.
+/// Tool choice of a request.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ToolChoice<'a> {
-    /// `none`, `auto` or `required`.
+    /// One of the modes `none`, `auto` and `required`.
     Mode(&'static str),
-    /// A call of this tool.
+    /// The model must call this tool.
     Named(NamedTool<'a>),
-    /// One or more calls of these tools.
+    /// The model may or must call one or more of these tools, depending on the mode.
     AllowedTools {
-        /// `allowed_tools`.
+        /// Type of the tool choice: `allowed_tools`.
         r#type: &'static str,
         allowed_tools: AllowedTools<'a>,
     },
 }
 
-/// A subset of the tools.
+/// The tools that the model may call.
 #[derive(Debug, Serialize)]
 pub struct AllowedTools<'a> {
-    /// `auto` or `required`.
+    /// `auto` allows a call of one of the tools; `required` requires one.
     pub mode: &'static str,
     pub tools: Vec<NamedTool<'a>>,
 }
 
-/// The output format.
+/// Output format of the answer.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ResponseFormat<'a> {
-    /// JSON that conforms to a schema.
+    /// JSON that matches a schema.
     JsonSchema { json_schema: JsonSchema<'a> },
 }
 
 impl<'a> ResponseFormat<'a> {
-    /// Creates the output format for a schema.
+    /// Creates the output format for an answer with a schema.
     pub(crate) fn new(name: &'a str, sent: SentSchema<'a>) -> Self {
         Self::JsonSchema {
             json_schema: JsonSchema {
@@ -227,20 +227,20 @@ impl<'a> ResponseFormat<'a> {
     }
 }
 
-/// The schema of the answer.
+/// Schema of a structured answer.
 #[derive(Debug, Serialize)]
 pub struct JsonSchema<'a> {
-    /// `[A-Za-z0-9_-]{1,64}`.
+    /// Name of the schema, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     pub schema: Cow<'a, Value>,
-    /// Whether the API enforces the schema. It refuses `true` for a schema outside its subset.
+    /// Whether the API enforces the schema. The API refuses `true` for a schema outside its subset.
     pub strict: bool,
 }
 
-/// `DeepSeek`'s thinking mode.
+/// Thinking mode of `DeepSeek`.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Thinking {
-    /// `disabled`. The default is `enabled`.
+    /// Type of the thinking mode: `disabled`. The server's default is `enabled`.
     pub r#type: &'static str,
 }
 
@@ -248,9 +248,9 @@ impl Thinking {
     pub(crate) const DISABLED: Self = Self { r#type: "disabled" };
 }
 
-/// Stream options.
+/// Options of a streamed answer.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct StreamOptions {
-    /// Whether the last chunk contains the usage.
+    /// Whether the last chunk contains the token usage.
     pub include_usage: bool,
 }

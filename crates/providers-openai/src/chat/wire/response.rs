@@ -8,60 +8,61 @@ use switchboard_providers_common::lenient::{lenient, lenient_list};
 
 use crate::wire::usage::{InputDetails, OutputDetails};
 
-/// A chunk of a stream, or a whole body, which has `message` instead of `delta`.
+/// A chunk of a stream, or a body that is not streamed, which has `message` instead of `delta`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
-    /// The id of the answer. Empty in Azure's first chunk.
+    /// Id of the answer. Empty in Azure's first chunk.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    /// The model. Empty in Azure's first chunk.
+    /// Name of the model. Empty in Azure's first chunk.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// The answers. Empty in the chunk with the usage and in Azure's first chunk.
+    /// Alternative answers. Empty in the chunk with the usage and in Azure's first chunk.
     #[serde(deserialize_with = "lenient_list")]
     pub choices: Vec<Choice>,
-    /// The token counts. `null` in all chunks except the last.
+    /// Token counts. `null` in all chunks except the last.
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<Box<UsageReport>>,
-    /// The error of a failed answer.
+    /// Error object of a failed answer.
     pub error: Option<Value>,
-    /// `error` for an error without the field `error` (vLLM).
+    /// The text `error` if the chunk is an error without the field `error` (vLLM).
     #[serde(deserialize_with = "lenient")]
     pub object: Option<String>,
 }
 
-/// One answer. Large fields are boxed, because a chunk is created for every token.
+/// One of the alternative answers. Large fields are boxed, because a chunk is created for every
+/// token.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Choice {
-    /// The index among several answers (`n`).
+    /// Index of this answer if several were requested (`n`).
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// The change, in a stream.
+    /// Change of the message, in a stream.
     #[serde(deserialize_with = "lenient")]
     pub delta: Option<Box<Delta>>,
-    /// The whole message, in a whole body.
+    /// Whole message, in a body that is not streamed.
     #[serde(deserialize_with = "lenient")]
     pub message: Option<Box<Delta>>,
-    /// The reason for the end.
+    /// Reason why the answer ended.
     #[serde(deserialize_with = "lenient")]
     pub finish_reason: Option<String>,
 }
 
-/// The change of an answer.
+/// Change of a message in a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta {
     #[serde(deserialize_with = "lenient")]
     pub content: Option<Content>,
-    /// The text of a refusal.
+    /// Text of a refusal.
     #[serde(deserialize_with = "lenient")]
     pub refusal: Option<String>,
-    /// Reasoning (`DeepSeek`, vLLM).
+    /// Reasoning text in the field of `DeepSeek` and vLLM.
     #[serde(deserialize_with = "lenient")]
     pub reasoning_content: Option<String>,
-    /// Reasoning (Groq, OpenRouter, newer vLLM).
+    /// Reasoning text in the field of Groq, OpenRouter and newer vLLM.
     #[serde(deserialize_with = "lenient")]
     pub reasoning: Option<String>,
     /// Reasoning with state that must be sent back (OpenRouter).
@@ -72,66 +73,66 @@ pub struct Delta {
     pub thinking_blocks: Vec<JsonObject>,
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<ToolCallDelta>,
-    /// The only call, in the form before `tool_calls`.
+    /// The only tool call, in the form of servers without `tool_calls`.
     #[serde(deserialize_with = "lenient")]
     pub function_call: Option<FunctionDelta>,
 }
 
-/// Text, or typed pieces of text.
+/// Content of a message: text, or typed pieces of text.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Content {
     Text(String),
-    /// Pieces, each with a `type` (Mistral).
+    /// Pieces of text, each with a `type` (Mistral).
     Pieces(Vec<Value>),
 }
 
-/// The change of a call.
+/// Change of a tool call in a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolCallDelta {
-    /// The index of the call. Some servers omit it.
+    /// Index of the tool call. Some servers omit it.
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// The id. Missing, blank or `"null"` on some servers.
+    /// Id of the tool call. It is missing, blank or `"null"` on some servers.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub function: Option<FunctionDelta>,
-    /// Contains a thought signature that must be sent back (Gemini's compatible endpoint).
+    /// Field of Gemini's compatible endpoint with a thought signature that must be sent back.
     pub extra_content: Option<Value>,
-    /// Contains a thought signature that must be sent back (LiteLLM).
+    /// Field of LiteLLM with a thought signature that must be sent back.
     pub provider_specific_fields: Option<Value>,
 }
 
-/// The change of a function call.
+/// Change of a function call in a stream.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionDelta {
-    /// The whole name. Some servers repeat it in each chunk.
+    /// Whole name of the function. Some servers repeat it in each chunk.
     #[serde(deserialize_with = "lenient")]
     pub name: Option<String>,
-    /// A piece of the JSON text. Some servers send the object itself.
+    /// Piece of the arguments as JSON text. Some servers send the object itself.
     pub arguments: Option<Value>,
 }
 
-/// Token counts.
+/// Token counts of a request and its answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Prompt tokens, with those from a cache.
+    /// Number of prompt tokens, including cached ones.
     #[serde(deserialize_with = "lenient")]
     pub prompt_tokens: Option<u64>,
-    /// Tokens of the answer. Some servers (xAI, Gemini's endpoint) do not include reasoning.
+    /// Number of answer tokens. Some servers (xAI, Gemini's endpoint) do not include reasoning.
     #[serde(deserialize_with = "lenient")]
     pub completion_tokens: Option<u64>,
-    /// All tokens, with reasoning.
+    /// Number of all tokens, including reasoning.
     #[serde(deserialize_with = "lenient")]
     pub total_tokens: Option<u64>,
-    /// Details of the prompt tokens.
+    /// Details about the prompt tokens.
     #[serde(deserialize_with = "lenient")]
     pub prompt_tokens_details: Option<InputDetails>,
-    /// Details of the answer's tokens.
+    /// Details about the answer's tokens.
     #[serde(deserialize_with = "lenient")]
     pub completion_tokens_details: Option<OutputDetails>,
 }
@@ -140,7 +141,7 @@ impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         let prompt = report.prompt_tokens_details.unwrap_or_default();
         let completion = report.completion_tokens_details.unwrap_or_default();
-        // Tokens in neither count are reasoning, which is output too.
+        // Tokens that are in the total but in neither count are reasoning, which is output too.
         let written = report.prompt_tokens.zip(report.total_tokens);
         let written = written.and_then(|(prompt, total)| total.checked_sub(prompt));
         Self {
@@ -158,7 +159,7 @@ impl From<UsageReport> for Usage {
 }
 
 impl Content {
-    /// Calls `each` with the text of each piece, and whether it is thinking.
+    /// Calls `each` with each piece's text, and whether the piece is reasoning.
     pub(crate) fn for_each_text(&self, mut each: impl FnMut(bool, &str)) {
         match self {
             Self::Text(text) => each(false, text),

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Returns the reasoning item unchanged. A missing type or summary is added.
+/// Returns the stored reasoning item unchanged, but adds a missing type or summary.
 pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, JsonObject> {
     if item.contains_key("type") && item.contains_key("summary") {
         return Cow::Borrowed(item);
@@ -32,7 +32,7 @@ pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, Js
     Cow::Owned(complete)
 }
 
-/// Returns the text and the phase of a message without an id.
+/// Returns the text and the phase of a message item that has no id.
 pub(crate) fn open_text<'i, 'a>(
     item: &'i mut Item<'a>,
 ) -> Option<(&'i mut JoinedText<'a>, Option<&'a str>)> {
@@ -55,7 +55,7 @@ pub(crate) fn open_text<'i, 'a>(
     }
 }
 
-/// Builds the content of a message with the model's own state.
+/// Builds the content of an assistant message that this model created.
 pub(crate) fn output_content<'a>(part: &'a TextPart, state: &ItemState<'a>) -> OutputContent<'a> {
     if state.is_refusal() {
         return OutputContent::Refusal {
@@ -70,7 +70,7 @@ pub(crate) fn output_content<'a>(part: &'a TextPart, state: &ItemState<'a>) -> O
     }
 }
 
-/// Joins parts to a string if all are text, because some servers support only strings.
+/// Joins parts to one string if all are text, because some servers support only strings.
 pub(crate) fn input_content<'a>(parts: Vec<InputPart<'a>>, separator: &str) -> Content<'a> {
     let is_text = |part: &InputPart<'_>| matches!(part, InputPart::InputText { .. });
     if !parts.iter().all(is_text) {
@@ -85,7 +85,7 @@ pub(crate) fn input_content<'a>(parts: Vec<InputPart<'a>>, separator: &str) -> C
     Content::Text(joined)
 }
 
-/// Converts a piece of a tool result.
+/// Converts a piece of a tool result to an input part.
 pub(crate) fn result_part(piece: ResultPiece<'_>) -> Option<InputPart<'_>> {
     match piece {
         ResultPiece::Text(text) => Some(InputPart::InputText { text }),
@@ -100,7 +100,7 @@ pub(crate) fn result_part(piece: ResultPiece<'_>) -> Option<InputPart<'_>> {
     }
 }
 
-/// Returns the address and the data of a PDF resource.
+/// Returns the address and the data of a PDF resource in a tool result.
 pub(crate) fn as_pdf(content: &ToolContent) -> Option<(&str, DataUrl<'_>)> {
     match content {
         ToolContent::Resource {

@@ -130,7 +130,7 @@ impl Items {
             let state = state::of_reasoning(&self.model, item);
             finish_text(*part, &mut ShapeRestorer::default(), state, events);
         }
-        // The last id is the one that is sent back.
+        // If the id of an item changes, the last one is sent back.
         if let Some(id) = text(item, "id") {
             self.reasoning_id = Some(id.to_owned());
         }
@@ -178,9 +178,9 @@ impl Items {
         emit_state(index, state, events);
         match text(item, "status") {
             Some("completed") => finish_call(index, restorer, events),
-            // The call is incomplete and stays open.
+            // An incomplete call stays open, so that it is not executed.
             Some("incomplete") => interrupt_call(index, restorer, events),
-            // Without a final status the next event decides.
+            // Without a final status, the next event shows whether the call is complete.
             _ => {
                 *has_ended = true;
                 self.ended_calls.push(at);

@@ -18,35 +18,35 @@ use crate::{
     wire::{arguments::Arguments, media::DataUrl},
 };
 
-/// The request body.
+/// Request body of the Responses API.
 #[derive(Debug)]
 pub struct Body<'a> {
     pub model: &'a str,
     pub input: Vec<Item<'a>>,
     pub tools: DeclaredTools<'a, FunctionTool<'a>>,
     pub tool_choice: Option<ToolChoice<'a>>,
-    /// Whether an answer may have several calls.
+    /// Whether an answer may have several tool calls.
     pub parallel_tool_calls: Option<bool>,
     pub text: Option<TextOptions<'a>>,
     /// The output format in the field of Chat Completions, for servers without `text.format`.
     pub response_format: Option<ResponseFormat<'a>>,
-    /// The effort and the summary of the reasoning.
+    /// Reasoning effort and summary.
     pub reasoning: Option<Reasoning>,
-    /// Maximum number of output tokens, with reasoning. At least 16.
+    /// Maximum number of output tokens, including reasoning. At least 16.
     pub max_output_tokens: Option<u32>,
-    /// 0.0 to 2.0.
+    /// Sampling temperature, from 0.0 to 2.0.
     pub temperature: Option<f64>,
-    /// 0.0 to 1.0.
+    /// Nucleus sampling limit, from 0.0 to 1.0.
     pub top_p: Option<f64>,
-    /// Further data that the answer contains.
+    /// Names of additional data that the answer must contain.
     pub include: Vec<&'static str>,
     /// Whether the provider stores the answer.
     pub store: bool,
-    /// Whether to stream the answer.
+    /// Whether the answer is streamed.
     pub stream: bool,
-    /// Further fields of the caller. `tools` already contains a list of `tools`. `include`, `text`
-    /// and `reasoning` are merged. Other fields override the fields above except `stream`, which
-    /// decides how the answer is read.
+    /// Further fields of the caller's request. `tools` already contains a list of `tools`.
+    /// `include`, `text` and `reasoning` are merged. Other fields override the fields above except
+    /// `stream`, which decides how the answer is read.
     pub extra: &'a JsonObject,
 }
 
@@ -70,7 +70,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// One item of the conversation.
+/// One input item of the conversation.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Item<'a> {
@@ -78,79 +78,81 @@ pub enum Item<'a> {
     Message {
         role: Role,
         content: Content<'a>,
-        /// `commentary` or `final_answer`, of the model's own messages.
+        /// Phase of an assistant message: `commentary` or `final_answer`.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
     },
-    /// An item with a type.
+    /// An item that this adapter builds, with a type.
     Output(Output<'a>),
-    /// An item of the model, unchanged.
+    /// An item of an earlier answer, sent back unchanged.
     Unchanged(Cow<'a, JsonObject>),
 }
 
-/// An item with a type.
+/// An input item with a type.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output<'a> {
-    /// A message of the model.
+    /// A message of the assistant.
     Message {
-        /// The id of a message that this model created.
+        /// Id of a message that this model created.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
-        /// `assistant`.
+        /// Role of the message: `assistant`.
         role: Role,
-        /// `completed` or `incomplete`. The API's types require it with an id.
+        /// Status of the message: `completed` or `incomplete`. The API's types require it with an
+        /// id.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// `commentary` or `final_answer`. Without it answers get worse, according to the SDK.
+        /// Phase of the message: `commentary` or `final_answer`. Without it answers get worse,
+        /// according to the SDK.
         #[serde(skip_serializing_if = "Option::is_none")]
         phase: Option<&'a str>,
         content: Vec<OutputContent<'a>>,
     },
     FunctionCall {
-        /// The id of the item, which differs from the id of the call.
+        /// Id of the item, which differs from the id of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
-        /// The id of the call.
+        /// Id of the tool call.
         call_id: Cow<'a, str>,
-        /// The name of the function.
+        /// Name of the called function.
         name: Cow<'a, str>,
         arguments: Arguments<'a>,
-        /// `completed` or `incomplete`.
+        /// Status of the call: `completed` or `incomplete`.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'a str>,
-        /// The caller, if the model itself did not make the call.
+        /// Caller of the function, if the model did not call it directly.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
-        /// The group of the function.
+        /// Namespace of the function.
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<&'a str>,
     },
-    /// The result of one call.
+    /// Result of one tool call.
     FunctionCallOutput {
-        /// The id of the call.
+        /// Id of the tool call that the result answers.
         call_id: Cow<'a, str>,
-        /// The result. The API has no field for a failure.
+        /// Result of the call. The API has no field for a failure.
         output: Content<'a>,
-        /// The caller of the call.
+        /// Caller of the function, repeated from the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,
     },
 }
 
-/// The author of a message.
+/// Role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Instructions, with the older role.
+    /// Instructions with the older role `system`.
     System,
-    /// Instructions, with the newer role.
+    /// Instructions with the newer role `developer`.
     Developer,
     User,
     Assistant,
 }
 
-/// The content of a message or of a result.
+/// Content of a message or of a tool result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Content<'a> {
@@ -158,7 +160,7 @@ pub enum Content<'a> {
     Parts(Vec<InputPart<'a>>),
 }
 
-/// One part of a user message or of a result.
+/// One part of a user message or of a tool result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum InputPart<'a> {
@@ -166,17 +168,17 @@ pub enum InputPart<'a> {
         text: JoinedText<'a>,
     },
     InputImage {
-        /// The resolution. The SDK's types require it.
+        /// Resolution of the image. The SDK's types require this field.
         detail: &'static str,
-        /// An address or a `data:` URL.
+        /// Address of the image, or its data as a `data:` URL.
         image_url: DataUrl<'a>,
     },
     /// A document, as data or as an address.
     InputFile {
-        /// The file name. Required with data.
+        /// File name of the document. Required with data.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<Cow<'a, str>>,
-        /// A `data:` URL.
+        /// Document data as a `data:` URL.
         #[serde(skip_serializing_if = "Option::is_none")]
         file_data: Option<DataUrl<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -197,47 +199,47 @@ pub enum OutputContent<'a> {
     },
 }
 
-/// A declared function.
+/// A function that is declared to the model.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "function")]
 pub struct FunctionTool<'a> {
-    /// `[A-Za-z0-9_-]{1,64}`.
+    /// Name of the function, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
-    /// The JSON Schema of the arguments.
+    /// JSON Schema of the function's arguments.
     pub parameters: ToolSchema,
-    /// Whether the API enforces the schema. Unlike in Chat Completions the default is `true`, with
+    /// Whether the API enforces the schema. Unlike in Chat Completions, the default is `true`, with
     /// which the API refuses most schemas.
     pub strict: bool,
 }
 
-/// The tool choice.
+/// Tool choice of a request.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum ToolChoice<'a> {
-    /// `none`, `auto` or `required`.
+    /// One of the modes `none`, `auto` and `required`.
     Mode(&'static str),
-    /// A call of this tool.
+    /// The model must call this tool.
     Named(NamedTool<'a>),
-    /// One or more calls of these tools.
+    /// The model may or must call one or more of these tools, depending on the mode.
     AllowedTools {
-        /// `allowed_tools`.
+        /// Type of the tool choice: `allowed_tools`.
         r#type: &'static str,
-        /// `auto` or `required`.
+        /// `auto` allows a call of one of the tools; `required` requires one.
         mode: &'static str,
         tools: Vec<NamedTool<'a>>,
     },
 }
 
-/// The `text` field.
+/// The request field `text`, with the output format.
 #[derive(Debug, Serialize)]
 pub struct TextOptions<'a> {
     pub format: JsonSchema<'a>,
 }
 
 impl<'a> TextOptions<'a> {
-    /// Creates the output format for a schema.
+    /// Creates the output format for an answer with a schema.
     pub(crate) fn new(name: &'a str, sent: SentSchema<'a>) -> Self {
         Self {
             format: JsonSchema {
@@ -249,24 +251,24 @@ impl<'a> TextOptions<'a> {
     }
 }
 
-/// JSON that conforms to a schema.
+/// Output format of JSON that matches a schema.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename = "json_schema")]
 pub struct JsonSchema<'a> {
-    /// `[A-Za-z0-9_-]{1,64}`.
+    /// Name of the schema, which matches `[A-Za-z0-9_-]{1,64}`.
     pub name: &'a str,
     pub schema: Cow<'a, Value>,
-    /// Whether the API enforces the schema. It refuses `true` for a schema outside its subset.
+    /// Whether the API enforces the schema. The API refuses `true` for a schema outside its subset.
     pub strict: bool,
 }
 
-/// The effort and the summary of the reasoning.
+/// Reasoning effort and summary of a request.
 #[derive(Debug, Serialize)]
 pub struct Reasoning {
-    /// `none`, `low`, `medium`, `high`.
+    /// Reasoning effort: `none`, `low`, `medium` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<&'static str>,
-    /// `auto`, `concise`, `detailed`.
+    /// Reasoning summary: `auto`, `concise` or `detailed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<&'static str>,
 }

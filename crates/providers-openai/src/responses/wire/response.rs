@@ -7,32 +7,32 @@ use switchboard_providers_common::lenient::{lenient, lenient_list};
 
 use crate::wire::usage::{InputDetails, OutputDetails};
 
-/// An event of a stream.
+/// An event of a streamed answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// The type of the event.
+    /// Type of the event.
     #[serde(deserialize_with = "lenient")]
     pub r#type: Option<String>,
-    /// The answer so far, in the first events and in the last one.
+    /// State of the whole answer, in the first events and in the last one.
     #[serde(deserialize_with = "lenient")]
     pub response: Option<Response>,
-    /// An item that starts or is complete.
+    /// Item that starts or is complete.
     #[serde(deserialize_with = "lenient")]
     pub item: Option<JsonObject>,
-    /// A part of a message or of reasoning that starts or is complete.
+    /// Part of a message or of reasoning that starts or is complete.
     #[serde(deserialize_with = "lenient")]
     pub part: Option<JsonObject>,
-    /// The id of the item.
+    /// Id of the item that the event is about.
     #[serde(deserialize_with = "lenient")]
     pub item_id: Option<String>,
-    /// The index of the item in the answer.
+    /// Index of the item in the answer.
     #[serde(deserialize_with = "lenient")]
     pub output_index: Option<u64>,
-    /// The index of the part in the item.
+    /// Index of the content part in the item.
     #[serde(deserialize_with = "lenient")]
     pub content_index: Option<u64>,
-    /// The index of the summary in the reasoning.
+    /// Index of the summary in the reasoning item.
     #[serde(deserialize_with = "lenient")]
     pub summary_index: Option<u64>,
     #[serde(deserialize_with = "lenient")]
@@ -41,11 +41,11 @@ pub struct Event {
     pub text: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub refusal: Option<String>,
-    /// The whole arguments of a call.
+    /// Whole arguments of a call, as JSON text.
     pub arguments: Option<Value>,
 }
 
-/// An answer.
+/// An answer of the Responses API.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Response {
@@ -53,46 +53,46 @@ pub struct Response {
     pub id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// `completed`, `incomplete`, `failed`, `cancelled`, `queued` or `in_progress`.
+    /// Status: `completed`, `incomplete`, `failed`, `cancelled`, `queued` or `in_progress`.
     #[serde(deserialize_with = "lenient")]
     pub status: Option<String>,
     #[serde(deserialize_with = "some_list")]
     pub output: Option<Vec<JsonObject>>,
     #[serde(deserialize_with = "lenient")]
     pub usage: Option<UsageReport>,
-    /// The error of a failed answer.
+    /// Error object of a failed answer.
     pub error: Option<Value>,
-    /// The reason of an incomplete answer.
+    /// Details about an incomplete answer.
     #[serde(deserialize_with = "lenient")]
     pub incomplete_details: Option<IncompleteDetails>,
 }
 
-/// The reason of an incomplete answer.
+/// Details about an incomplete answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct IncompleteDetails {
-    /// `max_output_tokens`, `content_filter`, …
+    /// Reason why the answer is incomplete: `max_output_tokens`, `content_filter`, …
     #[serde(deserialize_with = "lenient")]
     pub reason: Option<String>,
 }
 
-/// Token counts.
+/// Token counts of a request and its answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
-    /// Input tokens, with those from a cache.
+    /// Number of input tokens, including cached ones.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
-    /// Details of the input tokens.
+    /// Details about the input tokens.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens_details: Option<InputDetails>,
-    /// Output tokens, with reasoning.
+    /// Number of output tokens, including reasoning.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Details of the output tokens.
+    /// Details about the output tokens.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens_details: Option<OutputDetails>,
-    /// The number of calls of server tools. Only xAI sends it
+    /// Number of server tool calls. Only xAI sends it
     /// (docs.x.ai/developers/tools/tool-usage-details).
     #[serde(deserialize_with = "lenient")]
     pub num_server_side_tools_used: Option<u64>,
