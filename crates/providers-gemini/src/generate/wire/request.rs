@@ -69,7 +69,7 @@ impl<M: SerializeMap> FieldWriter<'_, M> {
                 self.map.serialize_entry(name, &value)
             }
             (None, Some(more)) if is_merged(name) => self.map.serialize_entry(name, more),
-            // Other fields of the caller are written separately. Fields without a value are omitted.
+            // Other fields of the caller are written separately. Missing values are omitted.
             _ => Ok(()),
         }
     }
