@@ -353,7 +353,7 @@ pub enum RunPhase {
 impl RunEventKind {
     /// Returns whether a tool or a server emits this event. Such events occur at any position
     /// between events of the driver.
-    pub(crate) fn is_from_outside(&self) -> bool {
+    pub(crate) fn is_from_tool_or_server(&self) -> bool {
         match self {
             Self::ToolProgressed { .. }
             | Self::ToolRetried { .. }
@@ -374,8 +374,8 @@ mod tests {
         let warning = |kind| RunEventKind::Warning {
             warning: Warning::new(kind, "why"),
         };
-        assert!(warning(WarningKind::QuestionNotAsked).is_from_outside());
-        assert!(!warning(WarningKind::ToolChoiceRelaxed).is_from_outside());
+        assert!(warning(WarningKind::QuestionNotAsked).is_from_tool_or_server());
+        assert!(!warning(WarningKind::ToolChoiceRelaxed).is_from_tool_or_server());
     }
 
     /// Events are created for each text delta and moved several times, so large rare data is boxed.

@@ -1,9 +1,9 @@
 //! The loop of model calls and tool calls that answers a question.
 //!
 //! [`Run`] is the loop as a value: a serializable state machine that never awaits. It returns the
-//! next action ([`Step`]), accepts its result, and guarantees the laws: every tool use gets exactly
-//! one result, malformed input is never executed, limits hold. [`Agent`] drives a run with the
-//! ports of the domain (a model, a tool host, an approver). It emits one numbered stream of
+//! next action ([`RunStep`]), accepts its result, and guarantees the laws: every tool use gets
+//! exactly one result, malformed input is never executed, limits hold. [`Agent`] drives a run with
+//! the ports of the domain (a model, a tool host, an approver). It emits one numbered stream of
 //! [`RunEvent`]s, from which every surface is derived. Durable runs ([`persistence`]) store each
 //! event before it is emitted, and another process can resume them.
 //!
@@ -37,7 +37,7 @@ pub mod tools;
 
 pub use driver::{Agent, CancelHandle, Clock, Prices, RunStream, questions};
 pub use event::{QuestionAction, RunEvent, RunEventKind, RunPhase};
-pub use options::{Recovery, RunOptions};
+pub use options::{ResponseRetries, RunOptions};
 pub use persistence::RunParameters;
 pub use policy::{
     approval::{ApprovalPolicy, SharedDecisions},
@@ -47,7 +47,7 @@ pub use report::{
     AnswerItem, Outcome, RecordedResult, RunError, RunErrorKind, RunReport, ToolCallRecord,
 };
 pub use run::{
-    CallPurpose, ModelCall, PlannedCall, RestoreError, Run, SnapshotMark, SteadyClock, SteadyTime,
-    Step, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
+    CallPurpose, ModelCall, PlannedCall, RestoreError, Run, RunStep, SnapshotMark, SteadyClock,
+    SteadyTime, ToolCallOutcome, UnexpectedInput, UnsupportedFormat,
 };
 pub use tools::ToolFailure;

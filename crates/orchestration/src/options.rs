@@ -49,7 +49,7 @@ pub struct RunOptions {
     /// When to offer a search tool instead of all tools.
     pub search: SearchPolicy,
     /// Numbers of retries after unusable responses.
-    pub recovery: Recovery,
+    pub recovery: ResponseRetries,
 }
 
 impl Default for RunOptions {
@@ -71,7 +71,7 @@ impl Default for RunOptions {
             results: ResultLimit::default(),
             history: HistoryPolicy::default(),
             search: SearchPolicy::default(),
-            recovery: Recovery::default(),
+            recovery: ResponseRetries::default(),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Default for RunOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Recovery {
+pub struct ResponseRetries {
     /// Maximum number of retries after empty responses.
     pub empty_answer: u32,
     /// Maximum number of retries after tool calls that the provider could not parse.
@@ -92,7 +92,7 @@ pub struct Recovery {
     pub switch_after_refusal: bool,
 }
 
-impl Default for Recovery {
+impl Default for ResponseRetries {
     fn default() -> Self {
         Self {
             empty_answer: 1,
@@ -103,9 +103,9 @@ impl Default for Recovery {
     }
 }
 
-impl Recovery {
+impl ResponseRetries {
     /// Returns settings that allow no retries.
-    pub fn none() -> Self {
+    pub fn disabled() -> Self {
         Self {
             empty_answer: 0,
             malformed_call: 0,

@@ -139,7 +139,7 @@ pub enum RunErrorKind {
 
 impl RunErrorKind {
     /// Returns the outcome of a run with this error.
-    pub fn outcome(&self) -> Outcome {
+    pub fn to_outcome(&self) -> Outcome {
         match self {
             Self::StepLimit
             | Self::ToolCallLimit

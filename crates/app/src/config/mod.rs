@@ -204,7 +204,7 @@ impl Config {
     /// Returns the values of `context`, which may be secrets.
     pub(crate) fn context_secrets(&self) -> Vec<SecretString> {
         let values = self.context.iter().flatten();
-        let texts = values.flat_map(|(_, value)| value.literals());
+        let texts = values.flat_map(|(_, value)| value.literal_texts());
         let texts = texts.filter(|text| text.len() >= MIN_SECRET_LENGTH);
         texts.map(SecretString::from).collect()
     }

@@ -188,7 +188,7 @@ impl Engine for Evaluator<'_> {
         let conversation = Uuid::now_v7().to_string();
         let agent = plan
             .build_agent(self.context, &self.nothing, &self.decisions)
-            .with_context(self.injected.clone().in_conversation(conversation));
+            .with_context(self.injected.clone().with_default_session(conversation));
         if without {
             return Ok(agent);
         }

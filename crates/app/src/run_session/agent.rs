@@ -168,7 +168,7 @@ impl ResumedRunArgs {
             .unwrap_or_else(|| run.model().to_string());
         let (chosen, fallbacks) = choose_models(context, Some(&model), &self.fallback).await?;
         if let Some(steps) = self.max_steps {
-            run.limit_steps(steps);
+            run.set_max_steps(steps);
         }
         if let Some(approve) = self.approve {
             let mut approvals = run.options().approval.clone();
@@ -176,7 +176,7 @@ impl ResumedRunArgs {
             run.set_approvals(approvals);
         }
         if self.no_stream {
-            run.set_delivery(Delivery::Whole);
+            run.set_response_delivery(Delivery::Whole);
         }
         Ok(AgentPlan {
             sampled: Arc::clone(&chosen.model),

@@ -183,7 +183,7 @@ impl RecordingMode {
             return agent;
         }
         let tools = agent.tools().filter(|_| has_tools).cloned();
-        let agent = agent.with_each_model(|model| self.wrap_model(model));
+        let agent = agent.with_wrapped_models(|model| self.wrap_model(model));
         // Context values that the client sent for this run are not recorded.
         let hiding = self.hiding(agent.context());
         match tools {

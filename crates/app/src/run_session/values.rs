@@ -21,18 +21,18 @@ pub(crate) fn context_injection<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s ServerConfig>,
 ) -> ContextInjection {
-    let mut injected = ContextInjection::new().reserving(DATABASE_CONTEXT);
+    let mut injected = ContextInjection::new().with_reserved_argument(DATABASE_CONTEXT);
     for (name, value) in config.context.iter().flatten() {
         injected = injected.with_template(name, value.clone());
     }
     if let Some(servers) = &config.context_servers {
-        injected = injected.only_for(servers.iter().cloned());
+        injected = injected.with_allowed_servers(servers.iter().cloned());
     }
     for server in servers
         .into_iter()
         .filter(|it| keeps_conversation_state(it))
     {
-        let conversation = ContextTemplate::session_id_under(CONVERSATION);
+        let conversation = ContextTemplate::with_session_id(CONVERSATION);
         injected = injected.with_default(&server.name, DATABASE_CONTEXT, conversation);
     }
     injected

@@ -58,7 +58,7 @@ impl AppEngine {
             agent
         } else {
             let agent = with_client_values(agent, &settings.context)?;
-            for text in settings.context.texts() {
+            for text in settings.context.text_values() {
                 self.parts.context.live_secrets.add_secret(text);
             }
             agent
@@ -187,7 +187,7 @@ fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, Run
     let context = agent.context().clone().with_client(values.clone());
     let context = context.map_err(|error| {
         let message = error.to_string();
-        let field = format!("context.{}", error.name());
+        let field = format!("context.{}", error.value_name());
         RunSettingsError::Unknown { field, message }
     })?;
     Ok(agent.with_context(context))

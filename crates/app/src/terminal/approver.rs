@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use switchboard_domain::{
     ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, JsonObject, ToolHost,
 };
-use switchboard_orchestration::tools::arguments::{ContextInjection, Validators};
+use switchboard_orchestration::tools::arguments::{ContextInjection, InputValidators};
 
 /// Maximum time to wait for earlier output of the run before a question is shown.
 const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -154,8 +154,8 @@ impl TerminalApprover {
         let Some(tool) = tools.find(|tool| tool.name == request.tool_use.name) else {
             return true;
         };
-        let tool = self.hidden.visible(tool);
-        let checked = Validators::default().check(&tool, &input.clone().into());
+        let tool = self.hidden.hide_arguments(tool);
+        let checked = InputValidators::default().validate_input(&tool, &input.clone().into());
         if let Err(faults) = &checked {
             super::print_warning(&format!("the input does not match the schema: {faults}"));
         }

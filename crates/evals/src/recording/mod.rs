@@ -46,7 +46,7 @@ fn input_without_hidden<'a>(
 ) -> JsonObject {
     let mut tools = catalogs.flat_map(|catalog| &catalog.tools);
     match tools.find(|definition| definition.name == tool) {
-        Some(definition) => hidden.without(definition, input),
-        None => hidden.without_any(input),
+        Some(definition) => hidden.remove_hidden_arguments(definition, input),
+        None => hidden.remove_all_hidden_arguments(input),
     }
 }

@@ -174,7 +174,7 @@ fn echo_tool(calls: &Arc<AtomicUsize>) -> Arc<dyn ToolHost> {
         calls.fetch_add(1, Ordering::Relaxed);
         async move { Ok::<_, String>(ToolOutput::text(format!("said {}", call.input.as_value()))) }
     };
-    Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)))
+    Arc::new(FunctionTools::new().with_function(Function::from_definition(definition, body)))
 }
 
 fn agent(model: Arc<dyn ChatModel>, tools: Arc<dyn ToolHost>) -> Agent {

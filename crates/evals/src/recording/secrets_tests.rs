@@ -13,7 +13,7 @@ fn tool_with_output(definition: ToolDefinition, output: ToolOutput) -> Arc<dyn T
         let output = output.clone();
         async move { Ok::<_, String>(output) }
     };
-    Arc::new(FunctionTools::new().with_function(Function::raw(definition, body)))
+    Arc::new(FunctionTools::new().with_function(Function::from_definition(definition, body)))
 }
 
 /// Replays a question with the first model of the recording.

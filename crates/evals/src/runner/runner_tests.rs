@@ -123,7 +123,7 @@ impl Engine for TestEngine {
         }));
         match conversation.declared_tools() {
             Some(tools) if self.parks => {
-                agent = agent.with_asked_tools(DECLARED_SERVER, tools);
+                agent = agent.with_tools_requiring_approval(DECLARED_SERVER, tools);
                 agent = agent.with_approver(Arc::new(DeferringApprover));
             }
             Some(tools) => agent = agent.with_tools(tools),

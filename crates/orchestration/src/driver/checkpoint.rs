@@ -1,4 +1,4 @@
-//! Checkpoints: defined points at which a run is stored, so that another process can resume it.
+//! CheckpointStore: defined points at which a run is stored, so that another process can resume it.
 
 use async_trait::async_trait;
 
@@ -8,13 +8,13 @@ use crate::Run;
 /// incrementally ([`Run::snapshot`]). [`Agent::resume`](crate::Agent::resume) resumes the latest
 /// stored run.
 #[async_trait]
-pub trait Checkpoints: Send + Sync {
+pub trait CheckpointStore: Send + Sync {
     /// Stores the run at a checkpoint. An error does not end the run; it becomes a warning.
     ///
     /// If this method returns an error at [`Checkpoint::Leaving`], calls that are not safe to
     /// repeat are not sent, and their results state the reason. An implementation that accepts
     /// repeated calls after a crash returns `Ok` at this checkpoint.
-    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
+    async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError>;
 }
 
 /// A point in the execution at which a run may be stored.

@@ -10,12 +10,12 @@ use switchboard_domain::{
 use tokio::time::Instant;
 
 use super::{
-    Settings,
+    AgentSettings,
     checkpoint::Checkpoint,
-    publish::{Publisher, handover},
+    publish::{EventPublisher, yield_to_reader},
 };
 use crate::{
-    Run, RunEventKind, RunReport, Step, UnexpectedInput,
+    Run, RunEventKind, RunReport, RunStep, UnexpectedInput,
     observe::trace::AgentTrace,
     recipe::{Recipe, RecipeTools},
     tools::arguments::ContextInjection,
@@ -23,10 +23,10 @@ use crate::{
 
 /// Executes the steps of one run.
 pub(super) struct Driver {
-    pub(super) agent: Arc<Settings>,
+    pub(super) agent: Arc<AgentSettings>,
     /// The hidden input values of the agent, for the session and the principal of this run.
     pub(super) context: ContextInjection,
-    pub(super) publisher: Publisher,
+    pub(super) publisher: EventPublisher,
     /// Time at which the wall time of the run ends; `None` if it is unlimited.
     pub(super) deadline: Option<Instant>,
     /// The tools as their host declares them, with the hidden properties and the output schemas.
@@ -40,7 +40,7 @@ pub(super) struct Driver {
 }
 
 /// What the driver does after a step of the run.
-pub(super) enum Flow {
+pub(super) enum StepOutcome {
     Continue,
     Stopped(StopReason),
     /// The run is stored, because its approval decision will come later.
@@ -56,9 +56,9 @@ pub(super) enum StopReason {
 
 impl Driver {
     pub(super) fn new(
-        agent: Arc<Settings>,
+        agent: Arc<AgentSettings>,
         run: &Run,
-        publisher: Publisher,
+        publisher: EventPublisher,
         trace: AgentTrace,
     ) -> Self {
         Self {
@@ -78,37 +78,42 @@ impl Driver {
 
     /// Drives a run to its end or until it parks.
     // Large arguments are boxed, because an async function stores them twice.
-    pub(super) async fn drive(mut self: Box<Self>, mut run: Box<Run>, resumed: bool) -> Box<Run> {
+    pub(super) async fn execute_run(
+        mut self: Box<Self>,
+        mut run: Box<Run>,
+        resumed: bool,
+    ) -> Box<Run> {
         self.resumed = resumed;
-        run.share_validators(self.agent.validators.clone());
+        run.set_shared_validators(self.agent.validators.clone());
         if let Some(decisions) = &self.agent.decisions {
-            run.share_decisions(decisions.clone());
+            run.set_shared_decisions(decisions.clone());
         }
-        run.mark_redefined(self.agent.redefined.iter().cloned());
+        run.mark_redefined_tools(self.agent.redefined.iter().cloned());
         if let Some(recipe) = run.resolve_recipe(self.recipe.clone()) {
             self.selection = Some(RecipeTools::new(&recipe));
             self.recipe = Some(recipe);
         }
         // Emit the remaining events of an earlier process before the start event of this process.
-        self.emit(run.take_replayed_events()).await;
+        self.publish_events(run.take_replayed_events()).await;
         run.set_pending_events(Vec::new());
         let switched = self.replace_missing_model(&mut run);
-        self.emit([self.started(&mut run)]).await;
-        self.emit(switched).await;
-        run.tick(self.agent.now());
+        self.publish_events([self.create_start_event(&mut run)])
+            .await;
+        self.publish_events(switched).await;
+        run.set_time(self.agent.current_time());
         if resumed {
-            self.emit(run.replay_open_calls()).await;
+            self.publish_events(run.replay_open_calls()).await;
             let recovered = run.recover();
-            self.emit_stored(&mut run, recovered).await;
+            self.store_and_publish(&mut run, recovered).await;
         }
         if !resumed || run.steps() == 0 {
-            self.checkpoint(&mut run, Checkpoint::Begun).await;
+            self.store_checkpoint(&mut run, Checkpoint::Begun).await;
         }
         // The stream of changes is not a field, because it is not `Sync` and futures borrow the
         // driver.
         let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
         let mut parked = false;
-        if resumed && !run.open_tools().is_empty() {
+        if resumed && !run.unstarted_tool_names().is_empty() {
             self.set_deadline(&run);
             // The next step may be a tool call, whose approval and hidden values depend on the
             // current tools. If the run is cancelled before the tools are known, it parks. If its
@@ -116,40 +121,41 @@ impl Driver {
             if self.refresh_tools(&mut run).await {
                 self.suspend_unavailable_calls(&mut run).await;
             } else {
-                parked = self.publisher.cancellation().is_cancelled();
+                parked = self.publisher.cancellation_token().is_cancelled();
             }
         }
         while !parked {
-            self.tick(&mut run);
+            self.update_run_time(&mut run);
             self.set_deadline(&run);
-            if self.apply_host_changes(&mut changes, &mut run).await && !run.open_tools().is_empty()
+            if self.apply_host_changes(&mut changes, &mut run).await
+                && !run.unstarted_tool_names().is_empty()
             {
                 // A tool may have changed while a person decided about its call.
                 self.refresh_tools(&mut run).await;
             }
             let result = match (run.next_step(), self.stop_reason()) {
-                (Step::Done, _) => break,
-                (_, Some(reason)) => Ok(Flow::Stopped(reason)),
-                (Step::CallModel, None) => self.call_model(&mut run).await,
+                (RunStep::Done, _) => break,
+                (_, Some(reason)) => Ok(StepOutcome::Stopped(reason)),
+                (RunStep::CallModel, None) => self.call_model(&mut run).await,
                 // The future is boxed because it is large and rarely needed.
-                (Step::AskApproval(requests), None) => {
+                (RunStep::AskApproval(requests), None) => {
                     Box::pin(self.request_approvals(&mut run, &requests)).await
                 }
-                (Step::CallTools(calls), None) => self.call_tools(&mut run, calls).await,
+                (RunStep::CallTools(calls), None) => self.call_tools(&mut run, calls).await,
             };
             match result {
-                Ok(Flow::Continue) => {}
-                Ok(Flow::Parked) => {
+                Ok(StepOutcome::Continue) => {}
+                Ok(StepOutcome::Parked) => {
                     parked = true;
                     break;
                 }
-                Ok(Flow::Stopped(reason)) => {
-                    let events = self.stop(&mut run, reason, None, &HashMap::new());
-                    self.emit_stored(&mut run, events).await;
+                Ok(StepOutcome::Stopped(reason)) => {
+                    let events = self.stop_run(&mut run, reason, None, &HashMap::new());
+                    self.store_and_publish(&mut run, events).await;
                 }
                 Err(fault) => {
                     let events = run.abort(&fault);
-                    self.emit_stored(&mut run, events).await;
+                    self.store_and_publish(&mut run, events).await;
                 }
             }
         }
@@ -161,55 +167,57 @@ impl Driver {
                 .collect();
             // The event is published before the checkpoint, because the checkpoint stores the
             // number of the next event.
-            self.publisher.publish(RunEventKind::RunParked { waiting });
-            run.set_next_event(self.publisher.next_number());
-            self.checkpoint(&mut run, Checkpoint::Waiting).await;
+            self.publisher
+                .publish_event(RunEventKind::RunParked { waiting });
+            run.set_next_event_number(self.publisher.next_event_number());
+            self.store_checkpoint(&mut run, Checkpoint::Waiting).await;
         } else {
-            self.checkpoint(&mut run, Checkpoint::Over).await;
+            self.store_checkpoint(&mut run, Checkpoint::Over).await;
         }
         if let Some(report) = run.report() {
             if let Some(trace) = self.trace.take() {
                 trace.close_with_report(&report);
             }
             let report: Box<RunReport> = Box::new(report);
-            self.publisher.publish(RunEventKind::RunFinished { report });
+            self.publisher
+                .publish_event(RunEventKind::RunFinished { report });
         }
-        run.set_next_event(self.publisher.next_number());
+        run.set_next_event_number(self.publisher.next_event_number());
         run
     }
 
     /// Sets the current time of the run.
-    fn tick(&self, run: &mut Run) {
-        run.tick(self.agent.now());
-        run.tick_steady(self.agent.steady.now());
+    fn update_run_time(&self, run: &mut Run) {
+        run.set_time(self.agent.current_time());
+        run.set_steady_time(self.agent.steady.now());
     }
 
     /// Sets the deadline of the driver to the end of the run's wall time.
     fn set_deadline(&mut self, run: &Run) {
         // A deadline beyond the range of the clock means that the wall time is unlimited.
-        let left = run.time_left();
+        let left = run.remaining_wall_time();
         self.deadline = left.and_then(|left| Instant::now().checked_add(left));
     }
 
     /// Publishes events and waits until the reader has taken them, so that a cancellation by the
     /// reader applies to the next action of the driver.
-    pub(super) async fn emit(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
-        if self.publisher.publish_all(kinds) {
-            handover().await;
+    pub(super) async fn publish_events(&self, kinds: impl IntoIterator<Item = RunEventKind>) {
+        if self.publisher.publish_events(kinds) {
+            yield_to_reader().await;
         }
     }
 
     /// Publishes events of the run. If the events contain a model response or a tool result, the
     /// run is first stored together with the events. Then a crash loses neither, and no published
     /// action is repeated.
-    pub(super) async fn emit_stored(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
-        let point = checkpoint_for(&kinds);
-        self.emit_at(run, point, kinds).await;
+    pub(super) async fn store_and_publish(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
+        let point = select_checkpoint(&kinds);
+        self.store_and_publish_at(run, point, kinds).await;
     }
 
     /// Stores the run and `kinds` at the checkpoint `point`, and then publishes the events. Returns
     /// `false` if the run could not be stored.
-    async fn emit_at(
+    async fn store_and_publish_at(
         &self,
         run: &mut Run,
         point: Option<Checkpoint>,
@@ -218,31 +226,31 @@ impl Driver {
         let mut is_stored = true;
         if let Some(point) = point.filter(|_| self.agent.checkpoints.is_some()) {
             run.set_pending_events(kinds);
-            is_stored = self.checkpoint(run, point).await;
+            is_stored = self.store_checkpoint(run, point).await;
             kinds = run.take_pending_events();
         }
-        self.emit(kinds).await;
+        self.publish_events(kinds).await;
         is_stored
     }
 
     /// Waits for the output of `future`, or returns the reason as an error when the run is stopped.
-    pub(super) async fn unless_stopped<T>(
+    pub(super) async fn wait_unless_stopped<T>(
         &self,
         future: impl Future<Output = T>,
     ) -> Result<T, StopReason> {
-        if self.publisher.cancellation().is_cancelled() {
+        if self.publisher.cancellation_token().is_cancelled() {
             return Err(StopReason::Cancelled);
         }
         tokio::select! {
             biased;
             value = future => Ok(value),
-            reason = self.stopped() => Err(reason),
+            reason = self.wait_until_stopped() => Err(reason),
         }
     }
 
     /// Waits until the run is cancelled or reaches its deadline.
-    pub(super) async fn stopped(&self) -> StopReason {
-        let cancelled = self.publisher.cancellation().cancelled();
+    pub(super) async fn wait_until_stopped(&self) -> StopReason {
+        let cancelled = self.publisher.cancellation_token().cancelled();
         let Some(deadline) = self.deadline else {
             cancelled.await;
             return StopReason::Cancelled;
@@ -256,7 +264,7 @@ impl Driver {
 
     /// Returns the reason to stop the run now, if there is one.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
-        if self.publisher.cancellation().is_cancelled() {
+        if self.publisher.cancellation_token().is_cancelled() {
             return Some(StopReason::Cancelled);
         }
         let is_past = |deadline| deadline <= Instant::now();
@@ -266,25 +274,28 @@ impl Driver {
     }
 
     /// Ends the run for the given reason. Open tool calls get results that state the reason.
-    pub(super) fn stop(
+    pub(super) fn stop_run(
         &self,
         run: &mut Run,
         reason: StopReason,
         partial: Option<switchboard_domain::ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
     ) -> Vec<RunEventKind> {
-        run.tick(self.agent.now());
+        run.set_time(self.agent.current_time());
         match reason {
             StopReason::Cancelled => run.cancel(partial, elapsed_ms),
-            StopReason::TimeLimit => run.wall_time_reached(partial, elapsed_ms),
+            StopReason::TimeLimit => run.end_at_time_limit(partial, elapsed_ms),
         }
     }
 
     /// Sets the capabilities of the model in the run, and returns the start event.
-    fn started(&self, run: &mut Run) -> RunEventKind {
+    fn create_start_event(&self, run: &mut Run) -> RunEventKind {
         let id = run.model().clone();
-        if let Some(model) = self.model(&id) {
-            run.set_model_info(model.capabilities().clone(), self.price_of(model.id()));
+        if let Some(model) = self.find_model(&id) {
+            run.set_model_info(
+                model.capabilities().clone(),
+                self.find_model_price(model.id()),
+            );
         }
         RunEventKind::RunStarted {
             model: id,
@@ -307,7 +318,7 @@ impl Driver {
     }
 
     /// Returns the model with this id, or the first configured model if the id is not configured.
-    pub(super) fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
+    pub(super) fn find_model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let models = &self.agent.models;
         let found = models.iter().find(|model| model.id() == id);
         found.or_else(|| models.first()).cloned()
@@ -315,7 +326,7 @@ impl Driver {
 
     /// Returns the configured model after the model `id`. A model that is configured twice is used
     /// once, so that failing models do not form an endless cycle.
-    pub(super) fn next_model(&self, id: &ModelId) -> Option<(ModelId, ModelCapabilities)> {
+    pub(super) fn find_fallback_model(&self, id: &ModelId) -> Option<(ModelId, ModelCapabilities)> {
         let models = &self.agent.models;
         let position = models.iter().position(|model| model.id() == id)?;
         let (used, rest) = models.split_at_checked(position + 1)?;
@@ -324,13 +335,13 @@ impl Driver {
         Some((next.id().clone(), next.capabilities().clone()))
     }
 
-    pub(super) fn price_of(&self, id: &ModelId) -> Option<crate::policy::limits::Pricing> {
+    pub(super) fn find_model_price(&self, id: &ModelId) -> Option<crate::policy::limits::Pricing> {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 
     /// Stores the declared tools in the run. Returns the tools without the properties that are
     /// hidden from the model, and the problems of the recipe's tool selection.
-    pub(super) fn visible(
+    pub(super) fn declare_and_hide_arguments(
         &mut self,
         tools: Vec<Arc<ToolDefinition>>,
     ) -> (Vec<Arc<ToolDefinition>>, Vec<String>) {
@@ -341,13 +352,13 @@ impl Driver {
                 (selected.tools, selected.problems)
             }
         };
-        let visible = tools.iter().map(|tool| self.context.visible(tool));
+        let visible = tools.iter().map(|tool| self.context.hide_arguments(tool));
         let visible = visible.collect();
         self.declared_tools = tools;
         (visible, problems)
     }
 
-    pub(super) fn declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+    pub(super) fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.declared_tools.iter().find(|tool| tool.name == name)
     }
 
@@ -357,21 +368,21 @@ impl Driver {
         let Some(host) = self.agent.tools.clone() else {
             return true;
         };
-        let Ok(catalog) = self.unless_stopped(host.tools()).await else {
+        let Ok(catalog) = self.wait_unless_stopped(host.tools()).await else {
             return false;
         };
-        let (tools, _) = self.visible(catalog.tools);
+        let (tools, _) = self.declare_and_hide_arguments(catalog.tools);
         run.set_declared_tools(self.declared_tools.clone());
         let events = run.update_tools(&tools);
-        self.emit_stored(run, events).await;
+        self.store_and_publish(run, events).await;
         true
     }
 
     /// Suspends planned calls of a stored run whose tools are unavailable now, for example because
     /// their server is down. A person can still deny these calls.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
-        let mut missing = run.open_tools();
-        missing.retain(|name| self.declared_tool(name).is_none());
+        let mut missing = run.unstarted_tool_names();
+        missing.retain(|name| self.find_declared_tool(name).is_none());
         if missing.is_empty() {
             return;
         }
@@ -382,15 +393,15 @@ impl Driver {
             missing.join(", ")
         );
         let warning = Warning::new(WarningKind::ToolUnavailable, message);
-        let mut events = run.warn(warning.clone());
+        let mut events = run.add_warning(warning.clone());
         if events.is_empty() {
             // The report already has this warning, but the reader of this stream has not received
             // it.
             events.push(RunEventKind::Warning { warning });
         }
-        self.emit(events).await;
-        let is_available = |name: &str| self.declared_tool(name).is_some();
-        self.emit(run.suspend_calls_without_tool(is_available))
+        self.publish_events(events).await;
+        let is_available = |name: &str| self.find_declared_tool(name).is_some();
+        self.publish_events(run.suspend_calls_without_tool(is_available))
             .await;
     }
 
@@ -411,14 +422,14 @@ impl Driver {
                 break;
             };
             if let ToolHostChange::ToolRedefined { tool, .. } = &change {
-                run.mark_redefined([tool.clone()]);
+                run.mark_redefined_tools([tool.clone()]);
             }
             match &mut change {
                 ToolHostChange::ToolRedefined { server, .. }
                 | ToolHostChange::ToolsChanged { server } => {
                     has_changed_tools = true;
                     if let Some(cache) = &self.agent.cache {
-                        cache.invalidate(server);
+                        cache.invalidate_server(server);
                     }
                 }
                 ToolHostChange::ServerState {
@@ -433,21 +444,21 @@ impl Driver {
             let change = Box::new(change);
             events.push(RunEventKind::ServerChanged { change });
         }
-        self.emit(events).await;
+        self.publish_events(events).await;
         has_changed_tools
     }
 
     /// Stores the run at a checkpoint, if a store is configured. Returns `false` if storing failed.
-    pub(super) async fn checkpoint(&self, run: &mut Run, point: Checkpoint) -> bool {
+    pub(super) async fn store_checkpoint(&self, run: &mut Run, point: Checkpoint) -> bool {
         let Some(checkpoints) = &self.agent.checkpoints else {
             return true;
         };
-        run.set_next_event(self.publisher.next_number());
-        match checkpoints.reached(run, point).await {
+        run.set_next_event_number(self.publisher.next_event_number());
+        match checkpoints.save_checkpoint(run, point).await {
             Ok(()) => true,
             Err(error) => {
                 let warning = Warning::new(WarningKind::NotStored, error.to_string());
-                self.emit(run.warn(warning)).await;
+                self.publish_events(run.add_warning(warning)).await;
                 false
             }
         }
@@ -458,8 +469,8 @@ impl Driver {
         &self,
         run: &mut Run,
         requests: &[ApprovalRequest],
-    ) -> Result<Flow, UnexpectedInput> {
-        let mut is_stored = self.checkpoint(run, Checkpoint::Waiting).await;
+    ) -> Result<StepOutcome, UnexpectedInput> {
+        let mut is_stored = self.store_checkpoint(run, Checkpoint::Waiting).await;
         let mut open = requests.to_vec();
         loop {
             // One decision may also settle other approval requests.
@@ -470,42 +481,42 @@ impl Driver {
                     .any(|waiting| waiting.tool_use.id == request.tool_use.id)
             });
             if open.is_empty() {
-                return Ok(Flow::Continue);
+                return Ok(StepOutcome::Continue);
             }
-            let Some((id, decision)) = self.next_decision(run, &open).await else {
+            let Some((id, decision)) = self.wait_for_decision(run, &open).await else {
                 // The requests are stored, so they can be decided later.
                 return Ok(if self.resumed && is_stored {
-                    Flow::Parked
+                    StepOutcome::Parked
                 } else {
-                    Flow::Stopped(StopReason::Cancelled)
+                    StepOutcome::Stopped(StopReason::Cancelled)
                 });
             };
             let request = open.iter().find(|request| request.tool_use.id == id);
             let is_unavailable =
-                request.is_some_and(|request| self.is_unavailable(&request.tool_use.name));
+                request.is_some_and(|request| self.is_tool_unavailable(&request.tool_use.name));
             // The tool of an approved call is unavailable, so the call waits until the run is
             // resumed.
             let decision = match decision {
-                ApprovalDecision::Later if is_stored => return Ok(Flow::Parked),
+                ApprovalDecision::Later if is_stored => return Ok(StepOutcome::Parked),
                 ApprovalDecision::Allow { .. } | ApprovalDecision::NobodyThere
                     if is_stored && is_unavailable =>
                 {
-                    return Ok(Flow::Parked);
+                    return Ok(StepOutcome::Parked);
                 }
                 // A run that is not stored cannot be resumed, so a later decision is impossible.
                 ApprovalDecision::Later => ApprovalDecision::NobodyThere,
                 decision => decision,
             };
-            self.tick(run);
+            self.update_run_time(run);
             let events = run.apply_decision(&id, decision)?;
-            is_stored = self.emit_decision(run, events).await;
+            is_stored = self.store_and_publish_decision(run, events).await;
         }
     }
 
     /// Waits for a decision about one of the open approval requests, or for an early decision about
     /// another call. Returns the decision with the id of its call, or `None` if the run is
     /// cancelled.
-    async fn next_decision(
+    async fn wait_for_decision(
         &self,
         run: &mut Run,
         open: &[ApprovalRequest],
@@ -517,12 +528,12 @@ impl Driver {
         let is_open = |id: &str| open.iter().any(|it| it.tool_use.id == id);
         let unrequested = self.unrequested_approvals(run, is_open);
         // The time that a person takes to decide does not count as wall time of the run.
-        run.pause(self.agent.now());
-        run.tick_steady(self.agent.steady.now());
+        run.pause_wall_time(self.agent.current_time());
+        run.set_steady_time(self.agent.steady.now());
         let run = &*run;
         let decided = async {
             let decided = approver.decide_any(open);
-            match earliest_expiry(run, open) {
+            match find_earliest_expiry(run, open) {
                 None => decided.await,
                 Some((index, expires_in)) => tokio::time::timeout(expires_in, decided)
                     .await
@@ -531,16 +542,16 @@ impl Driver {
         };
         tokio::select! {
             biased;
-            () = self.publisher.cancellation().cancelled() => None,
+            () = self.publisher.cancellation_token().cancelled() => None,
             // The index is limited, because an approver may return an invalid one.
             (index, decision) = decided => Some((id_of(index.min(open.len() - 1))?, decision)),
-            early = self.early_decision(run.id(), &unrequested) => Some(early),
+            early = self.wait_for_early_decision(run.id(), &unrequested) => Some(early),
         }
     }
 
     /// Returns whether the run was resumed and its tool host no longer offers this tool.
-    fn is_unavailable(&self, tool: &str) -> bool {
-        self.resumed && self.declared_tool(tool).is_none()
+    fn is_tool_unavailable(&self, tool: &str) -> bool {
+        self.resumed && self.find_declared_tool(tool).is_none()
     }
 
     /// Returns the ids of the calls that need an approval that has not been requested yet.
@@ -554,14 +565,14 @@ impl Driver {
         }
         let waiting = run.pending_approvals().into_iter();
         let others = waiting.filter(|request| {
-            !is_requested(&request.tool_use.id) && !self.is_unavailable(&request.tool_use.name)
+            !is_requested(&request.tool_use.id) && !self.is_tool_unavailable(&request.tool_use.name)
         });
         others.map(|request| request.tool_use.id.clone()).collect()
     }
 
     /// Waits for an early approval decision about one of these calls. Returns the decision with the
     /// id of its call.
-    pub(super) async fn early_decision(
+    pub(super) async fn wait_for_early_decision(
         &self,
         run: &str,
         calls: &[String],
@@ -586,25 +597,25 @@ impl Driver {
         call: &str,
         decision: ApprovalDecision,
     ) -> Result<(), UnexpectedInput> {
-        self.tick(run);
+        self.update_run_time(run);
         let mut pending = run.pending_approvals().into_iter();
         if pending.any(|request| request.tool_use.id == call) {
             let events = run.apply_decision(call, decision)?;
-            self.emit_decision(run, events).await;
+            self.store_and_publish_decision(run, events).await;
         }
         Ok(())
     }
 
     /// Stores the run with an approval decision and then publishes the events of the decision.
     /// Returns whether the run is stored.
-    async fn emit_decision(&self, run: &mut Run, kinds: Vec<RunEventKind>) -> bool {
-        let point = checkpoint_for(&kinds).unwrap_or(Checkpoint::Waiting);
-        self.emit_at(run, Some(point), kinds).await
+    async fn store_and_publish_decision(&self, run: &mut Run, kinds: Vec<RunEventKind>) -> bool {
+        let point = select_checkpoint(&kinds).unwrap_or(Checkpoint::Waiting);
+        self.store_and_publish_at(run, Some(point), kinds).await
     }
 }
 
 /// Returns the checkpoint that must precede the publication of these events, if any.
-fn checkpoint_for(kinds: &[RunEventKind]) -> Option<Checkpoint> {
+fn select_checkpoint(kinds: &[RunEventKind]) -> Option<Checkpoint> {
     let mut point = None;
     for kind in kinds {
         match kind {
@@ -620,7 +631,7 @@ fn checkpoint_for(kinds: &[RunEventKind]) -> Option<Checkpoint> {
 
 /// Returns the index of the approval request that expires first, and the time until it expires.
 /// Returns `None` if no request expires.
-fn earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Duration)> {
+fn find_earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Duration)> {
     let requests = requests.iter().enumerate();
     requests
         .filter_map(|(index, request)| {
@@ -630,6 +641,6 @@ fn earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usize, Du
 }
 
 /// Converts a duration to whole milliseconds.
-pub(super) fn milliseconds(duration: Duration) -> u64 {
+pub(super) fn to_milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

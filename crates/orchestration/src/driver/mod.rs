@@ -16,7 +16,7 @@ use switchboard_domain::{Approver, ChatModel, Message, ModelId, Principal, Role,
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use self::checkpoint::Checkpoints;
+use self::checkpoint::CheckpointStore;
 use crate::{
     Run, RunEvent, RunOptions, SharedDecisions, SteadyClock,
     observe::trace::AgentTrace,
@@ -24,7 +24,7 @@ use crate::{
     questions::Questions,
     recipe::Recipe,
     strategy::{GatherFormat, Strategy, formatter::Form},
-    tools::arguments::{ContextInjection, Validators},
+    tools::arguments::{ContextInjection, InputValidators},
     tools::functions::ToolSet,
     tools::results::ResultCache,
 };
@@ -37,12 +37,12 @@ pub type Prices = Arc<dyn Fn(&ModelId) -> Option<Pricing> + Send + Sync>;
 /// A model with tools and settings, which starts runs. Cloning an agent is cheap.
 #[derive(Clone)]
 pub struct Agent {
-    settings: Arc<Settings>,
+    settings: Arc<AgentSettings>,
 }
 
 /// The settings of an agent, which its runs and its clones share.
 #[derive(Clone, Default)]
-struct Settings {
+struct AgentSettings {
     name: Option<Arc<str>>,
     /// The models in order of preference: the first is called, the others are fallbacks.
     models: Vec<Arc<dyn ChatModel>>,
@@ -51,7 +51,7 @@ struct Settings {
     approver: Option<Arc<dyn Approver>>,
     decisions: Option<SharedDecisions>,
     redefined: Arc<[String]>,
-    checkpoints: Option<Arc<dyn Checkpoints>>,
+    checkpoints: Option<Arc<dyn CheckpointStore>>,
     questions: Option<Questions>,
     context: ContextInjection,
     cache: Option<Arc<ResultCache>>,
@@ -63,11 +63,11 @@ struct Settings {
     /// Source of event times; `None` uses the system clock.
     clock: Option<Clock>,
     steady: SteadyClock,
-    validators: Validators,
+    validators: InputValidators,
 }
 
-impl Settings {
-    fn now(&self) -> Timestamp {
+impl AgentSettings {
+    fn current_time(&self) -> Timestamp {
         self.clock
             .as_ref()
             .map_or_else(Timestamp::now, |clock| clock())
@@ -77,9 +77,9 @@ impl Settings {
 impl Agent {
     /// Creates an agent without tools.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
-        let settings = Settings {
+        let settings = AgentSettings {
             models: vec![model],
-            ..Settings::default()
+            ..AgentSettings::default()
         };
         Self {
             settings: Arc::new(settings),
@@ -87,7 +87,7 @@ impl Agent {
     }
 
     /// Changes the settings of this agent. Its clones keep their settings.
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn change_settings(mut self, change: impl FnOnce(&mut AgentSettings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
@@ -95,23 +95,23 @@ impl Agent {
     /// Sets the agent name that traces show.
     #[must_use]
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
-        self.with(|settings| settings.name = Some(name.into()))
+        self.change_settings(|settings| settings.name = Some(name.into()))
     }
 
     /// Adds a fallback model. The agent switches to it if the previous models fail before they emit
     /// output.
     #[must_use]
     pub fn with_fallback(self, model: Arc<dyn ChatModel>) -> Self {
-        self.with(|settings| settings.models.push(model))
+        self.change_settings(|settings| settings.models.push(model))
     }
 
     /// Wraps each model of the agent, for example to record its traffic.
     #[must_use]
-    pub fn with_each_model(
+    pub fn with_wrapped_models(
         self,
         change: impl FnMut(Arc<dyn ChatModel>) -> Arc<dyn ChatModel>,
     ) -> Self {
-        self.with(|settings| {
+        self.change_settings(|settings| {
             let models = std::mem::take(&mut settings.models).into_iter();
             settings.models = models.map(change).collect();
         })
@@ -123,39 +123,39 @@ impl Agent {
         self,
         prices: impl Fn(&ModelId) -> Option<Pricing> + Send + Sync + 'static,
     ) -> Self {
-        self.with(|settings| settings.prices = Some(Arc::new(prices)))
+        self.change_settings(|settings| settings.prices = Some(Arc::new(prices)))
     }
 
     /// Shares approval decisions between runs, so that a decision is not requested again.
     #[must_use]
     pub fn with_decisions(self, decisions: SharedDecisions) -> Self {
-        self.with(|settings| settings.decisions = Some(decisions))
+        self.change_settings(|settings| settings.decisions = Some(decisions))
     }
 
     /// Marks tools whose definitions changed after a person last saw them.
     #[must_use]
     pub fn with_redefined_tools(self, names: impl IntoIterator<Item = String>) -> Self {
-        self.with(|settings| settings.redefined = names.into_iter().collect())
+        self.change_settings(|settings| settings.redefined = names.into_iter().collect())
     }
 
     /// Sets the store that receives runs at checkpoints.
     #[must_use]
-    pub fn with_checkpoints(self, checkpoints: Arc<dyn Checkpoints>) -> Self {
-        self.with(|settings| settings.checkpoints = Some(checkpoints))
+    pub fn with_checkpoints(self, checkpoints: Arc<dyn CheckpointStore>) -> Self {
+        self.change_settings(|settings| settings.checkpoints = Some(checkpoints))
     }
 
     /// Publishes questions of tool servers as events of the run. The tool host needs the same
     /// `questions` value as its elicitor.
     #[must_use]
     pub fn with_questions(self, questions: Questions) -> Self {
-        self.with(|settings| settings.questions = Some(questions))
+        self.change_settings(|settings| settings.questions = Some(questions))
     }
 
     /// Sets tool input values that are hidden from the model. Their placeholders are filled for
     /// each run.
     #[must_use]
     pub fn with_context(self, context: ContextInjection) -> Self {
-        self.with(|settings| settings.context = context)
+        self.change_settings(|settings| settings.context = context)
     }
 
     /// Returns the tool input values that are hidden from the model.
@@ -166,14 +166,14 @@ impl Agent {
     /// Sets the cache for results of read-only tools.
     #[must_use]
     pub fn with_cache(self, cache: Arc<ResultCache>) -> Self {
-        self.with(|settings| settings.cache = Some(cache))
+        self.change_settings(|settings| settings.cache = Some(cache))
     }
 
     /// Applies the tools, instructions and examples of a recipe. Its other parts (model, limits,
     /// approvals, strategy) are set with the run options.
     #[must_use]
     pub fn with_recipe(self, recipe: Arc<Recipe>) -> Self {
-        self.with(|settings| {
+        self.change_settings(|settings| {
             if let Some(instructions) = recipe.system_prompt() {
                 settings.instructions = Some(Arc::new(Message::system(instructions)));
             }
@@ -184,7 +184,7 @@ impl Agent {
     /// Sets the principal (user and tenant) and the session of runs.
     #[must_use]
     pub fn with_principal(self, principal: Principal, session: Option<String>) -> Self {
-        self.with(|settings| {
+        self.change_settings(|settings| {
             settings.principal = principal;
             settings.session = session;
         })
@@ -193,7 +193,7 @@ impl Agent {
     /// Sets the tool host, which lists and executes tools.
     #[must_use]
     pub fn with_tools(self, tools: Arc<dyn ToolHost>) -> Self {
-        self.with(|settings| settings.tools = Some(tools))
+        self.change_settings(|settings| settings.tools = Some(tools))
     }
 
     /// Returns the tool host, which lists and executes tools.
@@ -204,13 +204,17 @@ impl Agent {
     /// Adds tools that need an approval before each call, regardless of rules and earlier
     /// decisions. The tools get no hidden input values.
     #[must_use]
-    pub fn with_asked_tools(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
-        self.with(|settings| {
+    pub fn with_tools_requiring_approval(self, server: &str, tools: Arc<dyn ToolHost>) -> Self {
+        self.change_settings(|settings| {
             settings.tools = Some(match settings.tools.take() {
                 None => tools,
-                Some(others) => Arc::new(ToolSet::new().with_shared(others).with_shared(tools)),
+                Some(others) => Arc::new(
+                    ToolSet::new()
+                        .with_shared_host(others)
+                        .with_shared_host(tools),
+                ),
             });
-            settings.context = settings.context.clone().without_server(server);
+            settings.context = settings.context.clone().with_excluded_server(server);
             let options = Arc::make_mut(&mut settings.options);
             options.approval.always_ask_servers.push(server.to_owned());
         })
@@ -220,7 +224,7 @@ impl Agent {
     /// another strategy.
     #[must_use]
     pub fn with_answer_form(self, form: &Form) -> Self {
-        self.with(|settings| {
+        self.change_settings(|settings| {
             let gather = match &settings.options.strategy {
                 Strategy::GatherFormat(gather) => gather.clone(),
                 Strategy::Loop => GatherFormat::default(),
@@ -235,19 +239,21 @@ impl Agent {
     /// Sets the approver. Without an approver, calls that need an approval are not executed.
     #[must_use]
     pub fn with_approver(self, approver: Arc<dyn Approver>) -> Self {
-        self.with(|settings| settings.approver = Some(approver))
+        self.change_settings(|settings| settings.approver = Some(approver))
     }
 
     /// Sets the instructions, which precede conversations without system messages.
     #[must_use]
     pub fn with_instructions(self, text: impl Into<String>) -> Self {
-        self.with(|settings| settings.instructions = Some(Arc::new(Message::system(text))))
+        self.change_settings(|settings| {
+            settings.instructions = Some(Arc::new(Message::system(text)))
+        })
     }
 
     /// Sets the options that each run starts with.
     #[must_use]
     pub fn with_options(self, options: RunOptions) -> Self {
-        self.with(|settings| settings.options = Arc::new(options))
+        self.change_settings(|settings| settings.options = Arc::new(options))
     }
 
     /// Returns the options that each run starts with.
@@ -258,14 +264,14 @@ impl Agent {
     /// Sets the clock for the times of events. By default, it is the system clock.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        self.with(|settings| settings.clock = Some(clock))
+        self.change_settings(|settings| settings.clock = Some(clock))
     }
 
     /// Sets the clock by which approval requests expire. The agents of a process share one clock,
     /// so that a request keeps its expiry if one agent stores the run and another agent resumes it.
     #[must_use]
     pub fn with_steady_clock(self, clock: SteadyClock) -> Self {
-        self.with(|settings| settings.steady = clock)
+        self.change_settings(|settings| settings.steady = clock)
     }
 
     /// Starts a run that answers a question.
@@ -277,12 +283,12 @@ impl Agent {
     pub fn run(&self, messages: Vec<Arc<Message>>) -> RunStream {
         let id = Uuid::now_v7().to_string();
         let (principal, session) = (&self.settings.principal, &self.settings.session);
-        let run = self.prepare(id, messages, principal.clone(), session.clone());
-        self.start(run, false)
+        let run = self.create_run(id, messages, principal.clone(), session.clone());
+        self.start_driver(run, false)
     }
 
     /// Creates a run that answers the last message of a conversation, with the agent's settings.
-    pub(crate) fn prepare(
+    pub(crate) fn create_run(
         &self,
         id: String,
         mut messages: Vec<Arc<Message>>,
@@ -298,16 +304,16 @@ impl Agent {
             }
         }
         let options = Arc::clone(&self.settings.options);
-        Run::new(id, self.first_model(), messages, options).with_principal(principal, session)
+        Run::new(id, self.first_model_id(), messages, options).with_principal(principal, session)
     }
 
     /// Returns the current time by the agent's clock.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.settings.now()
+    pub(crate) fn current_time(&self) -> Timestamp {
+        self.settings.current_time()
     }
 
     /// Returns the id of the model that is called first.
-    fn first_model(&self) -> ModelId {
+    fn first_model_id(&self) -> ModelId {
         match self.settings.models.first() {
             Some(model) => model.id().clone(),
             None => ModelId::new("none", "none"),
@@ -316,31 +322,34 @@ impl Agent {
 
     /// Resumes a stored run as a stream of events.
     pub fn resume(&self, run: Run) -> RunStream {
-        self.start(run, true)
+        self.start_driver(run, true)
     }
 
     /// Executes a run that the caller created.
     pub fn drive(&self, run: Run) -> RunStream {
-        self.start(run, false)
+        self.start_driver(run, false)
     }
 
-    fn start(&self, run: Run, resumed: bool) -> RunStream {
+    fn start_driver(&self, run: Run, resumed: bool) -> RunStream {
         let settings = Arc::clone(&self.settings);
-        let clock: Clock = Arc::new(move || settings.now());
-        let (publisher, events) = publish::Publisher::new(&run, clock);
+        let clock: Clock = Arc::new(move || settings.current_time());
+        let (publisher, events) = publish::EventPublisher::new(&run, clock);
         let trace = AgentTrace::open_span(
             self.settings.name.as_deref(),
             run.id(),
             run.model(),
             run.session(),
         );
-        let (span, cancellation) = (trace.span(), publisher.cancellation().clone());
+        let (span, cancellation) = (trace.span(), publisher.cancellation_token().clone());
         let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
         let (driver, run) = (Box::new(driver), Box::new(run));
         // The memory is allocated before the future exists, so that the compiler does not copy
         // several kilobytes.
         let allocation = Box::new_uninit();
-        let future = Box::write(allocation, driver.drive(run, resumed).instrument(span));
+        let future = Box::write(
+            allocation,
+            driver.execute_run(run, resumed).instrument(span),
+        );
         RunStream::new(events, cancellation, Box::into_pin(future))
     }
 }
@@ -348,7 +357,7 @@ impl Agent {
 impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent")
-            .field("model", &self.first_model())
+            .field("model", &self.first_model_id())
             .field("options", &self.settings.options)
             .finish_non_exhaustive()
     }

@@ -10,14 +10,14 @@ use switchboard_domain::{
 use tracing::Instrument as _;
 
 use super::{
-    drive::{Driver, Flow, StopReason},
-    publish::handover,
+    drive::{Driver, StepOutcome, StopReason},
+    publish::yield_to_reader,
 };
 use crate::{
     CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
     observe::trace::ChatTrace,
     policy::limits::LimitHit,
-    run::UniqueIds,
+    run::ToolUseIdGenerator,
     strategy::formatter::{FormatterMode, PartialFormatter},
 };
 
@@ -26,7 +26,7 @@ use crate::{
 pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 
 /// How a model call ended.
-enum Answer {
+enum ModelCallEnd {
     Whole(Box<ChatResponse>),
     Failed(ModelError),
     Stopped(StopReason),
@@ -44,7 +44,7 @@ struct OutputMapper {
     open_tools: HashMap<u32, String>,
     /// Generator of tool use ids. Created at the first tool use, because its creation reads the
     /// whole conversation.
-    ids: Option<UniqueIds>,
+    ids: Option<ToolUseIdGenerator>,
     /// Whether text, reasoning or a provider block of this response was published.
     has_output: bool,
     /// Whether the run is in the gathering phase, in which the response text is not the answer.
@@ -54,46 +54,53 @@ struct OutputMapper {
 }
 
 impl Driver {
-    pub(super) async fn call_model(&mut self, run: &mut Run) -> Result<Flow, UnexpectedInput> {
-        let call = match self.next_call(run).await {
+    pub(super) async fn call_model(
+        &mut self,
+        run: &mut Run,
+    ) -> Result<StepOutcome, UnexpectedInput> {
+        let call = match self.prepare_model_call(run).await {
             Ok(call) => call,
-            Err(reason) => return Ok(Flow::Stopped(reason)),
+            Err(reason) => return Ok(StepOutcome::Stopped(reason)),
         };
-        self.emit(call.events).await;
-        let Some(model) = self.model(run.model()) else {
+        self.publish_events(call.events).await;
+        let Some(model) = self.find_model(run.model()) else {
             let error = ModelError::new(
                 &*run.model().provider,
                 ModelErrorKind::Configuration,
                 "no model is configured",
             );
             let events = match call.purpose {
-                CallPurpose::Answer => run.model_failed(&error, None, None)?,
-                CallPurpose::Summary => run.summary_finished(Err(&error))?,
+                CallPurpose::Answer => run.apply_model_failure(&error, None, None)?,
+                CallPurpose::Summary => run.apply_summary(Err(&error))?,
             };
-            self.emit(events).await;
-            return Ok(Flow::Continue);
+            self.publish_events(events).await;
+            return Ok(StepOutcome::Continue);
         };
         match call.purpose {
-            CallPurpose::Answer => self.answer(run, &*model, call.request).await,
+            CallPurpose::Answer => self.request_answer(run, &*model, call.request).await,
             // The future is boxed because summaries are rare.
-            CallPurpose::Summary => Box::pin(self.summary(run, &*model, &call.request)).await,
+            CallPurpose::Summary => {
+                Box::pin(self.request_summary(run, &*model, &call.request)).await
+            }
         }
     }
 
     /// Lists the current tools and prepares the next model request with them.
-    async fn next_call(&mut self, run: &mut Run) -> Result<ModelCall, StopReason> {
+    async fn prepare_model_call(&mut self, run: &mut Run) -> Result<ModelCall, StopReason> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
-            Some(host) => self.unless_stopped(host.tools()).await?,
+            Some(host) => self.wait_unless_stopped(host.tools()).await?,
         };
         let ToolCatalog { tools, problems } = catalog;
-        self.emit(self.unavailable(problems, run)).await;
+        self.publish_events(self.report_unavailable_servers(problems, run))
+            .await;
         if let Some(reason) = self.stop_reason() {
             return Err(reason);
         }
-        let (tools, problems) = self.visible(tools);
+        let (tools, problems) = self.declare_and_hide_arguments(tools);
         run.set_declared_tools(self.declared_tools.clone());
-        self.emit(run.tools_missing(problems)).await;
+        self.publish_events(run.report_missing_tools(problems))
+            .await;
         if run.steps() == 0
             && let Some(recipe) = &self.recipe
         {
@@ -105,20 +112,24 @@ impl Driver {
 
     /// Adds unavailable servers to the run, with hidden input values redacted from their errors.
     /// Returns the events.
-    fn unavailable(&self, mut problems: Vec<ServerProblem>, run: &mut Run) -> Vec<RunEventKind> {
+    fn report_unavailable_servers(
+        &self,
+        mut problems: Vec<ServerProblem>,
+        run: &mut Run,
+    ) -> Vec<RunEventKind> {
         for problem in &mut problems {
             problem.message = self.context.redact_text(&problem.message).into_owned();
         }
-        run.tools_unavailable(&problems)
+        run.report_unavailable_tools(&problems)
     }
 
-    async fn answer(
+    async fn request_answer(
         &self,
         run: &mut Run,
         model: &dyn ChatModel,
         request: Box<ChatRequest>,
-    ) -> Result<Flow, UnexpectedInput> {
-        self.emit([RunEventKind::ModelCallStarted {
+    ) -> Result<StepOutcome, UnexpectedInput> {
+        self.publish_events([RunEventKind::ModelCallStarted {
             step: run.steps(),
             model: model.id().clone(),
             tools: request.tools.len(),
@@ -130,29 +141,30 @@ impl Driver {
         // The future is boxed because it exists while the driver waits for the model.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
         let (answer, partial) = streamed.instrument(trace.span()).await;
-        run.tick(self.agent.now());
-        let events = self.answered(run, &mapper, trace, answer, partial)?;
-        self.emit_stored(run, events).await;
-        Ok(Flow::Continue)
+        run.set_time(self.agent.current_time());
+        let events = self.apply_model_call_end(run, &mapper, trace, answer, partial)?;
+        self.store_and_publish(run, events).await;
+        Ok(StepOutcome::Continue)
     }
 
     /// Applies the end of a model call to the run. Returns the events of the change.
-    fn answered(
+    fn apply_model_call_end(
         &self,
         run: &mut Run,
         mapper: &OutputMapper,
         trace: ChatTrace,
-        answer: Answer,
+        answer: ModelCallEnd,
         partial: Option<ChatResponse>,
     ) -> Result<Vec<RunEventKind>, UnexpectedInput> {
         Ok(match answer {
-            Answer::Whole(answer) => {
+            ModelCallEnd::Whole(answer) => {
                 trace.close_with_answer(&answer);
-                let mut events = run.model_answered(*answer)?;
+                let mut events = run.apply_model_response(*answer)?;
                 if run.outcome() == Some(Outcome::Failed)
-                    && let Some(switched) = run.model_declined(self.next_model(run.model()))
+                    && let Some(switched) =
+                        run.switch_after_refusal(self.find_fallback_model(run.model()))
                 {
-                    run.set_pricing(self.price_of(run.model()));
+                    run.set_pricing(self.find_model_price(run.model()));
                     events.extend(switched);
                 }
                 // The rest of a formatted answer is emitted even if the response was cut off,
@@ -168,50 +180,54 @@ impl Driver {
                 }
                 events
             }
-            Answer::Failed(error) => {
+            ModelCallEnd::Failed(error) => {
                 trace.close_with_error(&error);
-                let events = run.model_failed(&error, partial, self.next_model(run.model()))?;
-                run.set_pricing(self.price_of(run.model()));
+                let events = run.apply_model_failure(
+                    &error,
+                    partial,
+                    self.find_fallback_model(run.model()),
+                )?;
+                run.set_pricing(self.find_model_price(run.model()));
                 events
             }
-            Answer::TooLarge(hit) => {
-                run.answer_limited(&hit, partial);
+            ModelCallEnd::TooLarge(hit) => {
+                run.end_at_answer_limit(&hit, partial);
                 Vec::new()
             }
-            Answer::Stopped(reason) => self.stop(run, reason, partial, &HashMap::new()),
+            ModelCallEnd::Stopped(reason) => self.stop_run(run, reason, partial, &HashMap::new()),
         })
     }
 
-    async fn summary(
+    async fn request_summary(
         &self,
         run: &mut Run,
         model: &dyn ChatModel,
         request: &ChatRequest,
-    ) -> Result<Flow, UnexpectedInput> {
+    ) -> Result<StepOutcome, UnexpectedInput> {
         if let Some(reason) = self.stop_reason() {
-            return Ok(Flow::Stopped(reason));
+            return Ok(StepOutcome::Stopped(reason));
         }
         let step = run.steps() + 1;
         let trace =
             ChatTrace::open_span(step, model.id(), request, run.session()).mark_as_summary();
         let pending = self
-            .unless_stopped(model.complete(request))
+            .wait_unless_stopped(model.complete(request))
             .instrument(trace.span())
             .await;
-        run.tick(self.agent.now());
+        run.set_time(self.agent.current_time());
         let events = match pending {
             Ok(Ok(answer)) => {
                 trace.close_with_answer(&answer);
-                run.summary_finished(Ok(answer))?
+                run.apply_summary(Ok(answer))?
             }
             Ok(Err(error)) => {
                 trace.close_with_error(&error);
-                run.summary_finished(Err(&error))?
+                run.apply_summary(Err(&error))?
             }
-            Err(reason) => return Ok(Flow::Stopped(reason)),
+            Err(reason) => return Ok(StepOutcome::Stopped(reason)),
         };
-        self.emit_stored(run, events).await;
-        Ok(Flow::Continue)
+        self.store_and_publish(run, events).await;
+        Ok(StepOutcome::Continue)
     }
 
     /// Streams a response of the model. Returns the end of the call, and the received part of an
@@ -223,55 +239,55 @@ impl Driver {
         request: &ChatRequest,
         mapper: &mut OutputMapper,
         trace: &ChatTrace,
-    ) -> (Answer, Option<ChatResponse>) {
+    ) -> (ModelCallEnd, Option<ChatResponse>) {
         // The run may have been stopped while the reader processed the start event.
         if let Some(reason) = self.stop_reason() {
-            return (Answer::Stopped(reason), None);
+            return (ModelCallEnd::Stopped(reason), None);
         }
-        let stream = match self.unless_stopped(model.stream(request)).await {
-            Err(reason) => return (Answer::Stopped(reason), None),
-            Ok(Err(error)) => return (Answer::Failed(error), None),
+        let stream = match self.wait_unless_stopped(model.stream(request)).await {
+            Err(reason) => return (ModelCallEnd::Stopped(reason), None),
+            Ok(Err(error)) => return (ModelCallEnd::Failed(error), None),
             Ok(Ok(stream)) => stream,
         };
         let mut stream = stream.ready_chunks(MAX_EVENTS_TOGETHER);
         let provider = &*model.id().provider;
-        let mut stopped = pin!(self.stopped());
-        let end: Option<Answer> = loop {
+        let mut stopped = pin!(self.wait_until_stopped());
+        let end: Option<ModelCallEnd> = loop {
             let next = tokio::select! {
                 biased;
                 next = stream.next() => next,
-                reason = &mut stopped => break Some(Answer::Stopped(reason)),
+                reason = &mut stopped => break Some(ModelCallEnd::Stopped(reason)),
             };
             let Some(events) = next else { break None };
             let mut has_published = false;
             let taken = events.into_iter().try_for_each(|event| {
-                let kinds = mapper.take(event, run, trace)?;
-                has_published |= self.publisher.publish_all(kinds);
+                let kinds = mapper.process_event(event, run, trace)?;
+                has_published |= self.publisher.publish_events(kinds);
                 Ok(())
             });
             if has_published {
-                handover().await;
+                yield_to_reader().await;
             }
             // A cancellation by the reader has priority over other ends. The deadline is checked
             // here because a stream that is always ready never waits.
-            let stop = self.stop_reason().map(Answer::Stopped);
+            let stop = self.stop_reason().map(ModelCallEnd::Stopped);
             if let Some(end) = stop.or(taken.err()) {
                 break Some(end);
             }
         };
-        let failed = |fault| Answer::Failed(ModelError::from_grammar(provider, fault));
+        let failed = |fault| ModelCallEnd::Failed(ModelError::from_grammar(provider, fault));
         let end = match end {
             Some(end) => end,
             None if !mapper.answer.is_finished() => failed(GrammarViolation::NoFinish),
             None => {
                 let answer = std::mem::take(&mut mapper.answer).finish();
-                let whole = answer.map(|answer| Answer::Whole(Box::new(answer)));
+                let whole = answer.map(|answer| ModelCallEnd::Whole(Box::new(answer)));
                 return (whole.unwrap_or_else(failed), None);
             }
         };
         let has_output = match end {
             // After a failure without published output, a fallback model may answer.
-            Answer::Failed(_) => mapper.has_output,
+            ModelCallEnd::Failed(_) => mapper.has_output,
             _ => mapper.answer.has_output(),
         };
         let partial = has_output.then(|| std::mem::take(&mut mapper.answer).interrupted());
@@ -283,45 +299,45 @@ impl OutputMapper {
     /// Creates the state before the first event of a response.
     fn new(run: &Run) -> Self {
         Self {
-            gathers: run.stage() == Some(RunPhase::Gathering),
-            formatter: run.partial_formatter().map(Box::new),
+            gathers: run.strategy_phase() == Some(RunPhase::Gathering),
+            formatter: run.create_partial_formatter().map(Box::new),
             ..Self::default()
         }
     }
 
     /// Adds a model event to the response. Returns the run events that it causes, or the end of the
     /// call.
-    fn take(
+    fn process_event(
         &mut self,
         event: Result<ModelEvent, ModelError>,
         run: &Run,
         trace: &ChatTrace,
-    ) -> Result<Vec<RunEventKind>, Answer> {
-        let event = event.map_err(Answer::Failed)?;
+    ) -> Result<Vec<RunEventKind>, ModelCallEnd> {
+        let event = event.map_err(ModelCallEnd::Failed)?;
         let provider = &*run.model().provider;
         match &event {
             // The provider retries, although the run already published output of the attempt.
             ModelEvent::Retrying { retry } if self.has_output => {
                 let kind = ModelErrorKind::Interrupted;
                 let error = ModelError::new(provider, kind, retry.reason.clone());
-                return Err(Answer::Failed(error));
+                return Err(ModelCallEnd::Failed(error));
             }
             ModelEvent::Retrying { .. } => {}
             _ => trace.record_first_chunk(),
         }
         let max = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         if self.meter.count(&event) > max {
-            return Err(Answer::TooLarge(LimitHit::AnswerBytes { max }));
+            return Err(ModelCallEnd::TooLarge(LimitHit::AnswerBytes { max }));
         }
         let pushed = self.answer.push(&event);
-        pushed.map_err(|fault| Answer::Failed(ModelError::from_grammar(provider, fault)))?;
-        let kinds = self.map(event, run);
-        self.has_output |= kinds.iter().any(is_output);
+        pushed.map_err(|fault| ModelCallEnd::Failed(ModelError::from_grammar(provider, fault)))?;
+        let kinds = self.convert_event(event, run);
+        self.has_output |= kinds.iter().any(is_output_event);
         Ok(kinds)
     }
 
     /// Converts a model event to run events.
-    fn map(&mut self, event: ModelEvent, run: &Run) -> Vec<RunEventKind> {
+    fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Vec<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
                 // The state is reset, so that tool calls of the next attempt get the same ids.
@@ -338,7 +354,9 @@ impl OutputMapper {
                 }
             }
             ModelEvent::TextDelta { text, .. } => match self.formatter.as_deref_mut() {
-                Some((FormatterMode::Native, formatter)) => return read(formatter, &text),
+                Some((FormatterMode::Native, formatter)) => {
+                    return parse_formatted_text(formatter, &text);
+                }
                 // Text that is not part of the formatted answer is shown as reasoning.
                 Some(_) => RunEventKind::ReasoningDelta { text },
                 None if self.gathers => RunEventKind::ReasoningDelta { text },
@@ -349,7 +367,10 @@ impl OutputMapper {
                 index,
                 part: PartStart::ToolUse { id, name },
             } => {
-                let id = self.ids.get_or_insert_with(|| run.unique_ids()).unique(&id);
+                let id = self
+                    .ids
+                    .get_or_insert_with(|| run.create_id_generator())
+                    .to_unique_id(&id);
                 self.open_tools.insert(index, id.clone());
                 if self.formatter.is_some() {
                     return Vec::new();
@@ -358,7 +379,7 @@ impl OutputMapper {
             }
             ModelEvent::ToolInputDelta { index, json } => {
                 if let Some((_, formatter)) = self.formatter.as_deref_mut() {
-                    return read(formatter, &json);
+                    return parse_formatted_text(formatter, &json);
                 }
                 let Some(id) = self.open_tools.get(&index).cloned() else {
                     return Vec::new();
@@ -383,7 +404,7 @@ impl OutputMapper {
 
 /// Returns whether an event shows model output. Tool input does not count, because it can be
 /// withdrawn.
-fn is_output(kind: &RunEventKind) -> bool {
+fn is_output_event(kind: &RunEventKind) -> bool {
     match kind {
         RunEventKind::TextDelta { text } | RunEventKind::ReasoningDelta { text } => {
             !text.is_empty()
@@ -392,7 +413,7 @@ fn is_output(kind: &RunEventKind) -> bool {
     }
 }
 
-fn read(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
+fn parse_formatted_text(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
     let text = formatter.push_json(json);
     if text.is_empty() {
         return Vec::new();

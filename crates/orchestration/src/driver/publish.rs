@@ -35,12 +35,12 @@ const MAX_UNREAD: usize = 256;
 /// events, because progress callbacks publish from other threads and possibly after the end of
 /// their call.
 #[derive(Clone)]
-pub(crate) struct Publisher {
+pub(crate) struct EventPublisher {
     cancellation: CancellationToken,
-    inner: Arc<Mutex<Inner>>,
+    inner: Arc<Mutex<PublisherState>>,
 }
 
-struct Inner {
+struct PublisherState {
     run_id: Arc<str>,
     /// Sequence number of the next event.
     next: u64,
@@ -72,7 +72,7 @@ struct RateLimit {
 
 impl RateLimit {
     /// Counts an event. Returns whether the event is within the rate limit.
-    fn admits(&mut self) -> bool {
+    fn count_event(&mut self) -> bool {
         if self.since.is_none_or(|since| since.elapsed() >= PERIOD) {
             self.since = Some(Instant::now());
             self.count = 0;
@@ -91,27 +91,30 @@ pub(super) struct EventReader {
 impl EventReader {
     /// Returns the next unread event, if there is one.
     pub(super) fn next(&mut self) -> Option<RunEvent> {
-        self.events.try_recv().ok().inspect(|_| self.count())
+        self.events
+            .try_recv()
+            .ok()
+            .inspect(|_| self.mark_event_read())
     }
 
     /// Returns the next unread event, or wakes the task when there is one.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<RunEvent>> {
         let next = self.events.poll_recv(context);
-        next.map(|event| event.inspect(|_| self.count()))
+        next.map(|event| event.inspect(|_| self.mark_event_read()))
     }
 
-    fn count(&self) {
+    fn mark_event_read(&self) {
         self.unread.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Publisher {
+impl EventPublisher {
     pub(super) fn new(run: &Run, clock: Clock) -> (Self, EventReader) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
-        let inner = Inner {
+        let inner = PublisherState {
             run_id: run.id().into(),
-            next: run.next_event(),
+            next: run.next_event_number(),
             clock,
             running: HashMap::new(),
             events: sender,
@@ -127,36 +130,36 @@ impl Publisher {
     }
 
     /// Returns the token that cancels the run.
-    pub(super) fn cancellation(&self) -> &CancellationToken {
+    pub(super) fn cancellation_token(&self) -> &CancellationToken {
         &self.cancellation
     }
 
     /// Publishes one event of the driver.
-    pub(super) fn publish(&self, kind: RunEventKind) {
-        self.publish_all([kind]);
+    pub(super) fn publish_event(&self, kind: RunEventKind) {
+        self.publish_events([kind]);
     }
 
     /// Publishes several events with the same time. Returns whether there were any.
-    pub(super) fn publish_all(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
+    pub(super) fn publish_events(&self, kinds: impl IntoIterator<Item = RunEventKind>) -> bool {
         let mut kinds = kinds.into_iter().peekable();
         if kinds.peek().is_none() {
             return false;
         }
-        let mut inner = self.lock();
+        let mut inner = self.lock_state();
         let time = (inner.clock)();
-        kinds.for_each(|kind| inner.emit(kind, time));
+        kinds.for_each(|kind| inner.emit_event(kind, time));
         true
     }
 
     /// Publishes progress of a running tool call. Above the rate limit, the latest progress is
     /// delayed until the call ends or later progress is published.
-    pub(super) fn progress(&self, id: &str, progress: ToolProgress) {
-        let inner = &mut *self.lock();
-        let is_below_limit = inner.is_below_limit();
+    pub(super) fn publish_progress(&self, id: &str, progress: ToolProgress) {
+        let inner = &mut *self.lock_state();
+        let is_below_limit = inner.is_below_unread_limit();
         let Some(call) = inner.running.get_mut(id) else {
             return;
         };
-        if is_below_limit && call.progress.admits() {
+        if is_below_limit && call.progress.count_event() {
             call.delayed = None;
             let time = (inner.clock)();
             inner.send_progress(id.to_owned(), progress, time);
@@ -166,52 +169,52 @@ impl Publisher {
     }
 
     /// Publishes that a running tool call is attempted again.
-    pub(super) fn retry(&self, id: &str, retry: ToolRetry) {
-        let mut inner = self.lock();
+    pub(super) fn publish_retry(&self, id: &str, retry: ToolRetry) {
+        let mut inner = self.lock_state();
         if inner.running.contains_key(id) {
             let id = id.to_owned();
             let time = (inner.clock)();
-            inner.send(RunEventKind::ToolRetried { id, retry }, time);
+            inner.send_event(RunEventKind::ToolRetried { id, retry }, time);
         }
     }
 
     /// Publishes a question of a tool server during a call, unless the server exceeds the rate
     /// limit. Returns whether the question was published. The end of a published question is always
     /// published.
-    pub(crate) fn question(&self, call: &str, kind: RunEventKind) -> bool {
-        let inner = &mut *self.lock();
-        let is_below_limit = inner.is_below_limit();
+    pub(crate) fn publish_question(&self, call: &str, kind: RunEventKind) -> bool {
+        let inner = &mut *self.lock_state();
+        let is_below_limit = inner.is_below_unread_limit();
         let Some(call) = inner.running.get_mut(call) else {
             return false;
         };
         let is_question = matches!(kind, RunEventKind::QuestionAsked { .. });
-        if is_question && !(is_below_limit && call.questions.admits()) {
+        if is_question && !(is_below_limit && call.questions.count_event()) {
             return false;
         }
         let time = (inner.clock)();
-        inner.send(kind, time)
+        inner.send_event(kind, time)
     }
 
     /// Returns the id of the run.
     pub(crate) fn run_id(&self) -> Arc<str> {
-        Arc::clone(&self.lock().run_id)
+        Arc::clone(&self.lock_state().run_id)
     }
 
-    pub(super) fn next_number(&self) -> u64 {
-        self.lock().next
+    pub(super) fn next_event_number(&self) -> u64 {
+        self.lock_state().next
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock_state(&self) -> MutexGuard<'_, PublisherState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn is_below_limit(&self) -> bool {
+impl PublisherState {
+    fn is_below_unread_limit(&self) -> bool {
         self.unread.load(Ordering::Relaxed) < MAX_UNREAD
     }
 
-    fn emit(&mut self, kind: RunEventKind, time: Timestamp) {
+    fn emit_event(&mut self, kind: RunEventKind, time: Timestamp) {
         match &kind {
             RunEventKind::ToolStarted { id } => {
                 self.running.entry(id.clone()).or_default();
@@ -225,15 +228,15 @@ impl Inner {
             }
             _ => {}
         }
-        self.send(kind, time);
+        self.send_event(kind, time);
     }
 
     fn send_progress(&mut self, id: String, progress: ToolProgress, time: Timestamp) {
-        self.send(RunEventKind::ToolProgressed { id, progress }, time);
+        self.send_event(RunEventKind::ToolProgressed { id, progress }, time);
     }
 
     /// Sends an event to the reader. Returns `false` if the reader no longer exists.
-    fn send(&mut self, kind: RunEventKind, time: Timestamp) -> bool {
+    fn send_event(&mut self, kind: RunEventKind, time: Timestamp) -> bool {
         let event = RunEvent {
             run_id: Arc::clone(&self.run_id),
             seq: self.next,
@@ -247,9 +250,9 @@ impl Inner {
     }
 }
 
-impl fmt::Debug for Publisher {
+impl fmt::Debug for EventPublisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Publisher")
+        f.debug_struct("EventPublisher")
             .field("run_id", &self.run_id())
             .finish_non_exhaustive()
     }
@@ -258,7 +261,7 @@ impl fmt::Debug for Publisher {
 /// Yields to the reader once. The driver awaits this function after it published events.
 ///
 /// No waker is stored, because the reader polls the driver again after it has read the events.
-pub(super) async fn handover() {
+pub(super) async fn yield_to_reader() {
     let mut must_yield = true;
     poll_fn(|_| {
         if std::mem::take(&mut must_yield) {

@@ -5,16 +5,16 @@ use switchboard_domain::{Elicitation, ModelId};
 use super::*;
 use crate::{QuestionAction, RunOptions};
 
-fn publisher() -> (Publisher, EventReader) {
+fn publisher() -> (EventPublisher, EventReader) {
     let run = Run::new(
         "run",
         ModelId::new("p", "m"),
         Vec::new(),
         RunOptions::default(),
     );
-    let (publisher, reader) = Publisher::new(&run, Arc::new(|| Timestamp::UNIX_EPOCH));
+    let (publisher, reader) = EventPublisher::new(&run, Arc::new(|| Timestamp::UNIX_EPOCH));
     for id in ["a", "b"] {
-        publisher.publish(RunEventKind::ToolStarted { id: id.into() });
+        publisher.publish_event(RunEventKind::ToolStarted { id: id.into() });
     }
     (publisher, reader)
 }
@@ -73,18 +73,18 @@ fn told(reader: &mut EventReader) -> Vec<String> {
 async fn progress_is_rate_limited_and_the_latest_is_always_emitted() {
     let (publisher, mut reader) = publisher();
     for n in 0..100_000 {
-        publisher.progress("a", at(n));
+        publisher.publish_progress("a", at(n));
     }
-    publisher.progress("b", at(7));
+    publisher.publish_progress("b", at(7));
     let mut expected: Vec<String> = (0..MAX_PER_PERIOD).map(|n| format!("a {n}")).collect();
     expected.push("b 7".into());
     assert_eq!(told(&mut reader), expected);
     tokio::time::advance(PERIOD).await;
     for n in 0..50 {
-        publisher.progress("a", at(n));
+        publisher.publish_progress("a", at(n));
     }
-    publisher.publish(finished("a"));
-    publisher.progress("a", at(0));
+    publisher.publish_event(finished("a"));
+    publisher.publish_progress("a", at(0));
     let second = told(&mut reader);
     assert_eq!(second[second.len() - 2..], ["a 49", "a ends"]);
     assert!(second.len() <= MAX_PER_PERIOD as usize + 2, "{second:?}");
@@ -95,17 +95,19 @@ async fn the_queue_of_unread_events_is_limited() {
     let (publisher, mut reader) = publisher();
     for second in 0..1_000 {
         for n in 0..MAX_PER_PERIOD {
-            publisher.progress("a", at(second * MAX_PER_PERIOD + n));
-            let is_asked = publisher.question("b", asked("Which one?"));
+            publisher.publish_progress("a", at(second * MAX_PER_PERIOD + n));
+            let is_asked = publisher.publish_question("b", asked("Which one?"));
             if is_asked {
                 let action = QuestionAction::Cancel;
                 let id = "q".into();
-                assert!(publisher.question("b", RunEventKind::QuestionAnswered { id, action }));
+                assert!(
+                    publisher.publish_question("b", RunEventKind::QuestionAnswered { id, action })
+                );
             }
         }
         tokio::time::advance(PERIOD).await;
     }
-    assert!(publisher.lock().unread.load(Ordering::Relaxed) <= MAX_UNREAD + 2);
+    assert!(publisher.lock_state().unread.load(Ordering::Relaxed) <= MAX_UNREAD + 2);
     let all = told(&mut reader);
     let count = |what: &str| all.iter().filter(|told| *told == what).count();
     assert!(count("asked") > 0);
@@ -117,11 +119,11 @@ async fn questions_above_the_rate_limit_are_refused() {
     let (publisher, mut reader) = publisher();
     let asks = |times: u32| {
         (0..times)
-            .filter(|_| publisher.question("a", asked("?")))
+            .filter(|_| publisher.publish_question("a", asked("?")))
             .count()
     };
     assert_eq!(asks(1_000), MAX_PER_PERIOD as usize);
-    assert!(publisher.question("b", asked("?")), "another call");
+    assert!(publisher.publish_question("b", asked("?")), "another call");
     tokio::time::advance(PERIOD).await;
     assert_eq!(asks(3), 3);
     assert_eq!(told(&mut reader).len(), MAX_PER_PERIOD as usize + 4);

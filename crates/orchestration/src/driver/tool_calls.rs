@@ -17,12 +17,12 @@ use tracing::Instrument as _;
 
 use super::{
     checkpoint::Checkpoint,
-    drive::{Driver, Flow, milliseconds},
+    drive::{Driver, StepOutcome, to_milliseconds},
 };
 use crate::{
-    PlannedCall, Run, Step, ToolCallOutcome, UnexpectedInput,
+    PlannedCall, Run, RunStep, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
-    tools::only_reads,
+    tools::is_read_only,
     tools::results::{CacheKey, ResultCache},
 };
 
@@ -32,28 +32,28 @@ const TOOL_TIMEOUT_GRACE: Duration = Duration::from_secs(2);
 
 /// Returns whether a call is not safe to repeat, so that the run must be stored before the call.
 fn needs_stored_intent(call: &PlannedCall) -> bool {
-    !only_reads(call.annotations) && call.annotations.idempotent != Some(true)
+    !is_read_only(call.annotations) && call.annotations.idempotent != Some(true)
 }
 
 /// Returns whether the next step of the run stores the run before its action.
-fn stores_next(run: &mut Run) -> bool {
+fn is_stored_before_next_step(run: &mut Run) -> bool {
     match run.next_step() {
-        Step::AskApproval(_) => true,
-        Step::CallTools(calls) => calls.first().is_some_and(needs_stored_intent),
+        RunStep::AskApproval(_) => true,
+        RunStep::CallTools(calls) => calls.first().is_some_and(needs_stored_intent),
         _ => false,
     }
 }
 
 /// A guard for a running call that may change data of its server. Dropping the guard invalidates
 /// the results that other calls read from this server meanwhile.
-struct Change<'a> {
+struct CacheInvalidationGuard<'a> {
     cache: &'a ResultCache,
     server: &'a str,
 }
 
-impl Drop for Change<'_> {
+impl Drop for CacheInvalidationGuard<'_> {
     fn drop(&mut self) {
-        self.cache.invalidate(self.server);
+        self.cache.invalidate_server(self.server);
     }
 }
 
@@ -62,7 +62,7 @@ impl Driver {
         &self,
         run: &mut Run,
         calls: Vec<PlannedCall>,
-    ) -> Result<Flow, UnexpectedInput> {
+    ) -> Result<StepOutcome, UnexpectedInput> {
         if calls.is_empty() {
             // The stored run has calls that an earlier process sent, and `Run::recover` was not
             // called.
@@ -83,36 +83,37 @@ impl Driver {
             let mut starting = Vec::new();
             while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
                 let Some(planned) = waiting.next() else { break };
-                let input = self.complete_input(&planned);
-                let key = self.cache_key(run, &planned, &input);
+                let input = self.add_hidden_values(&planned);
+                let key = self.create_cache_key(run, &planned, &input);
                 let cache = self.agent.cache.as_ref().zip(key.as_ref());
-                let cached = cache.and_then(|(cache, key)| cache.get(key, self.agent.now()));
+                let cached =
+                    cache.and_then(|(cache, key)| cache.get_result(key, self.agent.current_time()));
                 if let Some(output) = cached {
                     let outcome = ToolCallOutcome {
                         attempts: 0,
                         cached: true,
                         ..ToolCallOutcome::new(Ok(output), 0)
                     };
-                    let events = run.tool_finished(&planned.id, outcome)?;
-                    self.emit_stored(run, events).await;
+                    let events = run.apply_tool_outcome(&planned.id, outcome)?;
+                    self.store_and_publish(run, events).await;
                     continue;
                 }
-                let events = run.tool_started(&planned.id)?;
+                let events = run.record_tool_start(&planned.id)?;
                 starting.push((planned, input, key, events));
             }
             let mut planned = starting.iter().map(|(planned, ..)| planned);
             let is_stored = !planned.any(needs_stored_intent)
-                || self.checkpoint(run, Checkpoint::Leaving).await;
+                || self.store_checkpoint(run, Checkpoint::Leaving).await;
             for (planned, input, key, events) in starting {
                 let id = &planned.id;
                 if self.stop_reason().is_some() {
-                    run.cancel_start(id)?;
+                    run.revert_tool_start(id)?;
                 } else if !is_stored && needs_stored_intent(&planned) {
                     let events = run.reject_unstored_call(id)?;
-                    self.emit_stored(run, events).await;
+                    self.store_and_publish(run, events).await;
                 } else {
                     started.push((id.clone(), Instant::now()));
-                    self.emit(events).await;
+                    self.publish_events(events).await;
                     let principal = run.principal().clone();
                     running.push(self.call_tool(planned, input, key, principal, timeout));
                 }
@@ -129,26 +130,26 @@ impl Driver {
                 tokio::select! {
                     biased;
                     next = running.next() => break next,
-                    (call, decision) = self.early_decision(&run_id, &unrequested) => {
+                    (call, decision) = self.wait_for_early_decision(&run_id, &unrequested) => {
                         self.apply_early_decision(run, &call, decision).await?;
                     }
-                    reason = self.stopped() => break 'calls reason,
+                    reason = self.wait_until_stopped() => break 'calls reason,
                 }
             };
             if next.is_none() {
-                if !stores_next(run) {
-                    self.checkpoint(run, Checkpoint::Settled).await;
+                if !is_stored_before_next_step(run) {
+                    self.store_checkpoint(run, Checkpoint::Settled).await;
                 }
-                return Ok(Flow::Continue);
+                return Ok(StepOutcome::Continue);
             }
             // Calls that end at the same time are stored and published together.
             let mut ended = Vec::new();
             while let Some((id, outcome)) = next {
-                run.tick(self.agent.now());
-                ended.extend(run.tool_finished(&id, outcome)?);
+                run.set_time(self.agent.current_time());
+                ended.extend(run.apply_tool_outcome(&id, outcome)?);
                 next = running.next().now_or_never().flatten();
             }
-            self.emit_stored(run, ended).await;
+            self.store_and_publish(run, ended).await;
             if let Some(reason) = self.stop_reason() {
                 break 'calls reason;
             }
@@ -157,29 +158,29 @@ impl Driver {
         drop(running);
         let elapsed = started
             .into_iter()
-            .map(|(id, since)| (id, milliseconds(since.elapsed())))
+            .map(|(id, since)| (id, to_milliseconds(since.elapsed())))
             .collect();
-        let events = self.stop(run, stopped, None, &elapsed);
-        self.emit_stored(run, events).await;
-        Ok(Flow::Continue)
+        let events = self.stop_run(run, stopped, None, &elapsed);
+        self.store_and_publish(run, events).await;
+        Ok(StepOutcome::Continue)
     }
 
     /// Returns the cache key of a call, if its result may come from the cache. `input` includes the
     /// hidden values, because results can depend on them.
-    fn cache_key(
+    fn create_cache_key(
         &self,
         run: &Run,
         planned: &PlannedCall,
         input: &Result<SharedObject, ToolCallError>,
     ) -> Option<CacheKey> {
-        let declared = self.declared_tool(&planned.name)?;
+        let declared = self.find_declared_tool(&planned.name)?;
         let cache = self.agent.cache.as_ref()?;
-        cache.key(run.principal(), declared, input.as_ref().ok()?)
+        cache.create_key(run.principal(), declared, input.as_ref().ok()?)
     }
 
     /// Returns the input of a call with the hidden values, which events do not contain.
-    fn complete_input(&self, planned: &PlannedCall) -> Result<SharedObject, ToolCallError> {
-        let Some(declared) = self.declared_tool(&planned.name) else {
+    fn add_hidden_values(&self, planned: &PlannedCall) -> Result<SharedObject, ToolCallError> {
+        let Some(declared) = self.find_declared_tool(&planned.name) else {
             // The tool no longer exists, so its hidden values and permissions are unknown.
             let available = self.declared_tools.iter().map(|tool| tool.name.clone());
             return Err(ToolCallError::UnknownTool {
@@ -187,11 +188,14 @@ impl Driver {
                 available: available.collect(),
             });
         };
-        if !self.context.concerns(declared) {
+        if !self.context.has_hidden_arguments(declared) {
             return Ok(planned.input.clone());
         }
         let input = planned.input.clone().into_object();
-        let injected = self.context.inject(declared, input).map(SharedObject::from);
+        let injected = self
+            .context
+            .inject_values(declared, input)
+            .map(SharedObject::from);
         injected.map_err(|missing| ToolCallError::Unavailable {
             server: planned.server.clone().unwrap_or_default(),
             reason: missing.to_string(),
@@ -221,10 +225,10 @@ impl Driver {
         });
         // The guard is dropped at the end of the call, even if the call is cancelled.
         let cache = self.agent.cache.as_deref();
-        let changing = cache.filter(|_| !only_reads(planned.annotations));
+        let changing = cache.filter(|_| !is_read_only(planned.annotations));
         let change = changing.zip(server.as_deref()).map(|(cache, server)| {
-            cache.invalidate(server);
-            Change { cache, server }
+            cache.invalidate_server(server);
+            CacheInvalidationGuard { cache, server }
         });
         let attempts = Arc::new(AtomicU32::new(1));
         let call = ToolCall {
@@ -232,15 +236,18 @@ impl Driver {
             input,
             deadline: timeout,
             idempotency_key: Some(call_key),
-            progress: self.progress_sink(&id, &attempts),
+            progress: self.create_progress_sink(&id, &attempts),
         };
-        let mut result = self.call_host(call, timeout).instrument(trace.span()).await;
+        let mut result = self
+            .call_tool_host(call, timeout)
+            .instrument(trace.span())
+            .await;
         let attempts = attempts.load(Ordering::Relaxed);
         match &mut result {
             Ok(output) => {
                 self.context.redact_output(output);
                 if let (Some(cache), Some(key)) = (cache, key) {
-                    cache.put(key, output, self.agent.now());
+                    cache.store_result(key, output, self.agent.current_time());
                 }
             }
             Err(error) => self.redact_error(error),
@@ -251,31 +258,31 @@ impl Driver {
         drop(change);
         let outcome = ToolCallOutcome {
             attempts,
-            ..ToolCallOutcome::new(result, milliseconds(started.elapsed()))
+            ..ToolCallOutcome::new(result, to_milliseconds(started.elapsed()))
         };
         (id, outcome)
     }
 
     /// Creates the callback that publishes progress and repeated attempts of a call.
-    fn progress_sink(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
+    fn create_progress_sink(&self, id: &str, attempts: &Arc<AtomicU32>) -> ProgressSink {
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let context = self.context.clone();
         let sink = ProgressSink::new(move |mut progress| {
             progress.message = progress
                 .message
                 .map(|message| context.redact_text(&message).into_owned());
-            publisher.progress(&call, progress);
+            publisher.publish_progress(&call, progress);
         });
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let (context, attempts) = (self.context.clone(), Arc::clone(attempts));
         sink.with_retries(move |mut retry| {
             attempts.store(retry.attempt, Ordering::Relaxed);
             retry.reason = context.redact_text(&retry.reason).into_owned();
-            publisher.retry(&call, retry);
+            publisher.publish_retry(&call, retry);
         })
     }
 
-    async fn call_host(
+    async fn call_tool_host(
         &self,
         call: ToolCall,
         timeout: Option<Duration>,

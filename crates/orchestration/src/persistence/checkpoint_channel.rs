@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use switchboard_domain::RunSnapshot;
 use tokio::sync::oneshot;
 
-use super::checkpoint::{Checkpoint, CheckpointError, Checkpoints};
+use super::checkpoint::{Checkpoint, CheckpointError, CheckpointStore};
 use crate::{Run, SnapshotMark};
 
 /// Channel between the driver of a run and the stream that writes its checkpoints.
@@ -71,8 +71,8 @@ impl CheckpointChannel {
 }
 
 #[async_trait]
-impl Checkpoints for CheckpointChannel {
-    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+impl CheckpointStore for CheckpointChannel {
+    async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
         // Every tool result was stored before its event was emitted, so there is nothing to store.
         if point == Checkpoint::Settled {
             return Ok(());
@@ -82,7 +82,7 @@ impl Checkpoints for CheckpointChannel {
             if run.outcome().is_some() {
                 // The last events are stored with the end of the run, in one transaction. Until
                 // then the run is unfinished in the store, and no earlier state may follow.
-                state.first_end_event.get_or_insert(run.next_event());
+                state.first_end_event.get_or_insert(run.next_event_number());
                 state.pending = None;
                 return Ok(());
             }
@@ -93,7 +93,7 @@ impl Checkpoints for CheckpointChannel {
             state.mark = mark;
             state.pending = Some(PendingCheckpoint {
                 snapshot,
-                next_event: run.next_event(),
+                next_event: run.next_event_number(),
                 stored: sender,
             });
             receiver

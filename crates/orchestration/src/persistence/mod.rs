@@ -215,8 +215,8 @@ impl DurableRuns {
     ) -> (Box<Run>, RunRecord) {
         let id = Uuid::now_v7().to_string();
         let (owner, session_id) = (self.owner.clone(), Some(session.0.clone()));
-        let run = Box::new(agent.prepare(id.clone(), conversation, owner, session_id));
-        let now = agent.now().to_string();
+        let run = Box::new(agent.create_run(id.clone(), conversation, owner, session_id));
+        let now = agent.current_time().to_string();
         let record = RunRecord {
             id,
             session: session.clone(),

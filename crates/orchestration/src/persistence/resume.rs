@@ -114,8 +114,8 @@ impl DurableRuns {
         if stored.is_stateless {
             let (owner, session) = (self.owner.clone(), Some(record.session.0.clone()));
             let messages = run.messages().to_vec();
-            let mut created = agent.prepare(record.id.clone(), messages, owner, session);
-            created.set_next_event(run.next_event());
+            let mut created = agent.create_run(record.id.clone(), messages, owner, session);
+            created.set_next_event_number(run.next_event_number());
             created.apply_changed_settings(&run);
             *run = created;
         }
@@ -217,9 +217,9 @@ impl DurableRuns {
         let snapshot = self.runs.snapshot(&self.owner, &record.id).await?;
         let is_stateless = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
-            let run = Run::restore(snapshot).and_then(|run| run.with_id(&record.id));
+            let run = Run::restore(snapshot).and_then(|run| run.verify_id(&record.id));
             let run = run.map_err(|source| unreadable(&record.id, source))?;
-            let mark = run.mark();
+            let mark = run.snapshot_mark();
             // The store decides the owner and the session of a run, not the stored state.
             let session = Some(record.session.0.clone());
             let run = run.with_principal(self.owner.clone(), session);
@@ -232,7 +232,7 @@ impl DurableRuns {
                 SnapshotMark::default(),
             )
         };
-        let from = run.next_event().min(record.last_event + 1);
+        let from = run.next_event_number().min(record.last_event + 1);
         let stored = self.read_events(record, from - 1).await?;
         let partial_text = find_interrupted_text(&stored);
         let stored = stored.iter().map(|event| &event.kind);
@@ -297,12 +297,14 @@ impl DurableRuns {
         let report = run.report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
         let run_id: Arc<str> = record.id.as_str().into();
-        let events = (run.next_event()..).zip(kinds).map(|(seq, kind)| RunEvent {
-            run_id: Arc::clone(&run_id),
-            seq,
-            time,
-            kind,
-        });
+        let events = (run.next_event_number()..)
+            .zip(kinds)
+            .map(|(seq, kind)| RunEvent {
+                run_id: Arc::clone(&run_id),
+                seq,
+                time,
+                kind,
+            });
         let persisted: Result<Vec<PersistedEvent>, _> = events.map(PersistedEvent::new).collect();
         let persisted = persisted?;
         let stored: Vec<StoredEvent> = persisted

@@ -9,7 +9,7 @@ use switchboard_domain::{
 };
 
 use super::Recipe;
-use crate::tools::{pattern::Pattern, per_definition::PerDefinition};
+use crate::tools::{pattern::Pattern, per_definition::DefinitionCache};
 
 /// Rules of a recipe that select tools and replace their descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ fn replace_special_characters(name: &str) -> String {
 #[derive(Debug)]
 pub struct RecipeTools {
     rules: ToolRules,
-    described: PerDefinition<ToolDefinition>,
+    described: DefinitionCache<ToolDefinition>,
 }
 
 /// Tools that a recipe offers for one model call.
@@ -146,7 +146,7 @@ impl RecipeTools {
     pub fn new(recipe: &Recipe) -> Self {
         Self {
             rules: recipe.tools.clone(),
-            described: PerDefinition::default(),
+            described: DefinitionCache::default(),
         }
     }
 
@@ -182,7 +182,7 @@ impl RecipeTools {
         let tools = offered
             .into_iter()
             .map(|tool| match rules.find_description(tool) {
-                Some(text) => self.described.of(tool, |tool| ToolDefinition {
+                Some(text) => self.described.get_or_create(tool, |tool| ToolDefinition {
                     description: text.to_owned(),
                     ..tool.clone()
                 }),

@@ -20,14 +20,15 @@ impl Run {
     /// Applies a decision about a tool call that waits for approval.
     ///
     /// [`ApprovalDecision::Later`] leaves the approval request open. A decision after the expiry of
-    /// the request counts as [`ApprovalDecision::Expired`]; [`Run::tick`] sets the current time.
+    /// the request counts as [`ApprovalDecision::Expired`]; [`Run::set_time`] sets the current
+    /// time.
     pub fn apply_decision(
         &mut self,
         id: &str,
         decision: ApprovalDecision,
     ) -> Result<Events, UnexpectedInput> {
-        let position = self.open_position("apply_decision", id)?;
-        let call = &self.state.calls()[position];
+        let position = self.find_unfinished_call("apply_decision", id)?;
+        let call = &self.state.batch_calls()[position];
         if !matches!(call.state, CallState::Waiting { .. }) {
             let reason = format!("`{id}` does not wait for approval");
             return Err(UnexpectedInput::new("apply_decision", reason));
@@ -40,9 +41,9 @@ impl Run {
             Some(Duration::ZERO) => ApprovalDecision::Expired,
             _ => decision,
         };
-        let definition = self.definition(&name).cloned();
-        let is_remembered = self.remember(&name, &decision);
-        let (failure, refusal) = match self.permit(decision, definition.as_ref()) {
+        let definition = self.find_tool_definition(&name).cloned();
+        let is_remembered = self.store_decision(&name, &decision);
+        let (failure, refusal) = match self.resolve_permission(decision, definition.as_ref()) {
             Err(refused) => refused,
             Ok((scope, edited)) => {
                 let mut events = Vec::new();
@@ -56,7 +57,7 @@ impl Run {
                         repairs: vec!["the person changed the input".to_owned()],
                         input: input.to_value(),
                     });
-                    self.state.calls_mut()[position].input = Some(input);
+                    self.state.batch_calls_mut()[position].input = Some(input);
                 }
                 events.push(RunEventKind::ToolApproved {
                     id: id.to_owned(),
@@ -64,25 +65,30 @@ impl Run {
                     edited: is_edited,
                     remembered: false,
                 });
-                self.state.calls_mut()[position].state = CallState::Ready;
+                self.state.batch_calls_mut()[position].state = CallState::Ready;
                 if let Some(definition) = definition.filter(|_| is_remembered) {
-                    events.extend(self.apply_remembered(&definition, scope));
+                    events.extend(self.apply_stored_decision(&definition, scope));
                 }
                 return Ok(events);
             }
         };
-        let mut events = self.deny(position, failure, refusal);
+        let mut events = self.deny_call(position, failure, refusal);
         if let Some(definition) = definition.filter(|_| is_remembered) {
-            events.extend(self.apply_remembered(&definition, ApprovalScope::Session));
+            events.extend(self.apply_stored_decision(&definition, ApprovalScope::Session));
         }
-        events.extend(self.close_batch_if_settled());
+        events.extend(self.finish_batch_if_complete());
         Ok(events)
     }
 
     /// Ends a tool call that is not allowed to run, with `reason` as its result for the model.
-    pub(super) fn deny(&mut self, position: usize, failure: ToolFailure, reason: String) -> Events {
-        let id = self.state.calls()[position].tool_use.id.clone();
-        let end = CallEnd::failed(failure, format!("Not executed: {reason}."));
+    pub(super) fn deny_call(
+        &mut self,
+        position: usize,
+        failure: ToolFailure,
+        reason: String,
+    ) -> Events {
+        let id = self.state.batch_calls()[position].tool_use.id.clone();
+        let end = CallEnd::from_failure(failure, format!("Not executed: {reason}."));
         let mut events = vec![RunEventKind::ToolDenied { id, reason }];
         events.extend(self.end_call(position, end));
         events
@@ -90,8 +96,8 @@ impl Run {
 
     /// Stores an approval decision whose scope covers later calls of the tool. Returns whether the
     /// decision was stored.
-    fn remember(&self, tool: &str, decision: &ApprovalDecision) -> bool {
-        let Some(definition) = self.declaration(tool) else {
+    fn store_decision(&self, tool: &str, decision: &ApprovalDecision) -> bool {
+        let Some(definition) = self.find_declared_tool(tool) else {
             return false;
         };
         let approval = &self.state.options.approval;
@@ -111,18 +117,22 @@ impl Run {
     }
 
     /// Applies a stored approval decision to the other waiting calls of the same tool.
-    fn apply_remembered(&mut self, definition: &ToolDefinition, scope: ApprovalScope) -> Events {
+    fn apply_stored_decision(
+        &mut self,
+        definition: &ToolDefinition,
+        scope: ApprovalScope,
+    ) -> Events {
         let mut events = Vec::new();
-        for position in 0..self.state.calls().len() {
-            let call = &self.state.calls()[position];
+        for position in 0..self.state.batch_calls().len() {
+            let call = &self.state.batch_calls()[position];
             let is_waiting = matches!(call.state, CallState::Waiting { .. });
             if !is_waiting || call.tool_use.name != definition.name {
                 continue;
             }
             let id = call.tool_use.id.clone();
-            match self.verdict(definition).0 {
+            match self.find_verdict(definition).0 {
                 Verdict::Run => {
-                    self.state.calls_mut()[position].state = CallState::Ready;
+                    self.state.batch_calls_mut()[position].state = CallState::Ready;
                     events.push(RunEventKind::ToolApproved {
                         id,
                         scope,
@@ -131,7 +141,7 @@ impl Run {
                     });
                 }
                 Verdict::Refuse { reason } => {
-                    events.extend(self.deny(position, ToolFailure::Denied, reason));
+                    events.extend(self.deny_call(position, ToolFailure::Denied, reason));
                 }
                 Verdict::Ask { .. } => {}
             }
@@ -141,7 +151,7 @@ impl Run {
 
     /// Returns the scope and the edited input of a decision that lets a tool call run. If the
     /// decision denies the call, the error contains the reason for the model.
-    fn permit(
+    fn resolve_permission(
         &self,
         decision: ApprovalDecision,
         definition: Option<&Arc<ToolDefinition>>,
@@ -155,7 +165,9 @@ impl Run {
                 let edited = SharedObject::from(edited);
                 let checked = match (check_depth(edited.as_value()), definition) {
                     (Err(too_deep), _) => Err(format!("it is {too_deep}")),
-                    (Ok(()), Some(definition)) => self.caches.validators.check(definition, &edited),
+                    (Ok(()), Some(definition)) => {
+                        self.caches.validators.validate_input(definition, &edited)
+                    }
                     (Ok(()), None) => Err("the tool is not available any more".to_owned()),
                 };
                 match checked {
@@ -190,14 +202,17 @@ impl Run {
 
     /// Sets the expiry of approval requests that the driver is about to show, and returns the
     /// requests of the calls in `range`.
-    pub(super) fn open_requests(&mut self, range: std::ops::Range<usize>) -> Vec<ApprovalRequest> {
+    pub(super) fn open_approval_requests(
+        &mut self,
+        range: std::ops::Range<usize>,
+    ) -> Vec<ApprovalRequest> {
         let approval = &self.state.options.approval;
         let expiry = approval
             .request_expiry(self.state.now)
             .map(|it| it.to_string());
         let deadline = self.caches.steady.zip(approval.expire_after);
-        let deadline = deadline.map(|(now, span)| now.after(span));
-        for call in &mut self.state.calls_mut()[range.clone()] {
+        let deadline = deadline.map(|(now, span)| now.add_duration(span));
+        for call in &mut self.state.batch_calls_mut()[range.clone()] {
             if let CallState::Waiting { expires_at, .. } = &mut call.state
                 && expires_at.is_none()
             {
@@ -205,12 +220,14 @@ impl Run {
                 call.deadline = deadline;
             }
         }
-        let calls = self.state.calls()[range].iter();
-        calls.filter_map(|call| self.request_for(call)).collect()
+        let calls = self.state.batch_calls()[range].iter();
+        calls
+            .filter_map(|call| self.build_approval_request(call))
+            .collect()
     }
 
     /// Builds the approval request of a tool call that waits for approval.
-    fn request_for(&self, call: &PendingCall) -> Option<ApprovalRequest> {
+    fn build_approval_request(&self, call: &PendingCall) -> Option<ApprovalRequest> {
         let CallState::Waiting {
             expires_at,
             redefined,
@@ -221,7 +238,7 @@ impl Run {
         let mut request = ApprovalRequest::new(&self.state.id, call.tool_use.clone());
         request.origin.clone_from(&call.origin);
         request.annotations = call.annotations;
-        let definition = self.definition(&call.tool_use.name);
+        let definition = self.find_tool_definition(&call.tool_use.name);
         request.description = definition.map(|tool| tool.description.clone());
         request.input.clone_from(&call.input);
         request.fingerprint.clone_from(&call.fingerprint);
@@ -236,14 +253,14 @@ impl Run {
     /// The process that made the request measures the time on its steady clock. Another process
     /// compares the request's time stamp with the run's current time.
     pub(crate) fn remaining_decision_time(&self, id: &str) -> Option<Duration> {
-        let mut calls = self.state.calls().iter();
+        let mut calls = self.state.batch_calls().iter();
         let call = calls.find(|call| call.tool_use.id == id)?;
         let CallState::Waiting { expires_at, .. } = &call.state else {
             return None;
         };
         let until: Timestamp = expires_at.as_deref()?.parse().ok()?;
         let steady = self.caches.steady.zip(call.deadline);
-        let left = steady.and_then(|(now, deadline)| now.until(deadline));
+        let left = steady.and_then(|(now, deadline)| now.duration_until(deadline));
         let by_stamp =
             || Duration::try_from(until.duration_since(self.state.now)).unwrap_or_default();
         Some(left.unwrap_or_else(by_stamp))
@@ -251,7 +268,9 @@ impl Run {
 
     /// Returns the open approval requests.
     pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
-        let calls = self.state.calls().iter();
-        calls.filter_map(|call| self.request_for(call)).collect()
+        let calls = self.state.batch_calls().iter();
+        calls
+            .filter_map(|call| self.build_approval_request(call))
+            .collect()
     }
 }

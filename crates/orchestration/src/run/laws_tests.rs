@@ -90,7 +90,7 @@ impl<'a> Play<'a> {
         assert!(self.happened < ENDLESS, "it never ends: {:?}", self.events);
         if !matches!(
             self.run.state.phase,
-            Phase::CallingModel | Phase::Summarising
+            LoopState::CallingModel | LoopState::Summarising
         ) {
             self.store();
         }
@@ -110,7 +110,11 @@ impl<'a> Play<'a> {
             messages: self.conversation.clone(),
         })
         .unwrap();
-        assert_eq!(self.run.mark(), mark, "nothing is put between them here");
+        assert_eq!(
+            self.run.snapshot_mark(),
+            mark,
+            "nothing is put between them here"
+        );
         self.mark = mark;
     }
 
@@ -118,7 +122,7 @@ impl<'a> Play<'a> {
     fn store(&mut self) {
         let seconds = self.next("seconds", &self.script.seconds);
         self.now += SignedDuration::from_secs(seconds.into());
-        self.run.tick(self.now);
+        self.run.set_time(self.now);
         match self.stores {
             Stores::Never => return,
             Stores::Whole => {
@@ -127,7 +131,7 @@ impl<'a> Play<'a> {
             }
             Stores::Snapshots => self.through_a_snapshot(),
         }
-        self.run.tick(self.now);
+        self.run.set_time(self.now);
         let events = self.run.update_tools(&tools(&self.script.knobs));
         assert_eq!(events, [], "the tools are the same");
     }
@@ -140,10 +144,10 @@ impl<'a> Play<'a> {
             return false;
         }
         let partial = (self.run.outcome().is_none()
-            && matches!(self.run.state.phase, Phase::CallingModel))
+            && matches!(self.run.state.phase, LoopState::CallingModel))
         .then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
         let events = if by_time {
-            self.run.wall_time_reached(partial, &HashMap::new())
+            self.run.end_at_time_limit(partial, &HashMap::new())
         } else {
             self.run.cancel(partial, &HashMap::new())
         };
@@ -156,10 +160,10 @@ impl<'a> Play<'a> {
         loop {
             self.is_stopped();
             match self.run.next_step() {
-                Step::Done => return self,
-                Step::CallModel => self.call_model(),
-                Step::AskApproval(requests) => self.ask(&requests),
-                Step::CallTools(calls) => self.call_tools(&calls),
+                RunStep::Done => return self,
+                RunStep::CallModel => self.call_model(),
+                RunStep::AskApproval(requests) => self.ask(&requests),
+                RunStep::CallTools(calls) => self.call_tools(&calls),
             }
         }
     }
@@ -179,16 +183,15 @@ impl<'a> Play<'a> {
             let events = match how % 3 {
                 0 => self
                     .run
-                    .summary_finished(Ok(answer(Vec::new(), FinishReason::Stop))),
+                    .apply_summary(Ok(answer(Vec::new(), FinishReason::Stop))),
                 1 => self
                     .run
-                    .summary_finished(Err(&error(ModelErrorKind::Overloaded {
+                    .apply_summary(Err(&error(ModelErrorKind::Overloaded {
                         retry_after: None,
                     }))),
                 _ => {
                     let text = vec![Part::text("It was about n.")];
-                    self.run
-                        .summary_finished(Ok(answer(text, FinishReason::Stop)))
+                    self.run.apply_summary(Ok(answer(text, FinishReason::Stop)))
                 }
             };
             return self.heard(events.unwrap());
@@ -214,7 +217,7 @@ impl<'a> Play<'a> {
             let before = self.run.model().clone();
             let partial =
                 broke_off.then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
-            let events = self.run.model_failed(&error, partial, next).unwrap();
+            let events = self.run.apply_model_failure(&error, partial, next).unwrap();
             self.models -= u8::from(*self.run.model() != before);
             return self.heard(events);
         }
@@ -222,9 +225,12 @@ impl<'a> Play<'a> {
         let pieces = &self.script.answers[n % self.script.answers.len()];
         let parts = pieces.iter().copied().map(part).collect();
         let finish = finish(self.next("finish", &self.script.finish));
-        let mut events = self.run.model_answered(answer(parts, finish)).unwrap();
+        let mut events = self
+            .run
+            .apply_model_response(answer(parts, finish))
+            .unwrap();
         if self.run.outcome() == Some(Outcome::Failed)
-            && let Some(switched) = self.run.model_declined(next)
+            && let Some(switched) = self.run.switch_after_refusal(next)
         {
             self.models -= 1;
             events.extend(switched);
@@ -291,12 +297,12 @@ impl<'a> Play<'a> {
                     attempts: 0,
                     ..ToolCallOutcome::new(Ok(ToolOutput::text("as before")), 0)
                 };
-                let events = self.run.tool_finished(&call.id, cached).unwrap();
+                let events = self.run.apply_tool_outcome(&call.id, cached).unwrap();
                 self.heard(events);
                 continue;
             }
             assert!(call.input["n"].is_i64(), "ran with {:?}", call.input);
-            let events = self.run.tool_started(&call.id).unwrap();
+            let events = self.run.record_tool_start(&call.id).unwrap();
             self.ran.push((
                 call.id.clone(),
                 call.name.clone(),
@@ -319,7 +325,7 @@ impl<'a> Play<'a> {
             return self.heard(events);
         }
         for (call, how) in under_way.into_iter().rev() {
-            let events = self.run.tool_finished(&call.id, came_of(how)).unwrap();
+            let events = self.run.apply_tool_outcome(&call.id, came_of(how)).unwrap();
             self.heard(events);
             if self.is_stopped() {
                 return;
@@ -667,7 +673,7 @@ fn assert_limits(play: &Play<'_>) {
         Outcome::Completed | Outcome::Cancelled => assert!(report.error.is_none()),
         outcome => {
             let error = report.error.expect("why it has no proper answer");
-            assert_eq!(error.kind.outcome(), outcome);
+            assert_eq!(error.kind.to_outcome(), outcome);
         }
     }
 }

@@ -25,15 +25,15 @@ use switchboard_domain::{
     ToolOrigin, Usage, Warning,
 };
 
-pub(crate) use self::response::UniqueIds;
+pub(crate) use self::response::ToolUseIdGenerator;
 use self::{
-    phases::Stage,
-    state::{CallState, ModelTurn, PendingCall, Phase, RunCaches, RunState},
+    phases::StrategyPhase,
+    state::{CallState, LoopState, ModelTurn, PendingCall, RunCaches, RunState},
 };
 pub use self::{
     snapshot::{RestoreError, SnapshotMark, UnsupportedFormat},
     steady_clock::{SteadyClock, SteadyTime},
-    step::{CallPurpose, ModelCall, PlannedCall, Step, ToolCallOutcome, UnexpectedInput},
+    step::{CallPurpose, ModelCall, PlannedCall, RunStep, ToolCallOutcome, UnexpectedInput},
 };
 use crate::{
     AnswerItem, Outcome, RecordedResult, RunError, RunEventKind, RunOptions, RunReport,
@@ -44,7 +44,7 @@ use crate::{
     },
     recipe::Recipe,
     strategy::formatter,
-    tools::{arguments::Validators, results::FullResults},
+    tools::{arguments::InputValidators, results::FullResults},
 };
 
 type Events = Vec<RunEventKind>;
@@ -52,11 +52,12 @@ type Events = Vec<RunEventKind>;
 /// The agent loop as a serializable state machine without I/O, clock or randomness.
 ///
 /// [`Run::next_step`] returns the next action. The driver executes it and passes the result to the
-/// method that the [`Step`] names. Each method returns the events of the change, which the driver
-/// numbers and publishes. Between any two calls the run can be stored and continued in another
-/// process.
+/// method that the [`RunStep`] names. Each method returns the events of the change, which the
+/// driver numbers and publishes. Between any two calls the run can be stored and continued in
+/// another process.
 ///
-/// [`Run::tick`] sets the time. Without it, the run has no deadline, no rate limit and no expiry.
+/// [`Run::set_time`] sets the time. Without it, the run has no deadline, no rate limit and no
+/// expiry.
 #[derive(Debug)]
 pub struct Run {
     state: RunState,
@@ -83,8 +84,8 @@ impl Run {
             pricing: None,
             recipe: None,
             initial_messages: messages.len(),
-            phase: Phase::Model,
-            stage: Stage::of(&options.strategy),
+            phase: LoopState::Model,
+            stage: StrategyPhase::from_strategy(&options.strategy),
             options,
             turn: ModelTurn::default(),
             records: Vec::new(),
@@ -136,25 +137,25 @@ impl Run {
     }
 
     /// Uses approval decisions that several runs share. By default, a run stores its own decisions.
-    pub fn share_decisions(&mut self, decisions: SharedDecisions) {
+    pub fn set_shared_decisions(&mut self, decisions: SharedDecisions) {
         self.state.decisions = decisions;
         self.caches.shares_decisions = true;
     }
 
     /// Uses compiled tool input schemas that several runs share.
-    pub(crate) fn share_validators(&mut self, validators: Validators) {
+    pub(crate) fn set_shared_validators(&mut self, validators: InputValidators) {
         self.caches.validators = validators;
     }
 
-    /// Stops counting the run's wall time until the next [`Run::tick`], while a person decides.
-    pub fn pause(&mut self, now: Timestamp) {
+    /// Stops counting the run's wall time until the next [`Run::set_time`], while a person decides.
+    pub fn pause_wall_time(&mut self, now: Timestamp) {
         self.state.now = now;
         self.caches.is_clock_running = false;
         self.state.ledger.end_work_period(now);
     }
 
     /// Adds a warning to the report unless the report already has an equal one.
-    pub(crate) fn warn(&mut self, warning: Warning) -> Events {
+    pub(crate) fn add_warning(&mut self, warning: Warning) -> Events {
         if self.state.warnings.contains(&warning) {
             return Vec::new();
         }
@@ -169,18 +170,18 @@ impl Run {
     }
 
     /// Returns the definition that people approve for the tool with this name.
-    fn declaration(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+    fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let declared = self.caches.declared.iter().find(|tool| tool.name == name);
-        declared.or_else(|| self.definition(name))
+        declared.or_else(|| self.find_tool_definition(name))
     }
 
     /// Marks tools whose definitions changed after a person last saw them.
-    pub fn mark_redefined(&mut self, names: impl IntoIterator<Item = String>) {
+    pub fn mark_redefined_tools(&mut self, names: impl IntoIterator<Item = String>) {
         self.state.redefined.extend(names);
     }
 
     /// Sets the current time, and starts counting the run's wall time if it is paused.
-    pub fn tick(&mut self, now: Timestamp) {
+    pub fn set_time(&mut self, now: Timestamp) {
         self.state.now = now;
         if self.caches.is_clock_running {
             self.state.ledger.record_time(now);
@@ -191,8 +192,8 @@ impl Run {
     }
 
     /// Sets the steady time by which approval requests expire in this process. Without a steady
-    /// time, they expire by [`Run::tick`], which follows changes of the system clock.
-    pub fn tick_steady(&mut self, now: SteadyTime) {
+    /// time, they expire by [`Run::set_time`], which follows changes of the system clock.
+    pub fn set_steady_time(&mut self, now: SteadyTime) {
         self.caches.steady = Some(now);
     }
 
@@ -237,7 +238,7 @@ impl Run {
     }
 
     /// Returns the rest of the run's wall time; `None` if its wall time is unlimited.
-    pub fn time_left(&self) -> Option<Duration> {
+    pub fn remaining_wall_time(&self) -> Option<Duration> {
         let limits = &self.state.options.limits;
         self.state.ledger.remaining_time(limits, self.state.now)
     }
@@ -245,18 +246,18 @@ impl Run {
     /// Validates an input against the schema of a tool. The error describes the faults of the
     /// input.
     pub fn check_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
-        match self.definition(tool) {
+        match self.find_tool_definition(tool) {
             Some(definition) => {
                 let input = input.clone().into();
-                self.caches.validators.check(definition, &input)
+                self.caches.validators.validate_input(definition, &input)
             }
             None => Ok(()),
         }
     }
 
     /// Returns the tool names of planned calls that have not started.
-    pub fn open_tools(&self) -> BTreeSet<String> {
-        let calls = self.state.calls().iter();
+    pub fn unstarted_tool_names(&self) -> BTreeSet<String> {
+        let calls = self.state.batch_calls().iter();
         let open = calls.filter(|call| call.is_unstarted());
         open.map(|call| call.tool_use.name.clone()).collect()
     }
@@ -276,34 +277,38 @@ impl Run {
     /// Returns how the run ended; `None` before its end.
     pub fn outcome(&self) -> Option<Outcome> {
         match self.state.phase {
-            Phase::Done(outcome) => Some(outcome),
+            LoopState::Done(outcome) => Some(outcome),
             _ => None,
         }
     }
 
     /// Returns the next action that the driver must execute.
-    pub fn next_step(&mut self) -> Step {
+    pub fn next_step(&mut self) -> RunStep {
         match &self.state.phase {
-            Phase::Model | Phase::CallingModel | Phase::Summarising => {
+            LoopState::Model | LoopState::CallingModel | LoopState::Summarising => {
                 match self.check_before_model_call() {
-                    Ok(()) => Step::CallModel,
+                    Ok(()) => RunStep::CallModel,
                     Err(error) => {
-                        self.end_with(error);
-                        Step::Done
+                        self.end_with_error(error);
+                        RunStep::Done
                     }
                 }
             }
-            Phase::Batch(calls) => {
-                let group = next_group(calls);
-                let requests = self.open_requests(group.clone());
+            LoopState::Batch(calls) => {
+                let group = next_concurrent_calls(calls);
+                let requests = self.open_approval_requests(group.clone());
                 if !requests.is_empty() {
-                    return Step::AskApproval(requests);
+                    return RunStep::AskApproval(requests);
                 }
                 let (id, steps) = (&self.state.id, self.steps());
-                let group = self.state.calls()[group].iter();
-                Step::CallTools(group.filter_map(|call| call.planned(id, steps)).collect())
+                let group = self.state.batch_calls()[group].iter();
+                RunStep::CallTools(
+                    group
+                        .filter_map(|call| call.to_planned_call(id, steps))
+                        .collect(),
+                )
             }
-            Phase::Done(_) => Step::Done,
+            LoopState::Done(_) => RunStep::Done,
         }
     }
 
@@ -342,7 +347,7 @@ impl Run {
         let (answer, content) = if let Some(items) = self.formatted_items() {
             (formatter::render(items), items.to_vec())
         } else {
-            let text = self.answer();
+            let text = self.last_response_text();
             let item = (!text.is_empty()).then(|| AnswerItem::Text { text: text.clone() });
             (text, item.into_iter().collect())
         };
@@ -393,7 +398,7 @@ impl Run {
 
     /// Returns the text of the last response that has text. A response with tool calls counts only
     /// if no later response has text.
-    fn answer(&self) -> String {
+    fn last_response_text(&self) -> String {
         if let Some(partial) = &self.state.partial_answer {
             return partial.clone();
         }
@@ -415,13 +420,13 @@ impl Run {
     }
 
     /// Returns the definition of a tool, even if it was not offered to the model.
-    fn definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+    fn find_tool_definition(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         let offered = self.state.turn.tools.iter().find(|tool| tool.name == name);
-        offered.or_else(|| self.caches.index.get(name))
+        offered.or_else(|| self.caches.index.find_tool(name))
     }
 
     /// Sets the maximum number of model calls, including the calls already made.
-    pub fn limit_steps(&mut self, max_steps: u32) {
+    pub fn set_max_steps(&mut self, max_steps: u32) {
         Arc::make_mut(&mut self.state.options).limits.max_steps = max_steps;
     }
 
@@ -432,7 +437,7 @@ impl Run {
     }
 
     /// Sets whether future model responses are streamed or delivered complete.
-    pub fn set_delivery(&mut self, delivery: Delivery) {
+    pub fn set_response_delivery(&mut self, delivery: Delivery) {
         Arc::make_mut(&mut self.state.options).delivery = delivery;
     }
 
@@ -441,26 +446,26 @@ impl Run {
     pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
         let (changed, default) = (other.options(), RunOptions::default());
         if changed.limits.max_steps != default.limits.max_steps {
-            self.limit_steps(changed.limits.max_steps);
+            self.set_max_steps(changed.limits.max_steps);
         }
         if changed.approval != default.approval {
             self.set_approvals(changed.approval.clone());
         }
         if changed.delivery != default.delivery {
-            self.set_delivery(changed.delivery);
+            self.set_response_delivery(changed.delivery);
         }
     }
 
-    fn end_with(&mut self, error: RunError) {
-        self.state.phase = Phase::Done(error.kind.outcome());
+    fn end_with_error(&mut self, error: RunError) {
+        self.state.phase = LoopState::Done(error.kind.to_outcome());
         self.state.error = Some(Box::new(error));
     }
 }
 
 /// Returns the range of calls that may run concurrently: the calls before the next barrier.
-fn next_group(calls: &[PendingCall]) -> Range<usize> {
+fn next_concurrent_calls(calls: &[PendingCall]) -> Range<usize> {
     let is_open =
-        |call: &PendingCall| !call.is_settled() && !matches!(call.state, CallState::Repeats { .. });
+        |call: &PendingCall| !call.has_result() && !matches!(call.state, CallState::Repeats { .. });
     let Some(first) = calls.iter().position(is_open) else {
         return 0..0;
     };
@@ -473,7 +478,7 @@ fn next_group(calls: &[PendingCall]) -> Range<usize> {
 }
 
 /// Returns the server of a tool and the tool's name on this server, for display to people.
-fn server_and_tool(origin: Option<&ToolOrigin>, name: &str) -> (Option<String>, String) {
+fn server_and_tool_name(origin: Option<&ToolOrigin>, name: &str) -> (Option<String>, String) {
     match origin {
         Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),
         None => (None, name.to_owned()),

@@ -8,7 +8,7 @@ use switchboard_domain::{
     json_schema::SchemaValidator,
 };
 
-use super::{Events, Phase, Run, request::system_messages};
+use super::{Events, LoopState, Run, request::count_system_messages};
 use crate::{
     AnswerItem, Outcome, RunError, RunErrorKind, RunEventKind, RunPhase,
     policy::limits::Limits,
@@ -28,17 +28,17 @@ const MAX_PAUSES: u32 = 8;
 /// The current phase of a run's strategy, stored with the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stage {
+pub(super) enum StrategyPhase {
     /// The plain tool loop, which has no phases.
     Loop,
     /// The gathering phase: the model collects data with tools.
-    Gather(Box<Gathering>),
+    Gather(Box<GatheringPhase>),
     /// The formatting phase: the model writes the final answer in the requested form.
-    Format(Box<Formatting>),
+    Format(Box<FormattingPhase>),
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Gathering {
+pub(super) struct GatheringPhase {
     state: GatherState,
     /// The next step of the strategy after the tool calls of the last response.
     next: Option<GatherContinuation>,
@@ -50,7 +50,7 @@ pub(super) struct Gathering {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Formatting {
+pub(super) struct FormattingPhase {
     state: FormatState,
     /// Messages of the formatting phase, which do not become part of the conversation.
     messages: Vec<Arc<Message>>,
@@ -63,10 +63,10 @@ pub(super) struct Formatting {
     items: Option<Vec<AnswerItem>>,
 }
 
-impl Stage {
-    pub(super) fn of(strategy: &Strategy) -> Self {
+impl StrategyPhase {
+    pub(super) fn from_strategy(strategy: &Strategy) -> Self {
         match strategy {
-            Strategy::GatherFormat(options) => Self::Gather(Box::new(Gathering {
+            Strategy::GatherFormat(options) => Self::Gather(Box::new(GatheringPhase {
                 state: GatherState::new(options),
                 next: None,
                 repeats: HashMap::new(),
@@ -78,7 +78,7 @@ impl Stage {
 }
 
 /// Joins the texts of messages. Returns `None` if they have no text.
-fn texts(messages: &[Arc<Message>]) -> Option<String> {
+fn join_message_texts(messages: &[Arc<Message>]) -> Option<String> {
     let texts: Vec<_> = messages.iter().map(|message| message.text()).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
@@ -86,7 +86,7 @@ fn texts(messages: &[Arc<Message>]) -> Option<String> {
 impl Run {
     /// Checks that the schema of the formatted answer is usable, before the first model call.
     pub(super) fn check_answer_schema(&self) -> Result<(), RunError> {
-        let Stage::Gather(gathering) = &self.state.stage else {
+        let StrategyPhase::Gather(gathering) = &self.state.stage else {
             return Ok(());
         };
         let Some(schema) = self
@@ -108,7 +108,7 @@ impl Run {
     /// Starts the gathering phase. Returns `true` only on the first call.
     pub(super) fn begin_gathering(&mut self) -> bool {
         match &mut self.state.stage {
-            Stage::Gather(gathering) => !mem::replace(&mut gathering.has_begun, true),
+            StrategyPhase::Gather(gathering) => !mem::replace(&mut gathering.has_begun, true),
             _ => false,
         }
     }
@@ -126,35 +126,35 @@ impl Run {
     }
 
     /// Lets the model repeat a tool call that did not run, without treating it as a repetition.
-    pub(super) fn allow_repeat(&mut self, id: &str) {
-        if let Stage::Gather(gathering) = &mut self.state.stage {
+    pub(super) fn allow_repeated_call(&mut self, id: &str) {
+        if let StrategyPhase::Gather(gathering) = &mut self.state.stage {
             gathering.state.forget_call(id);
         }
     }
 
     pub(super) fn is_gathering(&self) -> bool {
-        matches!(self.state.stage, Stage::Gather(_))
+        matches!(self.state.stage, StrategyPhase::Gather(_))
     }
 
     /// Returns whether the run is in the formatting phase.
     pub fn is_formatting(&self) -> bool {
-        matches!(self.state.stage, Stage::Format(_))
+        matches!(self.state.stage, StrategyPhase::Format(_))
     }
 
     /// Returns the current phase of the strategy. The plain tool loop has no phases.
-    pub fn stage(&self) -> Option<RunPhase> {
+    pub fn strategy_phase(&self) -> Option<RunPhase> {
         match self.state.stage {
-            Stage::Loop => None,
-            Stage::Gather(_) => Some(RunPhase::Gathering),
-            Stage::Format(_) => Some(RunPhase::Formatting),
+            StrategyPhase::Loop => None,
+            StrategyPhase::Gather(_) => Some(RunPhase::Gathering),
+            StrategyPhase::Format(_) => Some(RunPhase::Formatting),
         }
     }
 
     /// Returns the formatting mode and a parser for the streamed text of a formatted answer. Each
     /// model call needs a new parser.
-    pub fn partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
+    pub fn create_partial_formatter(&self) -> Option<(FormatterMode, PartialFormatter)> {
         match &self.state.stage {
-            Stage::Format(formatting) => Some((
+            StrategyPhase::Format(formatting) => Some((
                 formatting.state.current_mode(),
                 formatting.state.new_partial_formatter(),
             )),
@@ -164,7 +164,7 @@ impl Run {
 
     pub(super) fn formatted_items(&self) -> Option<&[AnswerItem]> {
         match &self.state.stage {
-            Stage::Format(formatting) => formatting.items.as_deref(),
+            StrategyPhase::Format(formatting) => formatting.items.as_deref(),
             _ => None,
         }
     }
@@ -177,24 +177,24 @@ impl Run {
     }
 
     /// Adapts the instructions, messages and tools of a model request to the current phase.
-    pub(super) fn adapt_to_phase(&self, mut request: ChatRequest) -> ChatRequest {
-        let count = system_messages(&request.messages);
+    pub(super) fn adapt_request_to_phase(&self, mut request: ChatRequest) -> ChatRequest {
+        let count = count_system_messages(&request.messages);
         let leading = &request.messages[..count];
         let prompt = match &self.state.stage {
-            Stage::Loop => return request,
-            Stage::Gather(_) => {
-                let instructions = texts(leading);
+            StrategyPhase::Loop => return request,
+            StrategyPhase::Gather(_) => {
+                let instructions = join_message_texts(leading);
                 let tools = &request.tools;
                 gather::system_prompt(&self.gather_options(), instructions.as_deref(), tools)
             }
-            Stage::Format(formatting) => {
-                let instructions = texts(leading);
+            StrategyPhase::Format(formatting) => {
+                let instructions = join_message_texts(leading);
                 formatting.state.system_prompt(instructions.as_deref())
             }
         };
         let prompt = Arc::new(Message::system(prompt));
         request.messages.splice(..count, [prompt]);
-        let Stage::Format(formatting) = &self.state.stage else {
+        let StrategyPhase::Format(formatting) = &self.state.stage else {
             return request;
         };
         request.messages.extend(formatting.messages.iter().cloned());
@@ -206,14 +206,14 @@ impl Run {
 
     /// Finds repeated tool calls in a response of the gathering phase and selects the next step.
     pub(super) fn evaluate_gather_step(&mut self, message: &Message) {
-        let Stage::Gather(gathering) = &mut self.state.stage else {
+        let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return;
         };
         let inputs: Vec<(&ToolUse, String)> = message
             .tool_uses()
             .map(|tool_use| {
                 let input = match &tool_use.input {
-                    ToolInput::Object(input) => arguments::digest(input),
+                    ToolInput::Object(input) => arguments::canonical_digest(input),
                     ToolInput::Malformed { raw, .. } => raw.clone(),
                 };
                 (tool_use, input)
@@ -242,19 +242,19 @@ impl Run {
     }
 
     /// Returns the id of the earlier tool call that `tool_use` repeats.
-    pub(super) fn repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
+    pub(super) fn find_repeated_call(&self, tool_use: &ToolUse) -> Option<String> {
         match &self.state.stage {
-            Stage::Gather(gathering) => gathering.repeats.get(&tool_use.id).cloned(),
+            StrategyPhase::Gather(gathering) => gathering.repeats.get(&tool_use.id).cloned(),
             _ => None,
         }
     }
 
     /// Continues the strategy after all calls of a gathering response have ended.
     pub(super) fn finish_gather_step(&mut self) -> Events {
-        let Stage::Gather(gathering) = &mut self.state.stage else {
+        let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return Vec::new();
         };
-        self.state.phase = Phase::Model;
+        self.state.phase = LoopState::Model;
         match gathering.next.take() {
             Some(GatherContinuation::Think { nudge }) => {
                 self.state.turn.nudge = nudge.map(|text| Arc::new(Message::user(text)));
@@ -275,10 +275,10 @@ impl Run {
             .find(|text| !text.trim().is_empty())
             .unwrap_or_default();
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
-        let started = formatting_started(&state);
+        let started = formatting_start_event(&state);
         // A pending nudge was meant for the gathering phase.
         self.state.turn.nudge = None;
-        self.state.stage = Stage::Format(Box::new(Formatting {
+        self.state.stage = StrategyPhase::Format(Box::new(FormattingPhase {
             state,
             messages: Vec::new(),
             paused: Vec::new(),
@@ -286,22 +286,22 @@ impl Run {
             gathered,
             items: None,
         }));
-        self.state.phase = Phase::Model;
+        self.state.phase = LoopState::Model;
         vec![started]
     }
 
     /// Selects the next formatting mode, if there is one, after the provider rejected the request.
     pub(super) fn use_next_formatter_mode(&mut self, error: &ModelError) -> Option<RunEventKind> {
-        let Stage::Format(formatting) = &mut self.state.stage else {
+        let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
         };
         let has_next = formatting.state.switch_mode_after_error(error);
-        has_next.then(|| formatting_started(&formatting.state))
+        has_next.then(|| formatting_start_event(&formatting.state))
     }
 
     /// Processes a model response of the formatting phase.
     pub(super) fn finish_formatting(&mut self, message: Message, finish: &FinishReason) -> Events {
-        let Stage::Format(formatting) = &mut self.state.stage else {
+        let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return Vec::new();
         };
         let may_pause = formatting.pauses < MAX_PAUSES && message.tool_uses().next().is_none();
@@ -311,10 +311,10 @@ impl Run {
                 formatting.paused.extend(message.parts.iter().cloned());
                 formatting.messages.push(Arc::new(message));
             }
-            self.state.phase = Phase::Model;
+            self.state.phase = LoopState::Model;
             return Vec::new();
         }
-        let complete = formatting.complete(&message);
+        let complete = formatting.join_paused_parts(&message);
         let read = formatting
             .state
             .read_response(&complete, finish, &formatting.gathered);
@@ -326,8 +326,8 @@ impl Run {
                 }
                 let messages = messages.into_iter().map(Arc::new);
                 formatting.messages.extend(messages);
-                self.state.phase = Phase::Model;
-                return vec![self.asked_again(error)];
+                self.state.phase = LoopState::Model;
+                return vec![self.create_retry_event(error)];
             }
             FormatDecision::Done(formatted) => {
                 let message = formatted.to_message();
@@ -363,15 +363,15 @@ impl Run {
         }
         self.messages.extend(answer.map(Arc::new));
         if is_cut_off_or_withheld(finish) {
-            self.end_by(finish.clone());
+            self.end_by_finish_reason(finish.clone());
         } else if let Some(error) = error {
-            self.end_with(error);
+            self.end_with_error(error);
         } else {
             // The call of the formatter tool contains the answer, so it needs no result.
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }
-            self.state.phase = Phase::Done(Outcome::Completed);
+            self.state.phase = LoopState::Done(Outcome::Completed);
         }
         let event = (!repairs.is_empty()).then_some(RunEventKind::FormatRepaired { repairs });
         event.into_iter().collect()
@@ -380,10 +380,10 @@ impl Run {
     /// Restarts the formatting phase with another model.
     pub(super) fn restart_formatting(&mut self) -> Option<RunEventKind> {
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
-        let Stage::Format(formatting) = &mut self.state.stage else {
+        let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return None;
         };
-        let started = formatting_started(&state);
+        let started = formatting_start_event(&state);
         formatting.state = state;
         formatting.messages.clear();
         formatting.paused.clear();
@@ -391,11 +391,11 @@ impl Run {
     }
 
     /// Stores the readable part of an interrupted formatted answer.
-    pub(super) fn keep_partial_format(&mut self, message: &Message) {
-        let Stage::Format(formatting) = &mut self.state.stage else {
+    pub(super) fn store_partial_answer(&mut self, message: &Message) {
+        let StrategyPhase::Format(formatting) = &mut self.state.stage else {
             return;
         };
-        let complete = formatting.complete(message);
+        let complete = formatting.join_paused_parts(message);
         let finish = FinishReason::Interrupted;
         let items = match formatting
             .state
@@ -411,16 +411,16 @@ impl Run {
     }
 }
 
-impl Formatting {
+impl FormattingPhase {
     /// Joins the parts that the provider paused and the parts of the last message into one message.
-    fn complete(&mut self, last: &Message) -> Message {
+    fn join_paused_parts(&mut self, last: &Message) -> Message {
         let mut parts = mem::take(&mut self.paused);
         parts.extend(last.parts.iter().cloned());
         Message::new(Role::Assistant, parts)
     }
 }
 
-fn formatting_started(state: &FormatState) -> RunEventKind {
+fn formatting_start_event(state: &FormatState) -> RunEventKind {
     RunEventKind::PhaseStarted {
         phase: RunPhase::Formatting,
         mode: Some(state.current_mode().to_string()),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use switchboard_domain::{ApprovalScope, JsonObject, SharedObject, ToolDefinition, ToolUse};
 
 use super::{
-    Run, server_and_tool,
+    Run, server_and_tool_name,
     state::{CallEnd, CallState, PendingCall},
 };
 use crate::{
     RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
     policy::approval::{self, CheckedCall, DecisionStatus, Verdict},
     tools::{
-        arguments::{Checked, InputFault},
+        arguments::{CheckedInput, InputFault},
         results,
     },
 };
@@ -20,13 +20,13 @@ use crate::{
 impl Run {
     /// Plans the call of one tool use. `withheld` is the reason, if any, why no call of this
     /// response may run.
-    pub(super) fn plan(
+    pub(super) fn plan_call(
         &mut self,
         tool_use: ToolUse,
         withheld: Option<&'static str>,
         events: &mut Vec<RunEventKind>,
     ) -> PendingCall {
-        let definition = self.definition(&tool_use.name).cloned();
+        let definition = self.find_tool_definition(&tool_use.name).cloned();
         if let Some(definition) = &definition
             && !self
                 .state
@@ -40,7 +40,7 @@ impl Run {
             self.state.turn.tools.push(Arc::clone(definition));
         }
         let origin = definition.as_ref().and_then(|tool| tool.origin.clone());
-        let (server, tool) = server_and_tool(origin.as_ref(), &tool_use.name);
+        let (server, tool) = server_and_tool_name(origin.as_ref(), &tool_use.name);
         events.push(RunEventKind::ToolPlanned {
             id: tool_use.id.clone(),
             server: server.clone(),
@@ -62,16 +62,18 @@ impl Run {
             result: RecordedResult::default(),
         });
         let planned = match (withheld, &definition) {
-            (Some(why), _) => Err(CallEnd::failed(
+            (Some(why), _) => Err(CallEnd::from_failure(
                 ToolFailure::Withheld,
                 format!("Not executed: {why}."),
             )),
-            (None, None) => Err(self.unknown_tool(&tool_use.name)),
-            (None, Some(definition)) => self.plan_known(&tool_use, definition, record, events),
+            (None, None) => Err(self.unknown_tool_end(&tool_use.name)),
+            (None, Some(definition)) => {
+                self.plan_known_tool_call(&tool_use, definition, record, events)
+            }
         };
         let (state, input) = planned.unwrap_or_else(|end| {
             let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
-            let (event, result) = self.record_end(record, id, name, end);
+            let (event, result) = self.record_call_end(record, id, name, end);
             events.push(event);
             (CallState::Settled { result }, None)
         });
@@ -80,7 +82,9 @@ impl Run {
             .as_ref()
             .filter(|_| is_waiting)
             .map(|definition| {
-                let declared = self.declaration(&definition.name).unwrap_or(definition);
+                let declared = self
+                    .find_declared_tool(&definition.name)
+                    .unwrap_or(definition);
                 approval::fingerprint(declared)
             });
         let mut guards = self.state.options.guards.iter();
@@ -97,16 +101,19 @@ impl Run {
 
     /// Plans a call of a known tool: validates and repairs its input, then applies limits and
     /// approval rules. Returns the state of the call, and the repaired input if there was a repair.
-    fn plan_known(
+    fn plan_known_tool_call(
         &mut self,
         tool_use: &ToolUse,
         definition: &Arc<ToolDefinition>,
         record: usize,
         events: &mut Vec<RunEventKind>,
     ) -> Result<(CallState, Option<SharedObject>), CallEnd> {
-        let checked = self.caches.validators.examine(definition, &tool_use.input);
-        let Checked { input, repairs } =
-            checked.map_err(|fault| invalid_input(&tool_use.name, &fault))?;
+        let checked = self
+            .caches
+            .validators
+            .validate_or_repair(definition, &tool_use.input);
+        let CheckedInput { input, repairs } =
+            checked.map_err(|fault| invalid_input_end(&tool_use.name, &fault))?;
         let repaired = (!repairs.is_empty()).then(|| input.clone());
         if repaired.is_some() {
             if let Some(entry) = self.state.records.get_mut(record) {
@@ -118,10 +125,10 @@ impl Run {
                 input: input.to_value(),
             });
         }
-        if let Some(end) = self.call_loop_tool(tool_use, &input) {
+        if let Some(end) = self.call_builtin_tool(tool_use, &input) {
             return Err(end);
         }
-        if let Some(of) = self.repeated_call(tool_use) {
+        if let Some(of) = self.find_repeated_call(tool_use) {
             return Ok((CallState::Repeats { of }, repaired));
         }
         let admitted = self
@@ -129,10 +136,10 @@ impl Run {
             .ledger
             .admit_tool_call(&self.state.options.limits, self.state.now);
         admitted.map_err(|hit| {
-            CallEnd::failed(ToolFailure::LimitReached, format!("Not executed: {hit}."))
+            CallEnd::from_failure(ToolFailure::LimitReached, format!("Not executed: {hit}."))
         })?;
-        self.state.turn.selection.reveal(&tool_use.name);
-        match self.review(definition) {
+        self.state.turn.selection.offer_tool(&tool_use.name);
+        match self.review_call(definition) {
             (Verdict::Run, is_remembered) => {
                 if is_remembered {
                     events.push(RunEventKind::ToolApproved {
@@ -160,17 +167,17 @@ impl Run {
                     id: tool_use.id.clone(),
                     reason,
                 });
-                Err(CallEnd::failed(ToolFailure::Denied, text))
+                Err(CallEnd::from_failure(ToolFailure::Denied, text))
             }
         }
     }
 
     /// Returns the [verdict](Run::find_verdict) about a new call. If the call needs an approval,
     /// stores the tool's definition, so that the run notices a later change of the definition.
-    pub(super) fn review(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
-        let (verdict, is_allowed) = self.verdict(definition);
+    pub(super) fn review_call(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
+        let (verdict, is_allowed) = self.find_verdict(definition);
         if verdict != Verdict::Run || is_allowed {
-            let declared = self.declaration(&definition.name);
+            let declared = self.find_declared_tool(&definition.name);
             let fingerprint = approval::fingerprint(declared.map_or(definition, AsRef::as_ref));
             let reviewed = self.state.reviewed.entry(definition.name.clone());
             reviewed.or_insert(fingerprint);
@@ -180,9 +187,11 @@ impl Run {
 
     /// Returns the verdict of the approval rules and earlier decisions about a tool, and whether an
     /// earlier decision allowed exactly this definition.
-    pub(super) fn verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(super) fn find_verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let name = &definition.name;
-        let declared = self.declaration(name).map_or(definition, AsRef::as_ref);
+        let declared = self
+            .find_declared_tool(name)
+            .map_or(definition, AsRef::as_ref);
         let reviewed = self.state.reviewed.get(name);
         let is_redefined = self.state.redefined.contains(name)
             || reviewed.is_some_and(|reviewed| *reviewed != approval::fingerprint(declared));
@@ -203,21 +212,21 @@ impl Run {
 
     /// Executes a call of a tool that the run provides: reading a truncated result, or searching
     /// tools.
-    fn call_loop_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
+    fn call_builtin_tool(&mut self, tool_use: &ToolUse, input: &JsonObject) -> Option<CallEnd> {
         let options = &self.state.options;
         let complete_results = &self.state.complete_results;
         let selection = &mut self.state.turn.selection;
         let output = if tool_use.name == results::READ_TOOL && !complete_results.is_empty() {
-            complete_results.read(input, &options.results)
+            complete_results.read_page_or_search(input, &options.results)
         } else if selection.is_search_tool(&tool_use.name) {
-            selection.search(&options.search, &self.caches.index, input)
+            selection.execute_search(&options.search, &self.caches.index, input)
         } else {
             return None;
         };
-        Some(CallEnd::of_loop_tool(output))
+        Some(CallEnd::from_builtin_tool(output))
     }
 
-    fn unknown_tool(&self, name: &str) -> CallEnd {
+    fn unknown_tool_end(&self, name: &str) -> CallEnd {
         let tools = self.state.turn.tools.iter();
         let names: Vec<_> = tools.map(|tool| tool.name.as_str()).collect();
         let text = if names.is_empty() {
@@ -228,20 +237,20 @@ impl Run {
                 names.join(", ")
             )
         };
-        CallEnd::failed(ToolFailure::UnknownTool, text)
+        CallEnd::from_failure(ToolFailure::UnknownTool, text)
     }
 }
 
-fn invalid_input(tool: &str, fault: &InputFault) -> CallEnd {
+fn invalid_input_end(tool: &str, fault: &InputFault) -> CallEnd {
     match fault {
-        InputFault::Malformed { reason } => CallEnd::failed(
+        InputFault::Malformed { reason } => CallEnd::from_failure(
             ToolFailure::MalformedInput,
             format!(
                 "Not executed: the input of `{tool}` is malformed: {reason}. Call the tool again \
                  with a complete JSON object."
             ),
         ),
-        InputFault::Invalid { faults } => CallEnd::failed(
+        InputFault::Invalid { faults } => CallEnd::from_failure(
             ToolFailure::InvalidInput,
             format!("Not executed: the input does not fit the schema of `{tool}`: {faults}"),
         ),

@@ -5,9 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use switchboard_domain::{ChatResponse, FinishReason, ToolDefinition};
 
 use super::{
-    Events, Phase, Run, UnexpectedInput,
-    response::starts_phase,
-    server_and_tool,
+    Events, LoopState, Run, UnexpectedInput,
+    response::is_phase_start_event,
+    server_and_tool_name,
     state::{CallEnd, CallState},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
         approval::{self, Verdict},
         limits::LimitHit,
     },
-    tools::only_reads,
+    tools::is_read_only,
 };
 
 impl Run {
@@ -33,14 +33,14 @@ impl Run {
         if self.outcome().is_some() {
             return Vec::new();
         }
-        let events = self.stop(partial, elapsed_ms, "the run was cancelled");
-        self.state.phase = Phase::Done(Outcome::Cancelled);
+        let events = self.stop_open_calls(partial, elapsed_ms, "the run was cancelled");
+        self.state.phase = LoopState::Done(Outcome::Cancelled);
         events
     }
 
     /// Ends the run because its wall-time limit is reached. The parameters have the same meaning as
     /// those of [`Run::cancel`].
-    pub fn wall_time_reached(
+    pub fn end_at_time_limit(
         &mut self,
         partial: Option<ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
@@ -53,32 +53,32 @@ impl Run {
             used_ms: self.state.ledger.elapsed_ms(self.state.now),
             max_ms: u64::try_from(max.as_millis()).unwrap_or(u64::MAX),
         };
-        let events = self.stop(partial, elapsed_ms, "the run's time is up");
-        self.end_with(RunError::from(&hit));
+        let events = self.stop_open_calls(partial, elapsed_ms, "the run's time is up");
+        self.end_with_error(RunError::from(&hit));
         events
     }
 
     /// Ends the run because a streamed response reached a limit. Keeps the received part of the
     /// response.
-    pub fn answer_limited(&mut self, hit: &LimitHit, partial: Option<ChatResponse>) {
+    pub fn end_at_answer_limit(&mut self, hit: &LimitHit, partial: Option<ChatResponse>) {
         if self.outcome().is_some() {
             return;
         }
-        self.keep_partial(partial);
+        self.store_partial_response(partial);
         self.state.finish = Some(FinishReason::Length);
-        self.end_with(RunError::from(hit));
+        self.end_with_error(RunError::from(hit));
     }
 
-    fn stop(
+    fn stop_open_calls(
         &mut self,
         partial: Option<ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
         why: &str,
     ) -> Events {
-        self.keep_partial(partial);
+        self.store_partial_response(partial);
         let mut events = Vec::new();
-        for position in 0..self.state.calls().len() {
-            let call = &self.state.calls()[position];
+        for position in 0..self.state.batch_calls().len() {
+            let call = &self.state.batch_calls()[position];
             let (text, attempts, duration_ms) = match call.state {
                 CallState::Settled { .. } => continue,
                 CallState::Started => (
@@ -91,19 +91,19 @@ impl Run {
                     (format!("Not executed: {why}."), 0, 0)
                 }
             };
-            let end = CallEnd::failed(ToolFailure::Cancelled, text);
-            events.push(self.settle(position, end.after(attempts, duration_ms)));
+            let end = CallEnd::from_failure(ToolFailure::Cancelled, text);
+            events.push(self.store_call_result(position, end.with_attempts(attempts, duration_ms)));
         }
         // The run ends, so the next phase of its strategy must not start.
-        let closed = self.close_batch_if_settled().into_iter();
-        events.extend(closed.filter(|event| !starts_phase(event)));
+        let closed = self.finish_batch_if_complete().into_iter();
+        events.extend(closed.filter(|event| !is_phase_start_event(event)));
         events
     }
 
     /// Ends the run with an internal error because the driver called a method in the wrong state.
     pub fn abort(&mut self, fault: &UnexpectedInput) -> Events {
         let events = self.cancel(None, &HashMap::new());
-        self.end_with(RunError::new(RunErrorKind::Internal, fault.to_string()));
+        self.end_with_error(RunError::new(RunErrorKind::Internal, fault.to_string()));
         events
     }
 
@@ -114,33 +114,33 @@ impl Run {
     /// interruption.
     pub fn recover(&mut self) -> Events {
         match self.state.phase {
-            Phase::CallingModel => {
+            LoopState::CallingModel => {
                 // The response was lost, so the model is called again. The repeated call must not
                 // count as a second step.
-                self.state.phase = Phase::Model;
+                self.state.phase = LoopState::Model;
                 self.state.ledger.undo_model_call();
             }
-            Phase::Summarising => self.state.phase = Phase::Model,
-            Phase::Model | Phase::Batch(_) | Phase::Done(_) => {}
+            LoopState::Summarising => self.state.phase = LoopState::Model,
+            LoopState::Model | LoopState::Batch(_) | LoopState::Done(_) => {}
         }
         let mut events = Vec::new();
-        for position in 0..self.state.calls().len() {
-            let call = &mut self.state.calls_mut()[position];
+        for position in 0..self.state.batch_calls().len() {
+            let call = &mut self.state.batch_calls_mut()[position];
             if !matches!(call.state, CallState::Started) {
                 continue;
             }
-            if only_reads(call.annotations) || call.annotations.idempotent == Some(true) {
+            if is_read_only(call.annotations) || call.annotations.idempotent == Some(true) {
                 call.state = CallState::Ready;
             } else {
-                let end = CallEnd::failed(
+                let end = CallEnd::from_failure(
                     ToolFailure::Interrupted,
                     "Interrupted: the program ended while the tool was running. Whether it did its \
                      work is not known; check before you try again.",
                 );
-                events.extend(self.end_call(position, end.after(1, 0)));
+                events.extend(self.end_call(position, end.with_attempts(1, 0)));
             }
         }
-        events.extend(self.close_batch_if_settled());
+        events.extend(self.finish_batch_if_complete());
         events
     }
 
@@ -155,18 +155,18 @@ impl Run {
             .map(|tool| (tool.name.as_str(), tool))
             .collect();
         let mut events = Vec::new();
-        for position in 0..self.state.calls().len() {
-            let name = self.state.calls()[position].tool_use.name.as_str();
+        for position in 0..self.state.batch_calls().len() {
+            let name = self.state.batch_calls()[position].tool_use.name.as_str();
             if let Some(current) = tools.get(name) {
                 events.extend(self.update_tool(position, current));
             }
         }
-        events.extend(self.close_batch_if_settled());
+        events.extend(self.finish_batch_if_complete());
         events
     }
 
     fn update_tool(&mut self, position: usize, current: &Arc<ToolDefinition>) -> Events {
-        let call = &self.state.calls()[position];
+        let call = &self.state.batch_calls()[position];
         if !call.is_unstarted() {
             return Vec::new();
         }
@@ -182,20 +182,23 @@ impl Run {
             return Vec::new();
         }
         let (id, input) = (call.tool_use.id.clone(), call.effective_input());
-        let verdict = self.review(current).0;
-        if let Err(faults) = self.caches.validators.check(current, &input) {
+        let verdict = self.review_call(current).0;
+        if let Err(faults) = self.caches.validators.validate_input(current, &input) {
             let text = format!(
                 "Not executed: the definition of `{}` changed, and the input does not fit it any \
                  more: {faults}",
                 current.name
             );
-            return self.end_call(position, CallEnd::failed(ToolFailure::InvalidInput, text));
+            return self.end_call(
+                position,
+                CallEnd::from_failure(ToolFailure::InvalidInput, text),
+            );
         }
         if let Verdict::Refuse { reason } = verdict {
-            return self.deny(position, ToolFailure::Denied, reason);
+            return self.deny_call(position, ToolFailure::Denied, reason);
         }
-        self.replace_definition(position, current, is_moved);
-        let call = &mut self.state.calls_mut()[position];
+        self.replace_tool_definition(position, current, is_moved);
+        let call = &mut self.state.batch_calls_mut()[position];
         if verdict == Verdict::Run && !was_asked {
             call.state = CallState::Ready;
             return Vec::new();
@@ -210,13 +213,13 @@ impl Run {
     }
 
     /// Updates a planned call to the current definition of its tool.
-    fn replace_definition(
+    fn replace_tool_definition(
         &mut self,
         position: usize,
         current: &Arc<ToolDefinition>,
         is_moved: bool,
     ) {
-        let call = &mut self.state.calls_mut()[position];
+        let call = &mut self.state.batch_calls_mut()[position];
         call.annotations = current.annotations;
         call.barrier |= current.sequential;
         if is_moved {
@@ -224,7 +227,7 @@ impl Run {
             let record = call.record;
             if let Some(record) = self.state.records.get_mut(record) {
                 (record.server, record.tool) =
-                    server_and_tool(current.origin.as_ref(), &current.name);
+                    server_and_tool_name(current.origin.as_ref(), &current.name);
             }
         }
         let tools = &mut self.state.turn.tools;
@@ -241,8 +244,8 @@ impl Run {
         is_available: impl Fn(&str) -> bool,
     ) -> Events {
         let mut events = Vec::new();
-        for position in 0..self.state.calls().len() {
-            let call = &self.state.calls()[position];
+        for position in 0..self.state.batch_calls().len() {
+            let call = &self.state.batch_calls()[position];
             let is_ready = matches!(call.state, CallState::Ready);
             if !is_ready || is_available(&call.tool_use.name) {
                 continue;
@@ -250,7 +253,7 @@ impl Run {
             events.push(RunEventKind::ToolAwaitingApproval {
                 id: call.tool_use.id.clone(),
             });
-            self.state.calls_mut()[position].state = CallState::Waiting {
+            self.state.batch_calls_mut()[position].state = CallState::Waiting {
                 expires_at: None,
                 redefined: false,
             };
@@ -262,7 +265,12 @@ impl Run {
     /// events.
     pub(crate) fn replay_open_calls(&self) -> Events {
         let mut events = Vec::new();
-        for call in self.state.calls().iter().filter(|call| !call.is_settled()) {
+        for call in self
+            .state
+            .batch_calls()
+            .iter()
+            .filter(|call| !call.has_result())
+        {
             let Some(record) = self.state.records.get(call.record) else {
                 continue;
             };

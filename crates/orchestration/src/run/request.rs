@@ -7,7 +7,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 
-use super::{CallPurpose, Events, ModelCall, Phase, Run, UnexpectedInput};
+use super::{CallPurpose, Events, LoopState, ModelCall, Run, UnexpectedInput};
 use crate::{
     RunError, RunEventKind, RunPhase,
     policy::{
@@ -40,15 +40,15 @@ impl Run {
         if let (0, ToolChoice::Only(names)) = (self.steps(), &self.state.options.tool_choice) {
             // A model can be restricted only to tools that the request offers.
             for name in names {
-                self.state.turn.selection.reveal(name);
+                self.state.turn.selection.offer_tool(name);
             }
         }
         // The history refers to messages by index, so examples can no longer be inserted.
         self.state.turn.has_examples = true;
-        self.state.turn.tools = self.offered_tools(&tools);
+        self.state.turn.tools = self.select_offered_tools(&tools);
         let policy = self.history_policy();
-        let fit = self.fit_history(&policy);
-        let may_summarise = policy.summarise && !matches!(self.state.phase, Phase::Summarising);
+        let fit = self.trim_history(&policy);
+        let may_summarise = policy.summarise && !matches!(self.state.phase, LoopState::Summarising);
         if let Some(trimmed) = &fit.trimmed {
             let dropped = self.state.turn.history.summary_source(&self.messages);
             let summarised = may_summarise && !dropped.is_empty();
@@ -59,7 +59,7 @@ impl Run {
                 summarised,
             });
             if summarised {
-                self.state.phase = Phase::Summarising;
+                self.state.phase = LoopState::Summarising;
                 return ModelCall {
                     request: Box::new(ChatRequest {
                         delivery: self.state.options.delivery,
@@ -77,9 +77,9 @@ impl Run {
                 "the conversation is longer than {} tokens and cannot be shortened further",
                 over.max_tokens
             );
-            events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
+            events.extend(self.add_warning(Warning::new(WarningKind::HistoryTooLong, message)));
         }
-        self.state.phase = Phase::CallingModel;
+        self.state.phase = LoopState::CallingModel;
         self.state.ledger.count_model_call();
         let options = &self.state.options;
         let turn = &self.state.turn;
@@ -103,7 +103,7 @@ impl Run {
             ..ChatRequest::default()
         };
         ModelCall {
-            request: Box::new(self.adapt_to_phase(request)),
+            request: Box::new(self.adapt_request_to_phase(request)),
             purpose: CallPurpose::Answer,
             events,
         }
@@ -117,7 +117,7 @@ impl Run {
             return;
         }
         turn.has_examples = true;
-        let leading = system_messages(&self.messages);
+        let leading = count_system_messages(&self.messages);
         let count = examples.len();
         self.messages
             .splice(leading..leading, examples.into_iter().map(Arc::new));
@@ -136,15 +136,15 @@ impl Run {
     }
 
     /// Processes the result of a summary call. After an error, the run continues without a summary.
-    pub fn summary_finished(
+    pub fn apply_summary(
         &mut self,
         summary: Result<ChatResponse, &ModelError>,
     ) -> Result<Events, UnexpectedInput> {
-        if !matches!(self.state.phase, Phase::Summarising) {
+        if !matches!(self.state.phase, LoopState::Summarising) {
             let reason = "no summary was requested";
             return Err(UnexpectedInput::new("summary_finished", reason));
         }
-        self.state.phase = Phase::Model;
+        self.state.phase = LoopState::Model;
         let event = |answer: Option<&ChatResponse>, error: Option<RunError>| {
             RunEventKind::HistorySummarised {
                 step: self.steps() + 1,
@@ -168,7 +168,7 @@ impl Run {
             Err(error) => {
                 let mut events = vec![event(None, Some(RunError::from(error)))];
                 let message = format!("the older messages could not be summarised: {error}");
-                events.extend(self.warn(Warning::new(WarningKind::HistoryTooLong, message)));
+                events.extend(self.add_warning(Warning::new(WarningKind::HistoryTooLong, message)));
                 Ok(events)
             }
         }
@@ -176,25 +176,25 @@ impl Run {
 
     /// Returns the tools of the next request: all tools, or a selection if there are too many, and
     /// the tools that the run itself provides.
-    fn offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
+    fn select_offered_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Vec<Arc<ToolDefinition>> {
         let index = &mut self.caches.index;
         if self.state.turn.tools_dropped.is_some() {
-            index.update(&[]);
+            index.set_catalog(&[]);
             return Vec::new();
         }
-        index.update(tools);
+        index.set_catalog(tools);
         let mut policy = self.state.options.search.clone();
         policy.enabled &= self.state.capabilities.tool_search != Some(false);
-        let mut offered = self.state.turn.selection.select(&policy, index);
+        let mut offered = self.state.turn.selection.select_tools(&policy, index);
         // This tool is last, so that the provider's prompt cache covers the tools before it.
         if !self.state.complete_results.is_empty() {
-            offered.push(results::read_tool());
+            offered.push(results::read_tool_definition());
         }
         offered
     }
 
     /// Trims the history to the token limit. Without a limit, no tokens are estimated.
-    fn fit_history(&mut self, policy: &HistoryPolicy) -> FitResult {
+    fn trim_history(&mut self, policy: &HistoryPolicy) -> FitResult {
         let turn = &mut self.state.turn;
         if policy.max_tokens.is_none() {
             turn.request_tokens = None;
@@ -262,7 +262,7 @@ impl Run {
 }
 
 /// Counts the system messages at the start of a conversation.
-pub(super) fn system_messages(messages: &[Arc<Message>]) -> usize {
+pub(super) fn count_system_messages(messages: &[Arc<Message>]) -> usize {
     let is_system = |message: &&Arc<Message>| message.role == Role::System;
     messages.iter().take_while(is_system).count()
 }

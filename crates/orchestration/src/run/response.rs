@@ -10,12 +10,12 @@ use switchboard_domain::{
     Part, ServerProblem, ToolUse, Warning, WarningKind,
 };
 
-use super::{Events, Phase, Run, UnexpectedInput};
+use super::{Events, LoopState, Run, UnexpectedInput};
 use crate::{Outcome, RunError, RunErrorKind, RunEventKind};
 
 impl Run {
     /// Reports unavailable tool servers. The run continues without their tools.
-    pub fn tools_unavailable(&mut self, problems: &[ServerProblem]) -> Events {
+    pub fn report_unavailable_tools(&mut self, problems: &[ServerProblem]) -> Events {
         let mut events = Vec::new();
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
@@ -32,15 +32,20 @@ impl Run {
     }
 
     /// Reports tools that the recipe selects and that do not exist.
-    pub(crate) fn tools_missing(&mut self, problems: Vec<String>) -> Events {
+    pub(crate) fn report_missing_tools(&mut self, problems: Vec<String>) -> Events {
         let warnings = problems
             .into_iter()
             .map(|problem| Warning::new(WarningKind::ToolUnavailable, problem));
-        warnings.flat_map(|warning| self.warn(warning)).collect()
+        warnings
+            .flat_map(|warning| self.add_warning(warning))
+            .collect()
     }
 
     /// Processes a complete response of the model.
-    pub fn model_answered(&mut self, answer: ChatResponse) -> Result<Events, UnexpectedInput> {
+    pub fn apply_model_response(
+        &mut self,
+        answer: ChatResponse,
+    ) -> Result<Events, UnexpectedInput> {
         self.expect_model_call("model_answered")?;
         let mut events = vec![RunEventKind::ModelCallFinished {
             step: self.steps(),
@@ -53,7 +58,7 @@ impl Run {
         self.record_usage(&answer.usage, &answer.message);
         self.state.ledger.reset_calls_in_response();
         for warning in answer.warnings {
-            events.extend(self.warn(warning));
+            events.extend(self.add_warning(warning));
         }
         self.state.finish = Some(answer.finish.clone());
         self.state.turn.nudge = None;
@@ -61,10 +66,10 @@ impl Run {
             let message =
                 format!("the answer ended with the unknown reason `{word}`; it may be incomplete");
             let warning = Warning::new(WarningKind::UnknownWireValue, message);
-            events.extend(self.warn(warning));
+            events.extend(self.add_warning(warning));
         }
         let mut message = answer.message;
-        self.make_ids_unique(&mut message);
+        self.make_tool_use_ids_unique(&mut message);
         if self.is_formatting() {
             events.extend(self.finish_formatting(message, &answer.finish));
             return Ok(events);
@@ -79,37 +84,41 @@ impl Run {
             self.messages.push(Arc::new(message));
         }
         if tool_uses.is_empty() {
-            events.extend(self.answered_without_tools(answer.finish, has_content));
+            events.extend(self.apply_text_response(answer.finish, has_content));
         } else {
-            events.extend(self.begin_batch(tool_uses, answer.finish));
+            events.extend(self.plan_tool_calls(tool_uses, answer.finish));
         }
         Ok(events)
     }
 
     fn expect_model_call(&self, method: &'static str) -> Result<(), UnexpectedInput> {
-        if matches!(self.state.phase, Phase::CallingModel) {
+        if matches!(self.state.phase, LoopState::CallingModel) {
             return Ok(());
         }
         Err(UnexpectedInput::new(method, "no model call is in progress"))
     }
 
     /// Plans a call for each tool use of a response.
-    fn begin_batch(&mut self, tool_uses: Vec<ToolUse>, finish: FinishReason) -> Events {
+    fn plan_tool_calls(&mut self, tool_uses: Vec<ToolUse>, finish: FinishReason) -> Events {
         let mut events = Vec::new();
-        let withheld = withheld_calls(&finish);
+        let withheld = reason_to_withhold_calls(&finish);
         let calls = tool_uses
             .into_iter()
-            .map(|tool_use| self.plan(tool_use, withheld, &mut events))
+            .map(|tool_use| self.plan_call(tool_use, withheld, &mut events))
             .collect();
-        self.state.phase = Phase::Batch(calls);
-        for position in 0..self.state.calls().len() {
-            events.extend(self.stop_later_calls(position));
+        self.state.phase = LoopState::Batch(calls);
+        for position in 0..self.state.batch_calls().len() {
+            events.extend(self.skip_calls_after_denial_or_guard(position));
         }
-        let closed = self.close_batch_if_settled();
+        let closed = self.finish_batch_if_complete();
         if withheld.is_some() {
             // The run ends, so the next phase of its strategy must not start.
-            events.extend(closed.into_iter().filter(|event| !starts_phase(event)));
-            self.end_by(finish);
+            events.extend(
+                closed
+                    .into_iter()
+                    .filter(|event| !is_phase_start_event(event)),
+            );
+            self.end_by_finish_reason(finish);
         } else {
             events.extend(closed);
         }
@@ -121,7 +130,7 @@ impl Run {
     /// any.
     ///
     /// The call is repeated only if no part of the response was emitted.
-    pub fn model_failed(
+    pub fn apply_model_failure(
         &mut self,
         error: &ModelError,
         partial: Option<ChatResponse>,
@@ -141,7 +150,7 @@ impl Run {
             }
             let turn = &mut self.state.turn;
             let has_tools = turn.tools_dropped.is_none() && !turn.tools.is_empty();
-            if has_tools && refuses_tools(error) {
+            if has_tools && is_tools_rejected_error(error) {
                 let reason = error.message().to_owned();
                 turn.tools_dropped = Some(reason.clone());
                 self.repeat_model_call();
@@ -154,8 +163,8 @@ impl Run {
                 return Ok(events);
             }
         }
-        self.keep_partial(partial);
-        self.end_with(run_error);
+        self.store_partial_response(partial);
+        self.end_with_error(run_error);
         Ok(events)
     }
 
@@ -163,7 +172,7 @@ impl Run {
     /// step.
     fn repeat_model_call(&mut self) {
         self.state.ledger.undo_model_call();
-        self.state.phase = Phase::Model;
+        self.state.phase = LoopState::Model;
     }
 
     /// Switches the run to another model and emits the reason.
@@ -189,14 +198,14 @@ impl Run {
 
     /// Stores the received part of a response for the report. The part does not become a message,
     /// because its tool calls must not run and its reasoning is not signed.
-    pub(super) fn keep_partial(&mut self, partial: Option<ChatResponse>) {
+    pub(super) fn store_partial_response(&mut self, partial: Option<ChatResponse>) {
         let Some(partial) = partial else { return };
         self.record_usage(&partial.usage, &partial.message);
         for warning in partial.warnings {
-            let _ = self.warn(warning);
+            let _ = self.add_warning(warning);
         }
         if self.is_formatting() {
-            self.keep_partial_format(&partial.message);
+            self.store_partial_answer(&partial.message);
         } else {
             let text = partial.message.text();
             self.state.partial_answer = Some(text).filter(|text| !text.is_empty());
@@ -204,13 +213,13 @@ impl Run {
         self.state.finish = Some(FinishReason::Interrupted);
     }
 
-    fn answered_without_tools(&mut self, finish: FinishReason, has_content: bool) -> Events {
+    fn apply_text_response(&mut self, finish: FinishReason, has_content: bool) -> Events {
         let recovery = self.state.options.recovery;
         match finish {
             // The provider paused a long response. The next request continues the response and
             // counts as another step.
             FinishReason::Paused => {
-                self.state.phase = Phase::Model;
+                self.state.phase = LoopState::Model;
                 Vec::new()
             }
             FinishReason::Stop | FinishReason::ToolUse | FinishReason::Other(_) => {
@@ -218,19 +227,19 @@ impl Run {
                     return self.finish_gather_step();
                 }
                 if has_content {
-                    self.state.phase = Phase::Done(Outcome::Completed);
+                    self.state.phase = LoopState::Done(Outcome::Completed);
                     return Vec::new();
                 }
                 let reason = "the model returned an empty answer";
                 if self.state.turn.retries.empty < recovery.empty_answer {
                     self.state.turn.retries.empty += 1;
-                    return self.nudge(
+                    return self.retry_with_message(
                         reason,
                         "Your last answer was empty. Answer the question, or call a tool if you \
                          need one.",
                     );
                 }
-                self.end_with(RunError::new(
+                self.end_with_error(RunError::new(
                     RunErrorKind::EmptyAnswer,
                     format!("{reason}; ask again or use another model"),
                 ));
@@ -240,7 +249,7 @@ impl Run {
                 if self.state.turn.retries.malformed < recovery.malformed_call =>
             {
                 self.state.turn.retries.malformed += 1;
-                self.nudge(
+                self.retry_with_message(
                     "the provider could not read the tool call that its model wrote",
                     "Your last tool call could not be read. Write it again with one complete JSON \
                      object as its input, or answer without a tool.",
@@ -255,7 +264,7 @@ impl Run {
                     && !self.is_gathering() =>
             {
                 self.state.turn.retries.cut_off += 1;
-                self.nudge(
+                self.retry_with_message(
                     "the answer reached the output limit and is cut off",
                     "Your answer was cut off. Continue exactly where it stopped, without repeating \
                      anything and without a word about this.",
@@ -266,7 +275,7 @@ impl Run {
                     // The response is unusable, but the gathered data is sufficient for an answer.
                     return self.finish_gather_step();
                 }
-                self.end_by(other);
+                self.end_by_finish_reason(other);
                 Vec::new()
             }
         }
@@ -274,13 +283,13 @@ impl Run {
 
     /// Repeats the model call with an additional message, which is sent once and is not stored in
     /// the conversation.
-    fn nudge(&mut self, reason: &str, text: &str) -> Events {
+    fn retry_with_message(&mut self, reason: &str, text: &str) -> Events {
         self.state.turn.nudge = Some(Arc::new(Message::user(text)));
-        self.state.phase = Phase::Model;
-        vec![self.asked_again(reason.to_owned())]
+        self.state.phase = LoopState::Model;
+        vec![self.create_retry_event(reason.to_owned())]
     }
 
-    pub(super) fn asked_again(&mut self, reason: String) -> RunEventKind {
+    pub(super) fn create_retry_event(&mut self, reason: String) -> RunEventKind {
         self.state.turn.retries.total += 1;
         RunEventKind::AskedAgain {
             attempt: self.state.turn.retries.total,
@@ -290,7 +299,7 @@ impl Run {
 
     /// Continues with the fallback model after a refusal or a filtered response without content.
     /// Returns `None` in other cases.
-    pub(crate) fn model_declined(
+    pub(crate) fn switch_after_refusal(
         &mut self,
         next: Option<(ModelId, ModelCapabilities)>,
     ) -> Option<Events> {
@@ -310,7 +319,7 @@ impl Run {
     }
 
     /// Ends the run with the error that corresponds to a finish reason.
-    pub(super) fn end_by(&mut self, finish: FinishReason) {
+    pub(super) fn end_by_finish_reason(&mut self, finish: FinishReason) {
         let (kind, message) = match finish {
             FinishReason::Length => (
                 RunErrorKind::OutputLimit,
@@ -338,26 +347,26 @@ impl Run {
                 format!("the answer ended with `{}`", other.as_str()),
             ),
         };
-        self.end_with(RunError::new(kind, message));
+        self.end_with_error(RunError::new(kind, message));
     }
 
     /// Makes the tool use ids of a response unique within the conversation, because tool results
     /// refer to them. Some model servers number their ids from zero in every response, and some
     /// send no ids.
-    fn make_ids_unique(&self, message: &mut Message) {
+    fn make_tool_use_ids_unique(&self, message: &mut Message) {
         if message.tool_uses().next().is_none() {
             return;
         }
-        let mut ids = self.unique_ids();
+        let mut ids = self.create_id_generator();
         for part in &mut message.parts {
             if let Part::ToolUse(tool_use) = part {
-                tool_use.id = ids.unique(&tool_use.id);
+                tool_use.id = ids.to_unique_id(&tool_use.id);
             }
         }
     }
 
     /// Returns a generator of tool use ids for the next response.
-    pub(crate) fn unique_ids(&self) -> UniqueIds {
+    pub(crate) fn create_id_generator(&self) -> ToolUseIdGenerator {
         let initial = self.messages.iter().take(self.state.initial_messages);
         let parts = initial.flat_map(|message| &message.parts);
         let initial = parts.filter_map(|part| match part {
@@ -366,7 +375,7 @@ impl Run {
             _ => None,
         });
         let own = self.state.records.iter().map(|record| &record.id);
-        UniqueIds {
+        ToolUseIdGenerator {
             used: initial.chain(own).cloned().collect(),
             next: HashMap::new(),
         }
@@ -376,15 +385,15 @@ impl Run {
 /// A generator of tool use ids that are unique within a run. It gives a streamed response and the
 /// complete response equal ids.
 #[derive(Debug)]
-pub(crate) struct UniqueIds {
+pub(crate) struct ToolUseIdGenerator {
     used: HashSet<String>,
     /// The next suffix for each duplicated id. Without this map, n equal ids take n² attempts.
     next: HashMap<String, u64>,
 }
 
-impl UniqueIds {
+impl ToolUseIdGenerator {
     /// Converts a tool use id that the model sent into an id that is unique within the run.
-    pub(crate) fn unique(&mut self, id_of_model: &str) -> String {
+    pub(crate) fn to_unique_id(&mut self, id_of_model: &str) -> String {
         let base = if id_of_model.is_empty() {
             "call"
         } else {
@@ -405,7 +414,7 @@ impl UniqueIds {
 }
 
 /// Returns whether an error states that the model or its server does not accept tools.
-fn refuses_tools(error: &ModelError) -> bool {
+fn is_tools_rejected_error(error: &ModelError) -> bool {
     let mentions_tools = |text: &str| {
         let text = text.to_ascii_lowercase();
         text.contains("tool") || text.contains("function")
@@ -423,12 +432,12 @@ fn refuses_tools(error: &ModelError) -> bool {
     }
 }
 
-pub(super) fn starts_phase(event: &RunEventKind) -> bool {
+pub(super) fn is_phase_start_event(event: &RunEventKind) -> bool {
     matches!(event, RunEventKind::PhaseStarted { .. })
 }
 
 /// Returns the reason why the tool calls of a response with this finish reason must not run.
-fn withheld_calls(finish: &FinishReason) -> Option<&'static str> {
+fn reason_to_withhold_calls(finish: &FinishReason) -> Option<&'static str> {
     match finish {
         FinishReason::Refusal => Some("the answer was declined by the model"),
         FinishReason::ContentFilter => Some("the answer was withheld by a content filter"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use switchboard_domain::{Message, Part, Role, ToolOutput, ToolResult};
 
 use super::{
-    Events, Phase, Run, ToolCallOutcome, UnexpectedInput,
+    Events, LoopState, Run, ToolCallOutcome, UnexpectedInput,
     state::{CallEnd, CallState, PendingCall},
 };
 use crate::{RunEventKind, ToolFailure, strategy::repeats};
@@ -15,9 +15,9 @@ const STOPPED_BY_GUARD: &str = "the result of an earlier call of this answer rul
 impl Run {
     /// Records that the driver starts a tool call. The effect of the call is unknown until it
     /// finishes.
-    pub fn tool_started(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
-        let position = self.open_position("tool_started", id)?;
-        let call = &mut self.state.calls_mut()[position];
+    pub fn record_tool_start(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
+        let position = self.find_unfinished_call("tool_started", id)?;
+        let call = &mut self.state.batch_calls_mut()[position];
         if !matches!(call.state, CallState::Ready) {
             let reason = format!("`{id}` is not ready to start");
             return Err(UnexpectedInput::new("tool_started", reason));
@@ -27,9 +27,9 @@ impl Run {
     }
 
     /// Reverts the start of a tool call that was not sent. No start event was emitted for the call.
-    pub(crate) fn cancel_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
-        let position = self.open_position("cancel_start", id)?;
-        let call = &mut self.state.calls_mut()[position];
+    pub(crate) fn revert_tool_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
+        let position = self.find_unfinished_call("cancel_start", id)?;
+        let call = &mut self.state.batch_calls_mut()[position];
         if matches!(call.state, CallState::Started) {
             call.state = CallState::Ready;
         }
@@ -39,25 +39,25 @@ impl Run {
     /// Ends a tool call without executing it, because the run could not be stored before the call.
     /// After a crash, the call might run twice.
     pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
-        let position = self.open_position("reject_unstored_call", id)?;
-        let end = CallEnd::failed(
+        let position = self.find_unfinished_call("reject_unstored_call", id)?;
+        let end = CallEnd::from_failure(
             ToolFailure::NotStored,
             "Not executed: the run could not be stored before this call, so after a crash the tool \
              might run twice. Do not call it again before the person has repaired the storage.",
         );
         let mut events = self.end_call(position, end);
-        events.extend(self.close_batch_if_settled());
+        events.extend(self.finish_batch_if_complete());
         Ok(events)
     }
 
     /// Records the outcome of a started tool call. An outcome from the cache needs no start.
-    pub fn tool_finished(
+    pub fn apply_tool_outcome(
         &mut self,
         id: &str,
         outcome: ToolCallOutcome,
     ) -> Result<Events, UnexpectedInput> {
-        let position = self.open_position("tool_finished", id)?;
-        let is_expected = match self.state.calls()[position].state {
+        let position = self.find_unfinished_call("tool_finished", id)?;
+        let is_expected = match self.state.batch_calls()[position].state {
             CallState::Started => true,
             CallState::Ready => outcome.cached,
             _ => false,
@@ -68,26 +68,26 @@ impl Run {
         }
         let end = CallEnd::from(outcome);
         // The guard checks the complete output, before the output is truncated for the model.
-        let is_stopped = self.guard_stops(position, &end.output);
-        let mut events = vec![self.settle(position, end)];
+        let is_stopped = self.is_stopped_by_guard(position, &end.output);
+        let mut events = vec![self.store_call_result(position, end)];
         if is_stopped {
             events.extend(self.skip_later_calls(position, STOPPED_BY_GUARD));
         }
-        events.extend(self.close_batch_if_settled());
+        events.extend(self.finish_batch_if_complete());
         Ok(events)
     }
 
     /// Ends a tool call that did not run, and skips later calls of the batch if necessary.
     pub(super) fn end_call(&mut self, position: usize, end: CallEnd) -> Events {
-        let mut events = vec![self.settle(position, end)];
-        events.extend(self.stop_later_calls(position));
+        let mut events = vec![self.store_call_result(position, end)];
+        events.extend(self.skip_calls_after_denial_or_guard(position));
         events
     }
 
     /// Skips later calls of the batch if this call was denied, or if a guard stops them because of
     /// its result.
-    pub(super) fn stop_later_calls(&mut self, position: usize) -> Events {
-        let call = &self.state.calls()[position];
+    pub(super) fn skip_calls_after_denial_or_guard(&mut self, position: usize) -> Events {
+        let call = &self.state.batch_calls()[position];
         let CallState::Settled { result } = &call.state else {
             return Vec::new();
         };
@@ -96,14 +96,14 @@ impl Run {
         if is_denied && self.state.options.stop_after_denial {
             return self.skip_later_calls(position, "an earlier call of this answer was declined");
         }
-        if self.guard_stops(position, &ToolOutput::from(result)) {
+        if self.is_stopped_by_guard(position, &ToolOutput::from(result)) {
             return self.skip_later_calls(position, STOPPED_BY_GUARD);
         }
         Vec::new()
     }
 
-    fn guard_stops(&self, position: usize, output: &ToolOutput) -> bool {
-        let name = &self.state.calls()[position].tool_use.name;
+    fn is_stopped_by_guard(&self, position: usize, output: &ToolOutput) -> bool {
+        let name = &self.state.batch_calls()[position].tool_use.name;
         let mut guards = self.state.options.guards.iter();
         guards.any(|guard| guard.stops_later_calls(name, output))
     }
@@ -111,29 +111,30 @@ impl Run {
     /// Ends later calls of the batch that have not started, with `why` as the reason for the model.
     fn skip_later_calls(&mut self, position: usize, why: &str) -> Events {
         let mut events = Vec::new();
-        for later in position + 1..self.state.calls().len() {
-            let call = &self.state.calls()[later];
+        for later in position + 1..self.state.batch_calls().len() {
+            let call = &self.state.batch_calls()[later];
             if call.is_unstarted() || matches!(call.state, CallState::Repeats { .. }) {
-                let end = CallEnd::failed(ToolFailure::Skipped, format!("Not executed: {why}."));
-                events.push(self.settle(later, end));
+                let end =
+                    CallEnd::from_failure(ToolFailure::Skipped, format!("Not executed: {why}."));
+                events.push(self.store_call_result(later, end));
             }
         }
         events
     }
 
     /// Stores the result of a tool call and returns the event of its end.
-    pub(super) fn settle(&mut self, position: usize, end: CallEnd) -> RunEventKind {
-        let call = &self.state.calls()[position];
+    pub(super) fn store_call_result(&mut self, position: usize, end: CallEnd) -> RunEventKind {
+        let call = &self.state.batch_calls()[position];
         let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
-        let (event, result) = self.record_end(call.record, id, name, end);
-        self.state.calls_mut()[position].state = CallState::Settled { result };
+        let (event, result) = self.record_call_end(call.record, id, name, end);
+        self.state.batch_calls_mut()[position].state = CallState::Settled { result };
         event
     }
 
     /// Records the end of a tool call. The event, the record and the result contain the content
     /// that the model reads. A truncated result is stored completely for
     /// [`READ_TOOL`](crate::tools::results::READ_TOOL).
-    pub(super) fn record_end(
+    pub(super) fn record_call_end(
         &mut self,
         record: usize,
         id: String,
@@ -143,10 +144,10 @@ impl Run {
         let mut output = end.output;
         if end.is_limited {
             let complete;
-            (output, complete) = self.state.options.results.apply(&id, &name, output);
+            (output, complete) = self.state.options.results.limit_result(&id, &name, output);
             if let Some(complete) = complete {
                 let position = self.messages.len();
-                self.state.complete_results.store(complete, position);
+                self.state.complete_results.store_result(complete, position);
             }
         }
         let ToolOutput {
@@ -164,7 +165,7 @@ impl Run {
                     | ToolFailure::NotStored
             )
         ) {
-            self.allow_repeat(&id);
+            self.allow_repeated_call(&id);
         }
         if let Some(entry) = self.state.records.get_mut(record) {
             entry.is_error = is_error;
@@ -195,12 +196,12 @@ impl Run {
 
     /// Adds all tool results as one message, in the order of the calls, once every call of the
     /// batch has a result.
-    pub(super) fn close_batch_if_settled(&mut self) -> Events {
-        let mut events = self.settle_repeats();
-        let Phase::Batch(calls) = &mut self.state.phase else {
+    pub(super) fn finish_batch_if_complete(&mut self) -> Events {
+        let mut events = self.settle_repeated_calls();
+        let LoopState::Batch(calls) = &mut self.state.phase else {
             return events;
         };
-        if !calls.iter().all(PendingCall::is_settled) {
+        if !calls.iter().all(PendingCall::has_result) {
             return events;
         }
         let calls = std::mem::take(calls).into_iter();
@@ -210,7 +211,7 @@ impl Run {
         });
         let message = Message::new(Role::Tool, results);
         self.messages.push(Arc::new(message));
-        self.state.phase = Phase::Model;
+        self.state.phase = LoopState::Model;
         if self.is_gathering() {
             events.extend(self.finish_gather_step());
         }
@@ -219,14 +220,14 @@ impl Run {
 
     /// Copies the results of earlier calls to the calls that repeat them. An earlier call always
     /// precedes its repetitions.
-    fn settle_repeats(&mut self) -> Events {
+    fn settle_repeated_calls(&mut self) -> Events {
         let mut events = Vec::new();
-        for position in 0..self.state.calls().len() {
-            let call = &self.state.calls()[position];
+        for position in 0..self.state.batch_calls().len() {
+            let call = &self.state.batch_calls()[position];
             let CallState::Repeats { of } = &call.state else {
                 continue;
             };
-            let mut earlier_calls = self.state.calls()[..position].iter();
+            let mut earlier_calls = self.state.batch_calls()[..position].iter();
             let earlier_call = earlier_calls.find(|earlier| earlier.tool_use.id == *of);
             let result = match earlier_call.map(|earlier| &earlier.state) {
                 Some(CallState::Settled { result }) => Some(result),
@@ -241,10 +242,11 @@ impl Run {
                 }
             };
             let end = match result {
-                Some(result) => {
-                    CallEnd::repeated(&repeats::repeated_result(result, &call.tool_use.id))
-                }
-                None => CallEnd::failed(
+                Some(result) => CallEnd::from_earlier_result(&repeats::repeated_result(
+                    result,
+                    &call.tool_use.id,
+                )),
+                None => CallEnd::from_failure(
                     ToolFailure::Repeated,
                     "Not executed: the same call was made before.",
                 ),
@@ -255,13 +257,13 @@ impl Run {
     }
 
     /// Returns the index in the batch of the unfinished call with this id.
-    pub(super) fn open_position(
+    pub(super) fn find_unfinished_call(
         &self,
         method: &'static str,
         id: &str,
     ) -> Result<usize, UnexpectedInput> {
-        let mut calls = self.state.calls().iter();
-        let position = calls.position(|call| call.tool_use.id == id && !call.is_settled());
+        let mut calls = self.state.batch_calls().iter();
+        let position = calls.position(|call| call.tool_use.id == id && !call.has_result());
         position.ok_or_else(|| {
             UnexpectedInput::new(method, format!("no open tool call has the id `{id}`"))
         })

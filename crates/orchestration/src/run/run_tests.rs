@@ -6,7 +6,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::{ApprovalPolicy, Recovery, RunErrorKind, RunEventKind};
+use crate::{ApprovalPolicy, ResponseRetries, RunErrorKind, RunEventKind};
 
 fn tool(name: &str, read_only: Option<bool>) -> Arc<ToolDefinition> {
     let mut tool = ToolDefinition::new(
@@ -91,7 +91,7 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
         ..RunOptions::default()
     });
     run.begin_model_call(tools());
-    run.model_answered(answer(
+    run.apply_model_response(answer(
         vec![
             call("cut", "look", r#"{"n":"#),
             call("unknown", "erase", "{}"),
@@ -101,7 +101,7 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
         FinishReason::ToolUse,
     ))
     .unwrap();
-    assert_eq!(run.next_step(), Step::CallModel, "nothing to run");
+    assert_eq!(run.next_step(), RunStep::CallModel, "nothing to run");
     assert_paired(run.messages());
     run.cancel(None, &HashMap::new());
     let texts = error_texts(&run);
@@ -121,7 +121,7 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
 fn an_interrupted_call_runs_again_only_if_it_is_safe_to_repeat() {
     let mut run = run(RunOptions::default());
     run.begin_model_call(tools());
-    run.model_answered(answer(
+    run.apply_model_response(answer(
         vec![
             call("safe", "look", r#"{"n":1}"#),
             call("unsafe", "write", r#"{"n":2}"#),
@@ -129,19 +129,19 @@ fn an_interrupted_call_runs_again_only_if_it_is_safe_to_repeat() {
         FinishReason::ToolUse,
     ))
     .unwrap();
-    run.tool_started("safe").unwrap();
-    run.tool_started("unsafe").unwrap();
+    run.record_tool_start("safe").unwrap();
+    run.record_tool_start("unsafe").unwrap();
     let mut run: Run = serde_json::from_str(&serde_json::to_string(&run).unwrap()).unwrap();
     run.recover();
-    let Step::CallTools(calls) = run.next_step() else {
+    let RunStep::CallTools(calls) = run.next_step() else {
         panic!("no calls")
     };
     assert_eq!(
         calls.iter().map(|c| c.id.as_str()).collect::<Vec<_>>(),
         ["safe"]
     );
-    run.tool_started("safe").unwrap();
-    run.tool_finished("safe", done("ok")).unwrap();
+    run.record_tool_start("safe").unwrap();
+    run.apply_tool_outcome("safe", done("ok")).unwrap();
     assert_paired(run.messages());
     let text = run.messages()[2].results().nth(1).unwrap().as_text();
     assert!(text.contains("not known"), "{text}");
@@ -153,7 +153,7 @@ fn an_unknown_finish_reason_is_reported() {
     run.begin_model_call(Vec::new());
     let finish = FinishReason::Other("engine_crashed".into());
     let events = run
-        .model_answered(answer(vec![Part::text("The total is 5")], finish))
+        .apply_model_response(answer(vec![Part::text("The total is 5")], finish))
         .unwrap();
     let told = events.iter().any(|event| {
         matches!(event, RunEventKind::Warning { warning } if warning.message.contains("engine_crashed"))
@@ -201,7 +201,7 @@ fn finish_reasons_without_tools_end_the_run() {
     ];
     for (finish, text, outcome, error) in cases {
         let mut run = run(RunOptions {
-            recovery: Recovery::none(),
+            recovery: ResponseRetries::disabled(),
             ..RunOptions::default()
         });
         run.begin_model_call(Vec::new());
@@ -210,8 +210,9 @@ fn finish_reasons_without_tools_end_the_run() {
         } else {
             vec![Part::text(text)]
         };
-        run.model_answered(answer(parts, finish.clone())).unwrap();
-        assert_eq!(run.next_step(), Step::Done);
+        run.apply_model_response(answer(parts, finish.clone()))
+            .unwrap();
+        assert_eq!(run.next_step(), RunStep::Done);
         let report = run.report().unwrap();
         assert_eq!(
             (report.outcome, report.error.map(|e| e.kind)),
@@ -226,19 +227,19 @@ fn finish_reasons_without_tools_end_the_run() {
 fn unexpected_input_of_the_driver_is_an_error() {
     let mut run = run(RunOptions::default());
     assert!(
-        run.model_answered(answer(vec![], FinishReason::Stop))
+        run.apply_model_response(answer(vec![], FinishReason::Stop))
             .is_err()
     );
-    assert!(run.tool_started("x").is_err());
+    assert!(run.record_tool_start("x").is_err());
     run.begin_model_call(tools());
-    run.model_answered(answer(
+    run.apply_model_response(answer(
         vec![call("a", "look", r#"{"n":1}"#)],
         FinishReason::ToolUse,
     ))
     .unwrap();
-    assert!(run.tool_finished("a", done("never started")).is_err());
-    run.tool_started("a").unwrap();
-    assert!(run.tool_started("a").is_err(), "nothing runs twice");
+    assert!(run.apply_tool_outcome("a", done("never started")).is_err());
+    run.record_tool_start("a").unwrap();
+    assert!(run.record_tool_start("a").is_err(), "nothing runs twice");
 }
 
 #[test]
@@ -255,16 +256,16 @@ fn contradictory_annotations_do_not_count_as_read_only() {
         });
         run.begin_model_call(contradicting());
         let parts = vec![call("a", "purge", r#"{"n":1}"#)];
-        run.model_answered(answer(parts, FinishReason::ToolUse))
+        run.apply_model_response(answer(parts, FinishReason::ToolUse))
             .unwrap();
         run
     };
     assert!(matches!(
         asked(ApprovalPolicy::Ask.into()).next_step(),
-        Step::AskApproval(requests) if requests.len() == 1
+        RunStep::AskApproval(requests) if requests.len() == 1
     ));
     let mut refused = asked(ApprovalPolicy::None.into());
-    assert_eq!(refused.next_step(), Step::CallModel);
+    assert_eq!(refused.next_step(), RunStep::CallModel);
     let result = refused.messages()[2].results().next().unwrap();
     assert!(
         result.is_error && result.as_text().contains("Not executed"),
@@ -273,12 +274,12 @@ fn contradictory_annotations_do_not_count_as_read_only() {
     );
 
     let mut crashed = asked(ApprovalPolicy::All.into());
-    assert!(matches!(crashed.next_step(), Step::CallTools(calls) if calls.len() == 1));
-    crashed.tool_started("a").unwrap();
+    assert!(matches!(crashed.next_step(), RunStep::CallTools(calls) if calls.len() == 1));
+    crashed.record_tool_start("a").unwrap();
     crashed.recover();
     assert_eq!(
         crashed.next_step(),
-        Step::CallModel,
+        RunStep::CallModel,
         "it must not run a second time"
     );
 }

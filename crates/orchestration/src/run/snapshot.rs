@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 
 use super::{
-    Phase, Run,
+    LoopState, Run,
     state::{RunCaches, RunState},
 };
 use crate::{RunEventKind, SharedDecisions};
@@ -106,13 +106,13 @@ impl Run {
             from: u64::try_from(from).unwrap_or(u64::MAX),
             messages: messages[from..].to_vec(),
         };
-        Ok((snapshot, self.mark()))
+        Ok((snapshot, self.snapshot_mark()))
     }
 
     /// Returns the mark for a store that already has the whole conversation.
-    pub fn mark(&self) -> SnapshotMark {
+    pub fn snapshot_mark(&self) -> SnapshotMark {
         SnapshotMark {
-            messages: self.messages.len() + self.state.complete_results.count(),
+            messages: self.messages.len() + self.state.complete_results.result_count(),
             initial_messages: self.state.initial_messages,
         }
     }
@@ -122,11 +122,11 @@ impl Run {
         /// The format is checked first, because the other fields of an unknown format may have any
         /// type.
         #[derive(Deserialize)]
-        struct Head {
+        struct StoredFormat {
             #[serde(default)]
             format: Option<Value>,
         }
-        let Head { format } = serde_json::from_str(&snapshot.state)?;
+        let StoredFormat { format } = serde_json::from_str(&snapshot.state)?;
         check_format(format.as_ref())?;
         let stored: StoredRun<'_> = serde_json::from_str(&snapshot.state)?;
         if snapshot.from != 0 || stored.message_count != snapshot.messages.len() {
@@ -145,17 +145,17 @@ impl Run {
         if results.is_empty() {
             return Cow::Borrowed(&self.messages);
         }
-        Cow::Owned(results.insert_into(&self.messages))
+        Cow::Owned(results.insert_into_messages(&self.messages))
     }
 
     /// Copies the state without the data that the conversation contains.
     fn stored_state(&self) -> RunState {
         let mut state = self.state.clone();
-        for call in state.calls_mut() {
+        for call in state.batch_calls_mut() {
             let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
             call.tool_use = ToolUse::new(id, name, JsonObject::new().into());
         }
-        if matches!(state.phase, Phase::Model | Phase::Done(_)) {
+        if matches!(state.phase, LoopState::Model | LoopState::Done(_)) {
             // The tools are listed again before the next model call, so they are not stored.
             state.turn.tools.clear();
         }
@@ -165,14 +165,14 @@ impl Run {
     /// Restores a run from its messages and a state without the data that [`Run::stored_state`]
     /// omits.
     fn from_stored(mut state: RunState, stored: Vec<Arc<Message>>) -> Result<Self, RestoreError> {
-        let messages = state.complete_results.take_from(stored);
+        let messages = state.complete_results.extract_from_messages(stored);
         let messages = messages.ok_or(RestoreError::Calls)?;
         let own = &messages[state.initial_messages.min(messages.len())..];
         let tool_uses = own.iter().flat_map(|message| message.tool_uses());
         let tool_uses: HashMap<&str, &ToolUse> = tool_uses
             .map(|tool_use| (tool_use.id.as_str(), tool_use))
             .collect();
-        for call in state.calls_mut() {
+        for call in state.batch_calls_mut() {
             let tool_use = tool_uses.get(call.tool_use.id.as_str());
             call.tool_use = (*tool_use.ok_or(RestoreError::Calls)?).clone();
         }
@@ -191,7 +191,7 @@ impl Run {
     }
 
     /// Returns this run if it has the given id, and an error otherwise.
-    pub(crate) fn with_id(self, id: &str) -> Result<Self, RestoreError> {
+    pub(crate) fn verify_id(self, id: &str) -> Result<Self, RestoreError> {
         if self.state.id == id {
             return Ok(self);
         }
@@ -208,11 +208,11 @@ impl Run {
     }
 
     /// Returns the sequence number of the next event.
-    pub fn next_event(&self) -> u64 {
+    pub fn next_event_number(&self) -> u64 {
         self.state.next_event
     }
 
-    pub(crate) fn set_next_event(&mut self, number: u64) {
+    pub(crate) fn set_next_event_number(&mut self, number: u64) {
         self.state.next_event = number;
     }
 
@@ -233,8 +233,8 @@ impl Run {
 
     /// Continues the event numbers of a run whose events are stored separately. `last` is the
     /// number of the last stored event, and `stored` contains the stored events from
-    /// [`Run::next_event`] on. Pending events of the snapshot that are not in `stored` are emitted
-    /// again.
+    /// [`Run::next_event_number`] on. Pending events of the snapshot that are not in `stored` are
+    /// emitted again.
     pub fn continue_events_after<'e>(
         &mut self,
         last: u64,
@@ -242,7 +242,7 @@ impl Run {
     ) {
         let mut pending = self.take_pending_events().into_iter().peekable();
         for kind in stored {
-            if kind.is_from_outside() {
+            if kind.is_from_tool_or_server() {
                 continue;
             }
             if pending.next_if(|next| next == kind).is_none() {

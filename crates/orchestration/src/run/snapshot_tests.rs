@@ -5,7 +5,7 @@ use switchboard_domain::{
 };
 
 use super::{super::tests::answer, *};
-use crate::{Outcome, RunOptions, Step, ToolCallOutcome};
+use crate::{Outcome, RunOptions, RunStep, ToolCallOutcome};
 use crate::{
     policy::approval::{Decisions, Requester},
     tools::results::FullResult,
@@ -43,14 +43,14 @@ fn calls(run: &mut Run, ids: &[&str]) -> Vec<RunEventKind> {
         Part::ToolUse(ToolUse::new(*id, "look", input))
     };
     let parts = ids.iter().map(call).collect();
-    run.model_answered(answer(parts, FinishReason::ToolUse))
+    run.apply_model_response(answer(parts, FinishReason::ToolUse))
         .unwrap()
 }
 
 fn finishes(run: &mut Run, id: &str, text: &str) -> Vec<RunEventKind> {
-    run.tool_started(id).unwrap();
+    run.record_tool_start(id).unwrap();
     let output = ToolCallOutcome::new(Ok(ToolOutput::text(text)), 1);
-    run.tool_finished(id, output).unwrap()
+    run.apply_tool_outcome(id, output).unwrap()
 }
 
 fn whole(run: &Run) -> RunSnapshot {
@@ -106,8 +106,8 @@ fn the_complete_text_of_a_truncated_result_is_stored_once() {
         };
         let restored = Run::restore(whole).unwrap();
         assert_eq!(restored.messages, run.messages);
-        let result = restored.state.complete_results.get("a");
-        assert_eq!(result.map(FullResult::text), Some(&*text));
+        let result = restored.state.complete_results.find_result("a");
+        assert_eq!(result.map(FullResult::full_text), Some(&*text));
     };
     calls(&mut run, &["a", "b"]);
     finishes(&mut run, "a", &text);
@@ -136,7 +136,7 @@ fn a_snapshot_contains_no_shared_decisions() {
     own.state.decisions.change_decisions(remember);
     let of_all = SharedDecisions::default();
     of_all.change_decisions(remember);
-    shared.share_decisions(of_all);
+    shared.set_shared_decisions(of_all);
     assert!(whole(&own).state.contains("a-session"));
     assert!(!whole(&shared).state.contains("a-session"));
     // A run that is serialized as one value contains the decisions.
@@ -181,7 +181,7 @@ fn pending_events_are_emitted_once() {
         let mut run = Run::restore(whole(&run)).unwrap();
         run.continue_events_after(last, stored);
         assert!(run.state.pending_events.is_empty());
-        (run.caches.replayed_events.clone(), run.next_event())
+        (run.caches.replayed_events.clone(), run.next_event_number())
     };
     assert_eq!(taken_up(&[], 7), (told.clone(), 8));
     // Others may speak in between.
@@ -206,7 +206,7 @@ fn an_interrupted_answer_is_in_the_session() {
     assert_eq!(run.session_messages()[2].text(), "I saw that");
     // For the run itself it is none: its calls must not run, and its thinking is not signed.
     assert_eq!(run.new_messages().len(), 2);
-    assert_eq!(run.next_step(), Step::Done);
+    assert_eq!(run.next_step(), RunStep::Done);
 }
 
 /// A tool that takes a text, which may be long.
@@ -227,7 +227,7 @@ fn writes(run: &mut Run, ids: &[&str]) {
         Part::ToolUse(ToolUse::new(*id, "write", input))
     };
     let parts = ids.iter().map(call).collect();
-    run.model_answered(answer(parts, FinishReason::ToolUse))
+    run.apply_model_response(answer(parts, FinishReason::ToolUse))
         .unwrap();
 }
 

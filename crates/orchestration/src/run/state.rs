@@ -13,7 +13,7 @@ use switchboard_domain::{
     ToolDefinition, ToolInput, ToolOrigin, ToolOutput, ToolResult, ToolUse, Usage, Warning,
 };
 
-use super::{Events, PlannedCall, SteadyTime, ToolCallOutcome, phases::Stage};
+use super::{Events, PlannedCall, SteadyTime, ToolCallOutcome, phases::StrategyPhase};
 use crate::{
     Outcome, RunError, RunOptions, SharedDecisions, ToolCallRecord, ToolFailure,
     policy::{
@@ -22,8 +22,8 @@ use crate::{
     },
     recipe::Recipe,
     tools::{
-        arguments::Validators,
-        error_output,
+        arguments::InputValidators,
+        create_error_output,
         results::FullResults,
         search::{ToolIndex, ToolSelection},
     },
@@ -44,8 +44,8 @@ pub(super) struct RunState {
     pub(super) options: Arc<RunOptions>,
     /// Number of messages in the conversation before the run added its first message.
     pub(super) initial_messages: usize,
-    pub(super) phase: Phase,
-    pub(super) stage: Stage,
+    pub(super) phase: LoopState,
+    pub(super) stage: StrategyPhase,
     pub(super) turn: ModelTurn,
     /// One record for each tool use. A stored record omits the data that the conversation contains.
     pub(super) records: Vec<ToolCallRecord>,
@@ -64,7 +64,7 @@ pub(super) struct RunState {
     pub(super) error: Option<Box<RunError>>,
     /// Text of an interrupted model response. It is not a message of the conversation.
     pub(super) partial_answer: Option<String>,
-    /// The current time of the run, set by [`Run::tick`](super::Run::tick).
+    /// The current time of the run, set by [`Run::set_time`](super::Run::set_time).
     pub(super) now: Timestamp,
     /// Sequence number of the next event.
     pub(super) next_event: u64,
@@ -85,7 +85,7 @@ pub(super) struct ModelTurn {
     pub(super) history: History,
     /// An additional message that is sent with the next model request only.
     pub(super) nudge: Option<Arc<Message>>,
-    pub(super) retries: Retries,
+    pub(super) retries: RetryCounts,
     /// Whether the last model response had content.
     pub(super) has_content: bool,
     /// Whether example messages were added, or can no longer be added.
@@ -96,7 +96,7 @@ pub(super) struct ModelTurn {
 
 /// Numbers of repeated model calls, by the reason for the repetition.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Retries {
+pub(super) struct RetryCounts {
     pub(super) total: u32,
     pub(super) empty: u32,
     pub(super) malformed: u32,
@@ -105,7 +105,7 @@ pub(super) struct Retries {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Phase {
+pub(super) enum LoopState {
     /// The next step is a model call.
     Model,
     /// A model call is in progress.
@@ -126,7 +126,7 @@ pub(super) struct RunCaches {
     pub(super) replayed_events: Events,
     /// Whether the wall time of the run is being counted now.
     pub(super) is_clock_running: bool,
-    pub(super) validators: Validators,
+    pub(super) validators: InputValidators,
     /// Whether the approval decisions are shared with other runs.
     pub(super) shares_decisions: bool,
     pub(super) index: ToolIndex,
@@ -137,16 +137,16 @@ pub(super) struct RunCaches {
 
 impl RunState {
     /// Returns the tool calls of the current batch; empty if no batch is in progress.
-    pub(super) fn calls(&self) -> &[PendingCall] {
+    pub(super) fn batch_calls(&self) -> &[PendingCall] {
         match &self.phase {
-            Phase::Batch(calls) => calls,
+            LoopState::Batch(calls) => calls,
             _ => &[],
         }
     }
 
-    pub(super) fn calls_mut(&mut self) -> &mut [PendingCall] {
+    pub(super) fn batch_calls_mut(&mut self) -> &mut [PendingCall] {
         match &mut self.phase {
-            Phase::Batch(calls) => calls,
+            LoopState::Batch(calls) => calls,
             _ => &mut [],
         }
     }
@@ -218,7 +218,7 @@ impl PendingCall {
         }
     }
 
-    pub(super) fn is_settled(&self) -> bool {
+    pub(super) fn has_result(&self) -> bool {
         matches!(self.state, CallState::Settled { .. })
     }
 
@@ -227,7 +227,7 @@ impl PendingCall {
         matches!(self.state, CallState::Waiting { .. } | CallState::Ready)
     }
 
-    pub(super) fn planned(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
+    pub(super) fn to_planned_call(&self, run_id: &str, step: u32) -> Option<PlannedCall> {
         if !matches!(self.state, CallState::Ready) {
             return None;
         }
@@ -257,22 +257,22 @@ pub(super) struct CallEnd {
 
 impl CallEnd {
     /// Creates the end of a call that has no output. The model reads `message` instead.
-    pub(super) fn failed(failure: ToolFailure, message: impl Into<String>) -> Self {
-        Self::unlimited(error_output(message), Some(failure), 0)
+    pub(super) fn from_failure(failure: ToolFailure, message: impl Into<String>) -> Self {
+        Self::without_size_limit(create_error_output(message), Some(failure), 0)
     }
 
     /// Creates the end of a call to a tool that the run itself provides.
-    pub(super) fn of_loop_tool(output: ToolOutput) -> Self {
+    pub(super) fn from_builtin_tool(output: ToolOutput) -> Self {
         let failure = output.is_error.then_some(ToolFailure::ToolError);
-        Self::unlimited(output, failure, 1)
+        Self::without_size_limit(output, failure, 1)
     }
 
     /// Creates the end of a call that repeats an earlier call, with the earlier result.
-    pub(super) fn repeated(result: &ToolResult) -> Self {
-        Self::unlimited(result.into(), Some(ToolFailure::Repeated), 0)
+    pub(super) fn from_earlier_result(result: &ToolResult) -> Self {
+        Self::without_size_limit(result.into(), Some(ToolFailure::Repeated), 0)
     }
 
-    fn unlimited(output: ToolOutput, failure: Option<ToolFailure>, attempts: u32) -> Self {
+    fn without_size_limit(output: ToolOutput, failure: Option<ToolFailure>, attempts: u32) -> Self {
         Self {
             output,
             failure,
@@ -284,7 +284,7 @@ impl CallEnd {
     }
 
     /// Sets the number of attempts and their total duration in milliseconds.
-    pub(super) fn after(mut self, attempts: u32, duration_ms: u64) -> Self {
+    pub(super) fn with_attempts(mut self, attempts: u32, duration_ms: u64) -> Self {
         self.attempts = attempts;
         self.duration_ms = duration_ms;
         self
@@ -299,7 +299,7 @@ impl From<ToolCallOutcome> for CallEnd {
                 (output, failure)
             }
             Err(error) => {
-                let end = Self::failed(ToolFailure::from(&error), error.to_string());
+                let end = Self::from_failure(ToolFailure::from(&error), error.to_string());
                 (end.output, end.failure)
             }
         };

@@ -42,7 +42,7 @@ impl SteadyClock {
     pub fn now(&self) -> SteadyTime {
         SteadyTime {
             clock: self.id,
-            ms: milliseconds(self.started.elapsed()),
+            ms: to_milliseconds(self.started.elapsed()),
         }
     }
 }
@@ -55,21 +55,21 @@ impl Default for SteadyClock {
 
 impl SteadyTime {
     /// Returns the time that is `span` later.
-    pub(crate) fn after(self, span: Duration) -> Self {
+    pub(crate) fn add_duration(self, span: Duration) -> Self {
         Self {
-            ms: self.ms.saturating_add(milliseconds(span)),
+            ms: self.ms.saturating_add(to_milliseconds(span)),
             ..self
         }
     }
 
     /// Returns the duration until `end`, or zero if `end` has passed. Returns `None` if `end`
     /// belongs to another clock.
-    pub(crate) fn until(self, end: Self) -> Option<Duration> {
+    pub(crate) fn duration_until(self, end: Self) -> Option<Duration> {
         let left = Duration::from_millis(end.ms.saturating_sub(self.ms));
         (self.clock == end.clock).then_some(left)
     }
 }
 
-fn milliseconds(span: Duration) -> u64 {
+fn to_milliseconds(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -10,7 +10,7 @@ use crate::RunEventKind;
 /// The next action that a run requests from its driver.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Step {
+pub enum RunStep {
     /// Call the model: first [`Run::begin_model_call`](crate::Run::begin_model_call), then the
     /// method that the [`CallPurpose`] of the call names.
     CallModel,
@@ -18,8 +18,8 @@ pub enum Step {
     /// [`Run::apply_decision`](crate::Run::apply_decision).
     AskApproval(Vec<ApprovalRequest>),
     /// Execute these tool calls, concurrently if possible. Call
-    /// [`Run::tool_started`](crate::Run::tool_started) before each tool call and
-    /// [`Run::tool_finished`](crate::Run::tool_finished) after it, in any order.
+    /// [`Run::record_tool_start`](crate::Run::record_tool_start) before each tool call and
+    /// [`Run::apply_tool_outcome`](crate::Run::apply_tool_outcome) after it, in any order.
     CallTools(Vec<PlannedCall>),
     /// The run is finished. [`Run::report`](crate::Run::report) returns its result.
     Done,
@@ -83,19 +83,19 @@ pub struct ModelCall {
 #[serde(rename_all = "snake_case")]
 pub enum CallPurpose {
     /// The next response of the conversation. Pass it to
-    /// [`Run::model_answered`](crate::Run::model_answered) or
-    /// [`Run::model_failed`](crate::Run::model_failed).
+    /// [`Run::apply_model_response`](crate::Run::apply_model_response) or
+    /// [`Run::apply_model_failure`](crate::Run::apply_model_failure).
     #[default]
     Answer,
     /// A summary of older messages, which no user sees. Pass it to
-    /// [`Run::summary_finished`](crate::Run::summary_finished).
+    /// [`Run::apply_summary`](crate::Run::apply_summary).
     Summary,
 }
 
 impl CallPurpose {
     /// Returns whether the model call produces a response of the conversation.
     #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-    pub(crate) fn is_answer(&self) -> bool {
+    pub(crate) fn is_answer_call(&self) -> bool {
         *self == Self::Answer
     }
 }

@@ -3,6 +3,6 @@
 use switchboard_domain::ToolAnnotations;
 
 /// Returns whether a tool declares itself read-only and not destructive.
-pub fn only_reads(annotations: ToolAnnotations) -> bool {
+pub fn is_read_only(annotations: ToolAnnotations) -> bool {
     annotations.read_only == Some(true) && annotations.destructive != Some(true)
 }

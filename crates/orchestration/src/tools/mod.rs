@@ -13,11 +13,11 @@ pub mod tokens;
 
 use switchboard_domain::ToolOutput;
 
-pub use annotations::only_reads;
+pub use annotations::is_read_only;
 pub use failure::ToolFailure;
 
 /// Creates an error result that contains `text`.
-pub(crate) fn error_output(text: impl Into<String>) -> ToolOutput {
+pub(crate) fn create_error_output(text: impl Into<String>) -> ToolOutput {
     ToolOutput {
         is_error: true,
         ..ToolOutput::text(text)

@@ -12,17 +12,17 @@ use switchboard_domain::ToolDefinition;
 ///
 /// The key is the address of the definition's `Arc`. Hosts return the same `Arc` until the tool
 /// changes, so a lookup compares no schemas.
-pub(crate) struct PerDefinition<T> {
+pub(crate) struct DefinitionCache<T> {
     /// Cached values by address. A weak pointer prevents the reuse of an address.
     values: Mutex<Values<T>>,
 }
 
 type Values<T> = HashMap<usize, (Weak<ToolDefinition>, Arc<T>)>;
 
-impl<T> PerDefinition<T> {
+impl<T> DefinitionCache<T> {
     /// Returns the cached value of `definition`, or creates it with `make`. The value must not
     /// contain the definition's `Arc`; otherwise neither is ever dropped.
-    pub(crate) fn of(
+    pub(crate) fn get_or_create(
         &self,
         definition: &Arc<ToolDefinition>,
         make: impl FnOnce(&ToolDefinition) -> T,
@@ -47,7 +47,7 @@ impl<T> PerDefinition<T> {
     }
 }
 
-impl<T> Default for PerDefinition<T> {
+impl<T> Default for DefinitionCache<T> {
     fn default() -> Self {
         Self {
             values: Mutex::default(),
@@ -55,9 +55,9 @@ impl<T> Default for PerDefinition<T> {
     }
 }
 
-impl<T> fmt::Debug for PerDefinition<T> {
+impl<T> fmt::Debug for DefinitionCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerDefinition")
+        f.debug_struct("DefinitionCache")
             .field("values", &self.lock().len())
             .finish()
     }
@@ -74,19 +74,19 @@ mod tests {
 
     #[test]
     fn each_definition_has_its_own_value() {
-        let cache = PerDefinition::default();
+        let cache = DefinitionCache::default();
         let (first, second) = (definition("t"), definition("t"));
-        let one = cache.of(&first, |_| 1);
+        let one = cache.get_or_create(&first, |_| 1);
         assert_eq!(*one, 1);
-        assert_eq!(*cache.of(&first.clone(), |_| unreachable!()), 1);
-        assert_eq!(*cache.of(&second, |_| 2), 2);
+        assert_eq!(*cache.get_or_create(&first.clone(), |_| unreachable!()), 1);
+        assert_eq!(*cache.get_or_create(&second, |_| 2), 2);
     }
 
     #[test]
     fn values_of_dropped_definitions_are_removed() {
-        let cache = PerDefinition::default();
+        let cache = DefinitionCache::default();
         for n in 0..100 {
-            cache.of(&definition("t"), |_| n);
+            cache.get_or_create(&definition("t"), |_| n);
         }
         assert_eq!(cache.lock().len(), 1);
     }

@@ -58,30 +58,30 @@ const WEIGHTS: [u8; 256] = {
 };
 
 /// Estimates the tokens of a text, rounded up.
-pub fn estimate(text: &str) -> u64 {
+pub fn estimate_text(text: &str) -> u64 {
     let weights = text.bytes().map(|byte| WEIGHTS[usize::from(byte)]);
     weights.map(u64::from).sum::<u64>().div_ceil(UNIT)
 }
 
 /// Estimates the tokens of a JSON value in compact form, rounded up.
-pub fn estimate_value(value: &Value) -> u64 {
-    estimate(&value.to_string())
+pub fn estimate_json(value: &Value) -> u64 {
+    estimate_text(&value.to_string())
 }
 
 /// Estimates the tokens of a message with all its parts.
 pub fn estimate_message(message: &Message) -> u64 {
-    PER_MESSAGE + message.parts.iter().map(part).sum::<u64>()
+    PER_MESSAGE + message.parts.iter().map(estimate_part).sum::<u64>()
 }
 
 /// Estimates the tokens of the content of a tool result.
 pub fn estimate_content(content: &[ToolContent]) -> u64 {
-    content.iter().map(piece).sum()
+    content.iter().map(estimate_content_item).sum()
 }
 
 /// Estimates the tokens of a tool definition: its name, description and input schema.
 pub fn estimate_tool(tool: &ToolDefinition) -> u64 {
-    let schema = estimate_value(&tool.input_schema);
-    PER_PART + estimate(&tool.name) + estimate(&tool.description) + schema
+    let schema = estimate_json(&tool.input_schema);
+    PER_PART + estimate_text(&tool.name) + estimate_text(&tool.description) + schema
 }
 
 /// Estimates the total tokens of several tool definitions.
@@ -91,7 +91,7 @@ pub(crate) fn estimate_tools(tools: &[Arc<ToolDefinition>]) -> u64 {
 
 /// Returns the length in bytes of the longest prefix of `text` with at most `tokens` tokens. The
 /// prefix ends at a character boundary.
-pub(crate) fn prefix_of(text: &str, tokens: u64) -> usize {
+pub(crate) fn prefix_length_within(text: &str, tokens: u64) -> usize {
     let max_weight = tokens.saturating_mul(UNIT);
     let mut sum = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -104,78 +104,83 @@ pub(crate) fn prefix_of(text: &str, tokens: u64) -> usize {
     text.len()
 }
 
-fn part(part: &Part) -> u64 {
+fn estimate_part(part: &Part) -> u64 {
     match part {
-        Part::Text(text) => estimate(&text.text),
+        Part::Text(text) => estimate_text(&text.text),
         Part::Image(_) => PER_IMAGE,
-        Part::Audio(media) => PER_PART + audio(media),
-        Part::Document(given) => PER_PART + document(given),
-        Part::Reasoning(reasoning) => PER_PART + estimate(&reasoning.text),
+        Part::Audio(media) => PER_PART + estimate_audio(media),
+        Part::Document(given) => PER_PART + estimate_document(given),
+        Part::Reasoning(reasoning) => PER_PART + estimate_text(&reasoning.text),
         Part::ToolUse(tool_use) => {
             let input = match &tool_use.input {
-                ToolInput::Object(object) => estimate_value(object.as_value()),
-                ToolInput::Malformed { raw, .. } => estimate(raw),
+                ToolInput::Object(object) => estimate_json(object.as_value()),
+                ToolInput::Malformed { raw, .. } => estimate_text(raw),
             };
-            PER_PART + estimate(&tool_use.name) + input
+            PER_PART + estimate_text(&tool_use.name) + input
         }
-        Part::ToolResult(result) => PER_PART + tool_result(result),
-        Part::Opaque(opaque) => PER_PART + estimate_value(&opaque.provider_state.data),
+        Part::ToolResult(result) => PER_PART + estimate_tool_result(result),
+        Part::Opaque(opaque) => PER_PART + estimate_json(&opaque.provider_state.data),
         _ => PER_PART,
     }
 }
 
-fn tool_result(result: &ToolResult) -> u64 {
+fn estimate_tool_result(result: &ToolResult) -> u64 {
     match &result.structured {
         // The model reads structured content only if the result has no other content.
-        Some(structured) if result.content.is_empty() => estimate_value(structured),
+        Some(structured) if result.content.is_empty() => estimate_json(structured),
         _ => estimate_content(&result.content),
     }
 }
 
-fn piece(piece: &ToolContent) -> u64 {
+fn estimate_content_item(piece: &ToolContent) -> u64 {
     match piece {
         ToolContent::Text { text }
         | ToolContent::Resource {
             text: Some(text), ..
-        } => estimate(text),
+        } => estimate_text(text),
         ToolContent::Image(_) => PER_IMAGE,
-        ToolContent::Audio(media) => PER_PART + audio(media),
+        ToolContent::Audio(media) => PER_PART + estimate_audio(media),
         ToolContent::Resource {
             uri,
             blob: Some(blob),
             ..
-        } => PER_PART + estimate(uri) + decoded(blob) / DOCUMENT_BYTES,
-        ToolContent::Resource { uri, .. } => PER_PART + estimate(uri),
+        } => PER_PART + estimate_text(uri) + decoded_base64_size(blob) / DOCUMENT_BYTES,
+        ToolContent::Resource { uri, .. } => PER_PART + estimate_text(uri),
         ToolContent::ResourceLink {
             uri,
             name,
             description,
             ..
-        } => PER_PART + estimate(uri) + estimate(name) + description.as_deref().map_or(0, estimate),
-        ToolContent::Unknown { value } => PER_PART + estimate_value(value),
+        } => {
+            PER_PART
+                + estimate_text(uri)
+                + estimate_text(name)
+                + description.as_deref().map_or(0, estimate_text)
+        }
+        ToolContent::Unknown { value } => PER_PART + estimate_json(value),
         _ => PER_PART,
     }
 }
 
-fn audio(media: &Media) -> u64 {
-    bytes(media) / AUDIO_BYTES
+fn estimate_audio(media: &Media) -> u64 {
+    media_size(media) / AUDIO_BYTES
 }
 
-fn document(document: &Document) -> u64 {
+fn estimate_document(document: &Document) -> u64 {
     let is_text = document.media.media_type.starts_with("text/");
-    let title = document.title.as_deref().map_or(0, estimate);
-    title + bytes(&document.media) / if is_text { 4 } else { DOCUMENT_BYTES }
+    let title = document.title.as_deref().map_or(0, estimate_text);
+    title + media_size(&document.media) / if is_text { 4 } else { DOCUMENT_BYTES }
 }
 
 /// Returns the size of media in bytes. Media outside of the message count like an image.
-fn bytes(media: &Media) -> u64 {
+fn media_size(media: &Media) -> u64 {
     match &media.source {
-        MediaSource::Base64(data) => decoded(data),
+        MediaSource::Base64(data) => decoded_base64_size(data),
         _ => PER_IMAGE * DOCUMENT_BYTES,
     }
 }
 
-fn decoded(base64: &str) -> u64 {
+fn decoded_base64_size(base64: &str) -> u64 {
     u64::try_from(base64.len() / 4 * 3).unwrap_or(u64::MAX)
 }
 
@@ -198,7 +203,7 @@ mod tests {
             ),
         ];
         for (text, truth) in texts {
-            let estimate = estimate(text);
+            let estimate = estimate_text(text);
             assert!(
                 estimate >= truth && estimate <= truth * 3 / 2,
                 "{text}: {estimate} for {truth}"
@@ -223,16 +228,16 @@ mod tests {
     proptest! {
         #[test]
         fn an_estimate_of_a_text_is_the_sum_of_its_parts_within_one(a in ".{0,200}", b in ".{0,200}") {
-            let (parts, whole) = (estimate(&a) + estimate(&b), estimate(&format!("{a}{b}")));
+            let (parts, whole) = (estimate_text(&a) + estimate_text(&b), estimate_text(&format!("{a}{b}")));
             prop_assert!(whole <= parts && parts <= whole + 1);
         }
 
         #[test]
         fn a_prefix_is_the_longest_that_fits(text in ".{0,200}", tokens in 0_u64..80) {
-            let end = prefix_of(&text, tokens);
-            prop_assert!(estimate(&text[..end]) <= tokens);
+            let end = prefix_length_within(&text, tokens);
+            prop_assert!(estimate_text(&text[..end]) <= tokens);
             if let Some(next) = text[end..].chars().next() {
-                prop_assert!(estimate(&text[..end + next.len_utf8()]) > tokens);
+                prop_assert!(estimate_text(&text[..end + next.len_utf8()]) > tokens);
             }
         }
     }

@@ -38,7 +38,7 @@ fn the_time_for_many_calls_beyond_a_limit_grows_linearly() {
     let mut run = Run::new("run", ModelId::new("p", "m"), question, options);
     run.begin_model_call(vec![Arc::new(reading("look"))]);
     let calls = (0..20_000).map(|n| (format!("call-{n}"), n));
-    let events = run.model_answered(answer(calls)).unwrap();
+    let events = run.apply_model_response(answer(calls)).unwrap();
     let refused = events.iter().filter(|event| {
         matches!(event, RunEventKind::ToolFinished { failure, .. }
             if *failure == Some(ToolFailure::LimitReached))

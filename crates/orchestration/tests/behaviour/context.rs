@@ -117,7 +117,7 @@ async fn a_call_without_a_required_value_is_not_executed() {
     ]);
     let agent = Agent::new(model.clone())
         .with_tools(tools.clone())
-        .with_context(ContextInjection::new().reserving("databaseContext"));
+        .with_context(ContextInjection::new().with_reserved_argument("databaseContext"));
     let (_, report) = ask(&agent, "go").await;
     for tool in &model.request(0).tools {
         let shown = tool.input_schema.to_string();

@@ -18,7 +18,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, Outcome, Run, RunErrorKind, RunEventKind, RunOptions, ToolFailure,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
     recipe::Recipe,
 };
 
@@ -54,8 +54,8 @@ fn three() -> Answer {
 struct Slow;
 
 #[async_trait]
-impl Checkpoints for Slow {
-    async fn reached(&self, _: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+impl CheckpointStore for Slow {
+    async fn save_checkpoint(&self, _: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
         if point == Checkpoint::ToolAnswered {
             // sleep: the clock is paused
             tokio::time::sleep(Duration::from_mins(1)).await;

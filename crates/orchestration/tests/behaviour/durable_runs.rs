@@ -14,7 +14,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, Outcome, Run,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
     persistence::{DurableRunError, DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
     recipe::Recipe,
 };
@@ -136,8 +136,8 @@ async fn a_session_contains_the_conversation_without_instructions() {
 struct Points(Arc<Mutex<Vec<String>>>);
 
 #[async_trait]
-impl Checkpoints for Points {
-    async fn reached(&self, _: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+impl CheckpointStore for Points {
+    async fn save_checkpoint(&self, _: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
         self.0.lock().unwrap().push(format!("{point:?}"));
         Ok(())
     }

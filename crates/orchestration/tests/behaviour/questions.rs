@@ -129,8 +129,8 @@ async fn a_question_is_emitted_in_its_run_only() {
     let one = next_question(&mut first, &mut of_first).await;
     let two = next_question(&mut second, &mut of_second).await;
     let (run_one, run_two) = (of_first[0].run_id.clone(), of_second[0].run_id.clone());
-    assert_eq!(questions.open(&run_one)[0].id, one);
-    assert_eq!(questions.open(&run_two).len(), 1);
+    assert_eq!(questions.open_questions(&run_one)[0].id, one);
+    assert_eq!(questions.open_questions(&run_two).len(), 1);
 
     // The other run's question is none of this one's.
     let unknown = NoSuchQuestion {
@@ -159,7 +159,7 @@ async fn a_question_is_emitted_in_its_run_only() {
     let of_first = rest(first, of_first).await;
     assert_eq!(actions(&of_first), [QuestionAction::Decline]);
     assert_eq!(result(&of_first, "a"), json!({"action": "decline"}));
-    assert!(questions.open(&run_one).is_empty());
+    assert!(questions.open_questions(&run_one).is_empty());
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn questions_of_concurrent_calls_are_answered_in_any_order() {
     let second = next_question(&mut run, &mut events).await;
     let id = events[0].run_id.clone();
     let open: Vec<_> = questions
-        .open(&id)
+        .open_questions(&id)
         .into_iter()
         .map(|open| open.id)
         .collect();
@@ -284,7 +284,7 @@ async fn a_question_without_call_id_is_shown_if_all_possible_calls_are_of_one_ru
     let mut asking = Box::pin(questions.elicit(&possible));
     assert!((&mut asking).now_or_never().is_none());
     let id = events[0].run_id.clone();
-    let open = questions.open(&id);
+    let open = questions.open_questions(&id);
     assert_eq!(open[0].question.candidates, Candidates::default());
     questions.answer(&id, &open[0].id, blue()).unwrap();
     assert_eq!(asking.await, blue());
@@ -313,7 +313,7 @@ async fn a_late_question_of_a_timed_out_call_is_not_shown_to_the_next_caller() {
         drop(timed_out);
         let (run, events, next) = waiting(&questions, next_caller, &["b"]).await;
         assert_cancelled(&questions, &[&ada, &next]);
-        assert!(questions.open(&events[0].run_id).is_empty());
+        assert!(questions.open_questions(&events[0].run_id).is_empty());
         run.cancel_handle().cancel();
         let events = rest(run, events).await;
         assert!(actions(&events).is_empty());
@@ -373,9 +373,9 @@ async fn a_question_ends_with_its_run() {
     let mut events = Vec::new();
     next_question(&mut run, &mut events).await;
     let id = events[0].run_id.clone();
-    assert_eq!(questions.open(&id).len(), 1);
+    assert_eq!(questions.open_questions(&id).len(), 1);
     drop(run);
-    assert!(questions.open(&id).is_empty());
+    assert!(questions.open_questions(&id).is_empty());
 }
 
 #[tokio::test]
@@ -427,7 +427,7 @@ async fn a_question_contains_no_injected_values() {
         if let RunEventKind::QuestionAsked { question, .. } = &event.kind {
             let told = serde_json::to_string(question).unwrap();
             assert!(!told.contains("t0p-s3cret-token"), "{told}");
-            let open = questions.open(&event.run_id);
+            let open = questions.open_questions(&event.run_id);
             assert_eq!(open[0].question, **question);
             return;
         }

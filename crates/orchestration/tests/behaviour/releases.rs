@@ -290,7 +290,7 @@ async fn settings_of_a_run_without_a_stored_state_apply() {
     let durable_runs = durable_runs(&disk.process(None));
     let mut taken = durable_runs.acquire_run(&id).await.unwrap();
     assert!(taken.lacks_run_settings());
-    taken.run_state_mut().limit_steps(0);
+    taken.run_state_mut().set_max_steps(0);
     let agent = Agent::new(Scripted::new([]));
     let (_, end) = watched(durable_runs.resume_run(&agent, taken)).await;
     let PersistedRunEnd::Finished(report) = end else {

@@ -24,7 +24,7 @@ use switchboard_domain::{
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, Clock, Run, RunEvent, RunEventKind, RunOptions, RunReport, RunStream,
     ToolFailure,
-    persistence::checkpoint::{Checkpoint, CheckpointError, Checkpoints},
+    persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
     strategy::{GatherFormat, Strategy},
 };
 
@@ -602,8 +602,8 @@ impl Shelf {
 }
 
 #[async_trait]
-impl Checkpoints for Shelf {
-    async fn reached(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
+impl CheckpointStore for Shelf {
+    async fn save_checkpoint(&self, run: &Run, point: Checkpoint) -> Result<(), CheckpointError> {
         self.points.lock().unwrap().push(point);
         if self.fails_at == Some(point) {
             return Err(CheckpointError {

@@ -6,7 +6,7 @@ use serde_json::json;
 use switchboard_domain::ToolDefinition;
 use switchboard_orchestration::{
     tools::search::{SearchPolicy, ToolIndex, ToolSelection},
-    tools::tokens::{estimate, estimate_tool},
+    tools::tokens::{estimate_text, estimate_tool},
 };
 
 /// Questions of people and the tool that they need. Written before the first search.
@@ -233,17 +233,17 @@ fn the_right_tool_is_found_for_18_of_20_questions() {
     assert!(whole > 20_000, "{whole}");
     let policy = SearchPolicy::default();
     let mut index = ToolIndex::default();
-    index.update(&tools);
+    index.set_catalog(&tools);
     let mut missed = Vec::new();
     let mut largest = 0;
     for (question, expected) in QUESTIONS {
         let mut selection = ToolSelection::default();
-        selection.select(&policy, &index);
-        assert!(selection.is_active());
+        selection.select_tools(&policy, &index);
+        assert!(selection.is_search_active());
         // The words of a person; a model uses better queries.
         let input = json!({"query": question});
-        let answer = selection.search(&policy, &index, input.as_object().unwrap());
-        let shown = selection.select(&policy, &index);
+        let answer = selection.execute_search(&policy, &index, input.as_object().unwrap());
+        let shown = selection.select_tools(&policy, &index);
         largest = largest.max(tokens(&shown));
         if !is_found(&shown, expected) {
             missed.push(format!("{question} -> {expected}, found {answer:?}"));
@@ -256,9 +256,9 @@ fn the_right_tool_is_found_for_18_of_20_questions() {
 #[test]
 fn queries_of_a_model_find_the_tool_among_the_first_four() {
     let mut index = ToolIndex::default();
-    index.update(&catalogue());
+    index.set_catalog(&catalogue());
     for (query, expected) in SEARCHES {
-        let found = index.search(query, 4, None);
+        let found = index.search_tools(query, 4, None);
         assert!(is_found(&found, expected), "{query}: {found:?}");
     }
 }
@@ -271,11 +271,11 @@ fn is_found(found: &[Arc<ToolDefinition>], expected: &str) -> bool {
 #[test]
 fn technical_terms_find_tools_that_everyday_words_do_not() {
     let mut index = ToolIndex::default();
-    index.update(&catalogue());
+    index.set_catalog(&catalogue());
     let (mut by_person, mut by_model) = (0, 0);
     for ((question, expected), search) in HELD_BACK.iter().zip(OF_HELD_BACK) {
-        by_person += u32::from(is_found(&index.search(question, 8, None), expected));
-        by_model += u32::from(is_found(&index.search(search, 8, None), expected));
+        by_person += u32::from(is_found(&index.search_tools(question, 8, None), expected));
+        by_model += u32::from(is_found(&index.search_tools(search, 8, None), expected));
     }
     assert!(by_person >= 10, "{by_person}");
     assert!(by_model >= 20, "{by_model}");
@@ -285,17 +285,17 @@ fn technical_terms_find_tools_that_everyday_words_do_not() {
 fn a_tool_that_no_query_finds_is_in_the_list_of_its_server() {
     let policy = SearchPolicy::default();
     let mut index = ToolIndex::default();
-    index.update(&catalogue());
+    index.set_catalog(&catalogue());
     let mut selection = ToolSelection::default();
-    selection.select(&policy, &index);
+    selection.select_tools(&policy, &index);
     for (_, expected) in HELD_BACK {
         let (server, _) = expected.split_once("__").unwrap_or_default();
         let input = json!({"server": server});
-        let answer = selection.search(&policy, &index, input.as_object().unwrap());
+        let answer = selection.execute_search(&policy, &index, input.as_object().unwrap());
         let text = answer.content[0].as_text();
         assert!(text.contains(expected), "{text}");
-        assert!(estimate(&text) <= 400, "{}", estimate(&text));
-        let found = index.search(expected, 1, None);
+        assert!(estimate_text(&text) <= 400, "{}", estimate_text(&text));
+        let found = index.search_tools(expected, 1, None);
         assert!(is_found(&found, expected), "{expected}: {found:?}");
     }
 }

@@ -447,7 +447,7 @@ fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
     );
     let tools = ClientTools::of(vec![mine]);
     let events = script.played_with(Box::new(|agent| {
-        agent.with_asked_tools("the client", tools)
+        agent.with_tools_requiring_approval("the client", tools)
     }));
     let asked: Vec<_> = events
         .iter()

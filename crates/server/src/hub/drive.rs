@@ -197,7 +197,7 @@ impl Hub {
         let requests = active.approvals.current_requests();
         let has_questions = || {
             let questions = self.engine().questions();
-            questions.is_some_and(|it| !it.open(&active.record.id).is_empty())
+            questions.is_some_and(|it| !it.open_questions(&active.record.id).is_empty())
         };
         let status = active.log.status();
         if !requests.is_empty() || has_questions() {

@@ -61,7 +61,9 @@ impl Hub {
                 }
             };
             let questions = self.engine().questions();
-            let questions = questions.map(|it| it.open(run)).unwrap_or_default();
+            let questions = questions
+                .map(|it| it.open_questions(run))
+                .unwrap_or_default();
             let questions = questions.into_iter().map(|open| QuestionDetails {
                 id: open.id,
                 question: open.question,
@@ -255,9 +257,9 @@ impl Hub {
         };
         let active = self.active_run(owner, run).ok_or_else(not_open)?;
         let questions = self.engine().questions().ok_or_else(not_open)?;
-        let mut open = questions.open(run).into_iter();
+        let mut open = questions.open_questions(run).into_iter();
         let asked = open.find(|it| it.id == question).ok_or_else(not_open)?;
-        asked.check(&answer).map_err(|error| {
+        asked.validate_answer(&answer).map_err(|error| {
             let detail = format!("the answer does not match the question: {error}");
             Problem::invalid("content", detail)
         })?;

@@ -65,7 +65,7 @@ impl Hub {
             agent = agent.with_answer_form(&form);
         }
         if let Some(tools) = client_tools {
-            agent = agent.with_asked_tools(CLIENT_SERVER, tools);
+            agent = agent.with_tools_requiring_approval(CLIENT_SERVER, tools);
         }
         match conversation {
             ConversationInput::Ephemeral { messages } => {

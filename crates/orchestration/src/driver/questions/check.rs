@@ -15,17 +15,17 @@ impl OpenQuestion {
     /// Validates a person's answer against the form of the question. Missing fields get their
     /// defaults, and fields that are not in the form are ignored. A form that cannot be compiled
     /// accepts every answer. The server validates the answer in any case.
-    pub fn check(&self, answer: &ElicitationAnswer) -> Result<(), String> {
+    pub fn validate_answer(&self, answer: &ElicitationAnswer) -> Result<(), String> {
         let ElicitationAnswer::Accept { content } = answer else {
             return Ok(());
         };
         let ElicitationForm::Fields { schema } = &self.question.form else {
             return Ok(());
         };
-        let Some(validator) = compile(schema) else {
+        let Some(validator) = compile_form(schema) else {
             return Ok(());
         };
-        let completed = Value::Object(with_defaults(schema, content));
+        let completed = Value::Object(fill_default_values(schema, content));
         let faults = validator
             .errors(&completed)
             .map_err(|error| error.to_string())?;
@@ -45,7 +45,7 @@ impl OpenQuestion {
     }
 }
 
-fn compile(schema: &Value) -> Option<SchemaValidator> {
+fn compile_form(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
     // The JSON Schema keywords that forms use have the same meaning in every draft.
     schema.as_object_mut()?.remove("$schema");
@@ -56,7 +56,7 @@ fn compile(schema: &Value) -> Option<SchemaValidator> {
     SchemaValidator::compile_with(&schema, options).ok()
 }
 
-fn with_defaults(schema: &Value, content: &JsonObject) -> JsonObject {
+fn fill_default_values(schema: &Value, content: &JsonObject) -> JsonObject {
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
         return content.clone();
     };
@@ -107,16 +107,19 @@ mod tests {
             (json!({"name": "Ada", "mail": "nobody"}), "mail: "),
             (json!({"name": "Ada", "colour": "green"}), "colour: "),
         ] {
-            let why = question.check(&accept(&content)).unwrap_err();
+            let why = question.validate_answer(&accept(&content)).unwrap_err();
             assert!(why.contains(expected), "{content}: {why}");
         }
         for content in [
             json!({"name": "Ada"}),
             json!({"name": "Ada", "mail": null, "pin": 7}),
         ] {
-            assert_eq!(question.check(&accept(&content)), Ok(()));
+            assert_eq!(question.validate_answer(&accept(&content)), Ok(()));
         }
-        assert_eq!(question.check(&ElicitationAnswer::Decline), Ok(()));
+        assert_eq!(
+            question.validate_answer(&ElicitationAnswer::Decline),
+            Ok(())
+        );
     }
 
     #[test]
@@ -125,7 +128,10 @@ mod tests {
             json!(null),
             json!({"properties": {"a": {"minLength": "x"}}}),
         ] {
-            assert_eq!(question(&schema).check(&accept(&json!({"a": 7}))), Ok(()));
+            assert_eq!(
+                question(&schema).validate_answer(&accept(&json!({"a": 7}))),
+                Ok(())
+            );
         }
     }
 }

@@ -21,7 +21,7 @@ use switchboard_domain::{
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::publish::Publisher;
+use super::publish::EventPublisher;
 use crate::{QuestionAction, RunEventKind, tools::arguments::ContextInjection};
 
 /// Maximum number of ended calls whose owners are stored. A server may still ask about a call that
@@ -35,10 +35,10 @@ const MAX_ENDED_CALLS: usize = 1024;
 /// [`RunEventKind::QuestionAsked`] in the run of its tool call. [`Questions::answer`] answers it.
 /// [`RunEventKind::QuestionAnswered`] follows in any case.
 #[derive(Clone, Default)]
-pub struct Questions(Arc<Mutex<Registry>>);
+pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 
 #[derive(Default)]
-struct Registry {
+struct QuestionRegistry {
     /// Running tool calls by idempotency key.
     calls: HashMap<String, RunningCall>,
     /// Idempotency keys and owners of ended tool calls, oldest first.
@@ -57,7 +57,7 @@ struct CallOwner {
 /// A running tool call whose server may ask questions.
 #[derive(Clone)]
 struct RunningCall {
-    publisher: Publisher,
+    publisher: EventPublisher,
     owner: CallOwner,
     tool_use: String,
     context: ContextInjection,
@@ -103,7 +103,8 @@ impl Questions {
         answer: ElicitationAnswer,
     ) -> Result<(), NoSuchQuestion> {
         let action = QuestionAction::from(&answer);
-        let found = self.end(action, |open| open.id == id && *open.call.owner.run == *run);
+        let found =
+            self.end_questions(action, |open| open.id == id && *open.call.owner.run == *run);
         let Some(open) = found.into_iter().next() else {
             return Err(NoSuchQuestion {
                 run: run.to_owned(),
@@ -116,8 +117,8 @@ impl Questions {
     }
 
     /// Returns the unanswered questions of a run, oldest first.
-    pub fn open(&self, run: &str) -> Vec<OpenQuestion> {
-        let registry = self.lock();
+    pub fn open_questions(&self, run: &str) -> Vec<OpenQuestion> {
+        let registry = self.lock_registry();
         let pending = registry.open.iter();
         let of_run = pending.filter(|open| *open.call.owner.run == *run);
         let open = of_run.map(|open| OpenQuestion {
@@ -133,7 +134,7 @@ impl Questions {
         key: &str,
         tool_use: &str,
         principal: Principal,
-        publisher: &Publisher,
+        publisher: &EventPublisher,
         context: &ContextInjection,
     ) -> CallGuard {
         let call = RunningCall {
@@ -146,7 +147,7 @@ impl Questions {
             context: context.clone(),
             is_warned: false,
         };
-        self.lock().calls.insert(key.to_owned(), call);
+        self.lock_registry().calls.insert(key.to_owned(), call);
         CallGuard {
             questions: self.clone(),
             key: key.to_owned(),
@@ -155,29 +156,29 @@ impl Questions {
 
     /// Publishes a question in the run of its tool call. The error states why the question is not
     /// shown.
-    fn publish(
+    fn publish_question(
         &self,
         id: &str,
         elicitation: &Elicitation,
         answer: oneshot::Sender<ElicitationAnswer>,
     ) -> Result<(), &'static str> {
-        let mut registry = self.lock();
+        let mut registry = self.lock_registry();
         let candidates = &elicitation.candidates;
         let named = elicitation.call.as_deref();
-        let Some(key) = named.or_else(|| registry.attribute(candidates)) else {
-            registry.warn(&elicitation.server, candidates);
+        let Some(key) = named.or_else(|| registry.find_candidate_call(candidates)) else {
+            registry.warn_about_hidden_question(&elicitation.server, candidates);
             return Err("its call is not known");
         };
         let Some(call) = registry.calls.get(key).cloned() else {
             return Err("its call is not running");
         };
-        let question = redacted(elicitation, &call.context);
+        let question = redact_question(elicitation, &call.context);
         let event = RunEventKind::QuestionAsked {
             id: id.to_owned(),
             question: Box::new(question.clone()),
         };
         // The question is published under the lock, so that its end cannot be published before it.
-        if !call.publisher.question(&call.tool_use, event) {
+        if !call.publisher.publish_question(&call.tool_use, event) {
             return Err("its call has ended, or its run has too many questions");
         }
         registry.open.push(PendingQuestion {
@@ -191,12 +192,12 @@ impl Questions {
     }
 
     /// Removes the selected open questions and publishes the end of each question.
-    fn end(
+    fn end_questions(
         &self,
         action: QuestionAction,
         is_selected: impl Fn(&PendingQuestion) -> bool,
     ) -> Vec<PendingQuestion> {
-        let mut registry = self.lock();
+        let mut registry = self.lock_registry();
         let all = std::mem::take(&mut registry.open);
         let (ended, rest): (Vec<_>, _) = all.into_iter().partition(is_selected);
         registry.open = rest;
@@ -204,12 +205,12 @@ impl Questions {
         for PendingQuestion { id, call, .. } in &ended {
             let id = id.clone();
             let event = RunEventKind::QuestionAnswered { id, action };
-            call.publisher.question(&call.tool_use, event);
+            call.publisher.publish_question(&call.tool_use, event);
         }
         ended
     }
 
-    fn lock(&self) -> MutexGuard<'_, Registry> {
+    fn lock_registry(&self) -> MutexGuard<'_, QuestionRegistry> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,7 +220,7 @@ impl Elicitor for Questions {
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer {
         let (answer, answered) = oneshot::channel();
         let id = Uuid::now_v7().simple().to_string();
-        if let Err(reason) = self.publish(&id, elicitation, answer) {
+        if let Err(reason) = self.publish_question(&id, elicitation, answer) {
             let server = &elicitation.server;
             tracing::debug!(server, reason, "a question is not shown");
             return ElicitationAnswer::Cancel;
@@ -233,14 +234,14 @@ impl Elicitor for Questions {
     }
 }
 
-impl Registry {
+impl QuestionRegistry {
     /// Returns the newest running tool call among the candidates. Returns `None` if a candidate is
     /// unknown or the candidates have different owners.
-    fn attribute<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
+    fn find_candidate_call<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
         if candidates.others {
             return None;
         }
-        let mut owners = candidates.calls.iter().map(|key| self.owner(key));
+        let mut owners = candidates.calls.iter().map(|key| self.find_call_owner(key));
         let first = owners.next()??;
         if !owners.all(|owner| owner == Some(first)) {
             return None;
@@ -251,7 +252,7 @@ impl Registry {
     }
 
     /// Returns the owner of a running or ended tool call.
-    fn owner(&self, key: &str) -> Option<&CallOwner> {
+    fn find_call_owner(&self, key: &str) -> Option<&CallOwner> {
         if let Some(call) = self.calls.get(key) {
             return Some(&call.owner);
         }
@@ -262,7 +263,7 @@ impl Registry {
 
     /// Adds a warning to each run that the hidden question could belong to. The warning omits the
     /// question's text, which may be for another person.
-    fn warn(&mut self, server: &str, candidates: &Candidates) {
+    fn warn_about_hidden_question(&mut self, server: &str, candidates: &Candidates) {
         let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {
             let Some(call) = self.calls.get_mut(key) else {
@@ -280,7 +281,7 @@ impl Registry {
             );
             let warning = Warning::new(WarningKind::QuestionNotAsked, message);
             let warning = RunEventKind::Warning { warning };
-            if call.publisher.question(&call.tool_use, warning) {
+            if call.publisher.publish_question(&call.tool_use, warning) {
                 warned_runs.insert(Arc::clone(&call.owner.run));
             }
         }
@@ -297,7 +298,7 @@ impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         let _ = self
             .questions
-            .end(QuestionAction::Cancel, |open| open.id == self.id);
+            .end_questions(QuestionAction::Cancel, |open| open.id == self.id);
     }
 }
 
@@ -310,7 +311,7 @@ pub(crate) struct CallGuard {
 impl Drop for CallGuard {
     fn drop(&mut self) {
         {
-            let mut registry = self.questions.lock();
+            let mut registry = self.questions.lock_registry();
             if let Some(call) = registry.calls.remove(&self.key) {
                 if registry.ended.len() == MAX_ENDED_CALLS {
                     registry.ended.pop_front();
@@ -320,13 +321,13 @@ impl Drop for CallGuard {
         }
         let _ = self
             .questions
-            .end(QuestionAction::Cancel, |open| open.key == self.key);
+            .end_questions(QuestionAction::Cancel, |open| open.key == self.key);
     }
 }
 
 /// Removes hidden input values from the question, because a server may repeat them. Also removes
 /// the candidate calls, which may belong to other runs.
-fn redacted(question: &Elicitation, context: &ContextInjection) -> Elicitation {
+fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     let mut question = Elicitation {
         candidates: Candidates::default(),
         ..question.clone()
@@ -348,7 +349,7 @@ fn redacted(question: &Elicitation, context: &ContextInjection) -> Elicitation {
 impl fmt::Debug for Questions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Questions")
-            .field("open", &self.lock().open.len())
+            .field("open", &self.lock_registry().open.len())
             .finish_non_exhaustive()
     }
 }

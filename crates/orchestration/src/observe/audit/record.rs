@@ -108,7 +108,7 @@ pub struct ModelCallEntry {
     /// How the model call ended: with an answer, an error or a cancellation.
     pub end: ModelCallResult,
     /// Purpose of the model call, such as a summary of older messages.
-    #[serde(default, skip_serializing_if = "CallPurpose::is_answer")]
+    #[serde(default, skip_serializing_if = "CallPurpose::is_answer_call")]
     pub purpose: CallPurpose,
     /// Number of the model call within the run, starting at 1. A summary call has the number of the
     /// call that follows it.

@@ -18,7 +18,7 @@ use crate::{
         AuditKind, AuditRecord, CostFunction, ModelCallEntry, ModelCallResult, RunEntry,
         RunEventReducer, RunStage, ToolCallEntry, ToolCallStage,
     },
-    tools::arguments::canonical_value,
+    tools::arguments::canonical_json_value,
 };
 
 /// Maximum number of tools, and of models, that are counted separately. Further ones are counted as
@@ -280,7 +280,7 @@ impl fmt::Debug for Metrics {
 fn call_key(tool: &ToolKey, input: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     tool.hash(&mut hasher);
-    canonical_value(input).hash(&mut hasher);
+    canonical_json_value(input).hash(&mut hasher);
     hasher.finish()
 }
 

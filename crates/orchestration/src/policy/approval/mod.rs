@@ -55,7 +55,7 @@ pub use fingerprint::fingerprint;
 use rules::find_first_match;
 pub use rules::{Rule, RuleVerdict, Rules};
 
-use crate::tools::only_reads;
+use crate::tools::is_read_only;
 pub use shared::SharedDecisions;
 
 /// The approval policy for tools without a rule.
@@ -98,7 +98,7 @@ impl ApprovalPolicy {
     /// Returns the verdict of the policy about a tool with these annotations.
     pub fn verdict_for_annotations(self, annotations: ToolAnnotations) -> Verdict {
         match self {
-            _ if only_reads(annotations) => Verdict::Run,
+            _ if is_read_only(annotations) => Verdict::Run,
             Self::All => Verdict::Run,
             Self::Ask => Verdict::Ask { redefined: false },
             Self::None => Verdict::Refuse {
@@ -216,7 +216,7 @@ impl Approvals {
             None => policy_verdict,
         };
         let needs_approval = call.requires_approval && !self.approved_in_advance;
-        if verdict == Verdict::Run && needs_approval && !only_reads(call.annotations) {
+        if verdict == Verdict::Run && needs_approval && !is_read_only(call.annotations) {
             return Verdict::Ask { redefined: false };
         }
         verdict

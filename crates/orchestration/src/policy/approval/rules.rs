@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::CheckedCall;
-use crate::tools::{only_reads, pattern::Pattern};
+use crate::tools::{is_read_only, pattern::Pattern};
 
 /// Ordered approval rules. The first rule that matches a call decides.
 pub type Rules = Vec<Rule>;
@@ -123,7 +123,7 @@ impl Rule {
     /// Returns whether the rule matches a tool call.
     pub fn matches_call(&self, call: &CheckedCall<'_>) -> bool {
         let annotations = call.annotations;
-        let read_only = only_reads(annotations);
+        let read_only = is_read_only(annotations);
         let matches = |condition: Option<bool>, value: bool| condition.is_none_or(|it| it == value);
         self.matches_server(call)
             && self.matches_tool_name(call)

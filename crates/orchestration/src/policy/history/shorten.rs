@@ -2,7 +2,7 @@
 
 use switchboard_domain::{Message, Part, ToolContent, ToolResult};
 
-use crate::tools::tokens::{estimate, estimate_content, prefix_of};
+use crate::tools::tokens::{estimate_content, estimate_text, prefix_length_within};
 
 /// Minimum number of tokens that shortening must save. The marker text would use up a smaller
 /// saving.
@@ -59,7 +59,7 @@ fn cut_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
             text: Some(text), ..
         } = piece
         {
-            let end = prefix_of(text, left);
+            let end = prefix_length_within(text, left);
             if end > 0 {
                 shortened.push(ToolContent::text(&text[..end]));
             }
@@ -80,8 +80,11 @@ fn cut_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
 
 /// Returns the start of a text with at most `tokens` tokens. An ellipsis marks a cut.
 pub(super) fn truncate_text(text: &str, tokens: u64) -> String {
-    if estimate(text) <= tokens {
+    if estimate_text(text) <= tokens {
         return text.to_owned();
     }
-    format!("{} …", text[..prefix_of(text, tokens)].trim_end())
+    format!(
+        "{} …",
+        text[..prefix_length_within(text, tokens)].trim_end()
+    )
 }

@@ -8,13 +8,13 @@ use switchboard_domain::JsonObject;
 
 /// Converts a tool input to compact JSON with sorted keys. Equal numbers have one form: `1.0` and
 /// `1e0` become `1`.
-pub fn canonical(input: &JsonObject) -> String {
-    sorted(input).to_string()
+pub fn canonical_json(input: &JsonObject) -> String {
+    sort_and_normalize_object(input).to_string()
 }
 
 /// Returns the SHA-256 digest of the [canonical JSON](canonical_json) as 64 hexadecimal digits.
-pub fn digest(input: &JsonObject) -> String {
-    let digest = Sha256::digest(canonical(input));
+pub fn canonical_digest(input: &JsonObject) -> String {
+    let digest = Sha256::digest(canonical_json(input));
     digest.iter().fold(String::new(), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
@@ -22,22 +22,22 @@ pub fn digest(input: &JsonObject) -> String {
     })
 }
 
-pub(crate) fn canonical_value(value: &Value) -> String {
-    normalized(value).to_string()
+pub(crate) fn canonical_json_value(value: &Value) -> String {
+    normalize_value(value).to_string()
 }
 
-fn sorted(object: &JsonObject) -> Value {
+fn sort_and_normalize_object(object: &JsonObject) -> Value {
     let entries: BTreeMap<&String, &Value> = object.iter().collect();
     let entries = entries.into_iter();
-    let entries = entries.map(|(key, value)| (key.clone(), normalized(value)));
+    let entries = entries.map(|(key, value)| (key.clone(), normalize_value(value)));
     Value::Object(entries.collect())
 }
 
-fn normalized(value: &Value) -> Value {
+fn normalize_value(value: &Value) -> Value {
     match value {
-        Value::Number(number) => Value::Number(normalized_number(number)),
-        Value::Array(items) => items.iter().map(normalized).collect(),
-        Value::Object(object) => sorted(object),
+        Value::Number(number) => Value::Number(normalize_number(number)),
+        Value::Array(items) => items.iter().map(normalize_value).collect(),
+        Value::Object(object) => sort_and_normalize_object(object),
         other => other.clone(),
     }
 }
@@ -47,7 +47,7 @@ fn normalized(value: &Value) -> Value {
     clippy::cast_possible_truncation,
     reason = "the number has no fraction and is in the range"
 )]
-fn normalized_number(number: &Number) -> Number {
+fn normalize_number(number: &Number) -> Number {
     const END: f64 = 9_223_372_036_854_775_808.0;
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < END => {
@@ -68,7 +68,7 @@ mod tests {
     fn the_order_of_keys_and_the_form_of_numbers_do_not_matter() {
         let value = json!({"b": {"y": 1.0, "x": [2, {"d": 1e3, "c": -0.0}]}, "a": "\n"});
         assert_eq!(
-            canonical_value(&value),
+            canonical_json_value(&value),
             r#"{"a":"\n","b":{"x":[2,{"c":0,"d":1000}],"y":1}}"#
         );
     }
@@ -90,16 +90,17 @@ mod tests {
             json!([[2], [1]]),
             json!([[1], [2]]),
         ];
-        let texts: std::collections::HashSet<_> = different.iter().map(canonical_value).collect();
+        let texts: std::collections::HashSet<_> =
+            different.iter().map(canonical_json_value).collect();
         assert_eq!(texts.len(), different.len());
     }
 
     proptest! {
         #[test]
         fn equal_texts_mean_equal_inputs(a in json_object(), b in json_object(), seed in any::<u64>()) {
-            prop_assert_eq!(canonical(&a) == canonical(&b), a == b);
-            prop_assert_eq!(digest(&shuffled(&a, seed)), digest(&a));
-            let back: JsonObject = serde_json::from_str(&canonical(&a)).unwrap();
+            prop_assert_eq!(canonical_json(&a) == canonical_json(&b), a == b);
+            prop_assert_eq!(canonical_digest(&shuffled(&a, seed)), canonical_digest(&a));
+            let back: JsonObject = serde_json::from_str(&canonical_json(&a)).unwrap();
             prop_assert_eq!(back, a);
         }
     }

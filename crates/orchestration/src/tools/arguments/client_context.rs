@@ -28,7 +28,7 @@ impl ClientContext {
     }
 
     /// Returns the values that are texts. Each of them may be a secret.
-    pub fn texts(&self) -> impl Iterator<Item = &str> {
+    pub fn text_values(&self) -> impl Iterator<Item = &str> {
         self.0.values().filter_map(Value::as_str)
     }
 
@@ -37,7 +37,10 @@ impl ClientContext {
     }
 
     /// Checks that each name is allowed, and that each value is a short scalar.
-    pub(super) fn check(&self, allowed: &BTreeSet<String>) -> Result<(), ClientContextError> {
+    pub(super) fn check_names_and_values(
+        &self,
+        allowed: &BTreeSet<String>,
+    ) -> Result<(), ClientContextError> {
         for (name, value) in self.0.iter() {
             let name = name.clone();
             if !allowed.contains(&name) {
@@ -106,7 +109,7 @@ pub enum ClientContextError {
 
 impl ClientContextError {
     /// Returns the name of the value that the client sent.
-    pub fn name(&self) -> &str {
+    pub fn value_name(&self) -> &str {
         match self {
             Self::Unknown { name, .. } | Self::Compound { name } | Self::TooLong { name } => name,
         }

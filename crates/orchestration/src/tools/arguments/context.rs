@@ -17,14 +17,14 @@ use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput, reda
 
 use super::{
     client_context::{ClientContext, ClientContextError},
-    schema::{applied, escaped},
+    schema::{collect_applied_schemas, escape_pointer_key},
     template::{ContextScope, ContextTemplate},
 };
-use crate::tools::per_definition::PerDefinition;
+use crate::tools::per_definition::DefinitionCache;
 
 /// An error about a required hidden argument that has no value. The tool call cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.text())]
+#[error("{}", self.error_message())]
 pub struct MissingContext {
     /// Name of the tool on its server.
     pub tool: String,
@@ -36,7 +36,7 @@ pub struct MissingContext {
 }
 
 impl MissingContext {
-    fn text(&self) -> String {
+    fn error_message(&self) -> String {
         let Self {
             tool,
             argument,
@@ -85,20 +85,20 @@ impl MissingContext {
 ///     },
 ///     "required": ["nodes", "databaseContext"],
 /// })));
-/// let shown = context.visible(&tool);
+/// let shown = context.hide_arguments(&tool);
 /// assert_eq!(shown.input_schema, json!({
 ///     "type": "object",
 ///     "properties": {"nodes": {"type": "array"}},
 ///     "required": ["nodes"],
 /// }));
 /// let input = json!({"nodes": []}).as_object().cloned().unwrap_or_default();
-/// let called_with = context.inject(&tool, input)?;
+/// let called_with = context.inject_values(&tool, input)?;
 /// assert_eq!(called_with["databaseContext"], json!({"conversationId": "c-1"}));
 /// # Ok::<(), switchboard_orchestration::tools::arguments::MissingContext>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct ContextInjection {
-    declared: Arc<Declared>,
+    declared: Arc<ConfiguredValues>,
     /// Servers whose tools get no values, because the tools run at a client.
     excluded: Vec<String>,
     /// Session id for runs that belong to no session.
@@ -106,12 +106,12 @@ pub struct ContextInjection {
     client: ClientContext,
     scope: Option<Arc<ContextScope>>,
     redactor: Redactor,
-    arguments: Arc<PerDefinition<HiddenArguments>>,
+    arguments: Arc<DefinitionCache<HiddenArguments>>,
 }
 
 /// The configured values and argument names, which are the same for all runs.
 #[derive(Clone, Default)]
-struct Declared {
+struct ConfiguredValues {
     servers: Option<Vec<String>>,
     values: BTreeMap<String, ContextTemplate>,
     /// Default values by server and argument name.
@@ -126,11 +126,11 @@ struct HiddenArguments {
     /// The tool definition without its hidden arguments. `None` if the tool has no hidden
     /// arguments.
     visible: Option<Arc<ToolDefinition>>,
-    arguments: Vec<Argument>,
+    arguments: Vec<HiddenArgument>,
 }
 
 /// One argument of a tool that is hidden from the model.
-struct Argument {
+struct HiddenArgument {
     name: String,
     /// The members of the configured value that the tool's schema names. `None` if no value is
     /// configured.
@@ -151,13 +151,13 @@ impl ContextInjection {
     /// redacted from results (4 if the key is the name of a token, key, secret or password).
     #[must_use]
     pub fn with(self, name: impl Into<String>, value: Value) -> Self {
-        self.with_template(name, ContextTemplate::literal(value))
+        self.with_template(name, ContextTemplate::from_literal(value))
     }
 
     /// Sets a value with placeholders for tools with an argument `name`.
     #[must_use]
     pub fn with_template(self, name: impl Into<String>, value: ContextTemplate) -> Self {
-        self.change(|declared| declared.values.insert(name.into(), value))
+        self.change_values(|declared| declared.values.insert(name.into(), value))
     }
 
     /// Sets the default value of an argument for the tools of one server. An object default is
@@ -170,41 +170,41 @@ impl ContextInjection {
         value: ContextTemplate,
     ) -> Self {
         let key = (server.into(), name.into());
-        self.change(|declared| declared.defaults.insert(key, value))
+        self.change_values(|declared| declared.defaults.insert(key, value))
     }
 
     /// Hides an argument from models even if it has no value. Calls of tools that require the
     /// argument then fail.
     #[must_use]
-    pub fn reserving(self, name: impl Into<String>) -> Self {
-        self.change(|declared| declared.reserved.insert(name.into()))
+    pub fn with_reserved_argument(self, name: impl Into<String>) -> Self {
+        self.change_values(|declared| declared.reserved.insert(name.into()))
     }
 
     /// Restricts the values to the tools of these servers. By default, the tools of all servers get
     /// them.
     #[must_use]
-    pub fn only_for(self, servers: impl IntoIterator<Item = String>) -> Self {
+    pub fn with_allowed_servers(self, servers: impl IntoIterator<Item = String>) -> Self {
         let servers = servers.into_iter().collect();
-        self.change(|declared| declared.servers.replace(servers))
+        self.change_values(|declared| declared.servers.replace(servers))
     }
 
     /// Excludes the tools of a server, because they run outside of this program.
     #[must_use]
-    pub(crate) fn without_server(mut self, server: &str) -> Self {
+    pub(crate) fn with_excluded_server(mut self, server: &str) -> Self {
         self.excluded.push(server.to_owned());
         self
     }
 
     /// Sets the session id for runs that belong to no session. By default, the run id is used.
     #[must_use]
-    pub fn in_conversation(mut self, id: impl Into<String>) -> Self {
+    pub fn with_default_session(mut self, id: impl Into<String>) -> Self {
         self.conversation = Some(id.into());
         self
     }
 
     /// Sets the values that a client sent for one run. Returns an error for an unknown name.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
-        client.check(&self.client_names())?;
+        client.check_names_and_values(&self.client_names())?;
         self.client = client;
         self.redactor = self.make_redactor();
         Ok(self)
@@ -228,7 +228,7 @@ impl ContextInjection {
         }
     }
 
-    fn change<T>(mut self, change: impl FnOnce(&mut Declared) -> T) -> Self {
+    fn change_values<T>(mut self, change: impl FnOnce(&mut ConfiguredValues) -> T) -> Self {
         change(Arc::make_mut(&mut self.declared));
         self.redactor = self.make_redactor();
         // The cached arguments were computed from the previous values.
@@ -237,7 +237,7 @@ impl ContextInjection {
     }
 
     fn make_redactor(&self) -> Redactor {
-        let Declared {
+        let ConfiguredValues {
             values, defaults, ..
         } = &*self.declared;
         let defaults = defaults.iter().map(|((_, name), value)| (name, value));
@@ -252,28 +252,32 @@ impl ContextInjection {
 
     /// Returns the tool definition without the arguments that are hidden from the model. Returns
     /// the same `Arc` each time.
-    pub fn visible(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
-        let hidden = self.arguments_of(original);
+    pub fn hide_arguments(&self, original: &Arc<ToolDefinition>) -> Arc<ToolDefinition> {
+        let hidden = self.find_hidden_arguments(original);
         Arc::clone(hidden.visible.as_ref().unwrap_or(original))
     }
 
     /// Returns whether the tool has arguments that are hidden from the model.
-    pub(crate) fn concerns(&self, original: &Arc<ToolDefinition>) -> bool {
-        self.arguments_of(original).visible.is_some()
+    pub(crate) fn has_hidden_arguments(&self, original: &Arc<ToolDefinition>) -> bool {
+        self.find_hidden_arguments(original).visible.is_some()
     }
 
     /// Removes hidden arguments from a model's input. The model may have learned their names
     /// elsewhere.
-    pub fn without(&self, original: &Arc<ToolDefinition>, mut input: JsonObject) -> JsonObject {
-        for argument in &self.arguments_of(original).arguments {
+    pub fn remove_hidden_arguments(
+        &self,
+        original: &Arc<ToolDefinition>,
+        mut input: JsonObject,
+    ) -> JsonObject {
+        for argument in &self.find_hidden_arguments(original).arguments {
             input.shift_remove(&argument.name);
         }
         input
     }
 
     /// Removes every argument that can be hidden from the input of an unknown tool.
-    pub fn without_any(&self, mut input: JsonObject) -> JsonObject {
-        for name in self.names() {
+    pub fn remove_all_hidden_arguments(&self, mut input: JsonObject) -> JsonObject {
+        for name in self.argument_names() {
             input.shift_remove(name);
         }
         input
@@ -285,13 +289,13 @@ impl ContextInjection {
     /// the schema names none or allows others. Returns an error if a required value is missing.
     ///
     /// The result contains secrets; pass it to the tool only.
-    pub fn inject(
+    pub fn inject_values(
         &self,
         original: &Arc<ToolDefinition>,
         mut input: JsonObject,
     ) -> Result<JsonObject, MissingContext> {
         let (scope, client) = (self.scope.as_deref(), self.client.values());
-        for argument in &self.arguments_of(original).arguments {
+        for argument in &self.find_hidden_arguments(original).arguments {
             input.shift_remove(&argument.name);
             let missing = |client: Vec<String>| MissingContext {
                 tool: match &original.origin {
@@ -310,7 +314,7 @@ impl ContextInjection {
                 return Err(missing(unsent));
             }
             let value = argument.value.as_ref();
-            match value.and_then(|value| value.fill(scope, client)) {
+            match value.and_then(|value| value.fill_placeholders(scope, client)) {
                 Some(value) => {
                     input.insert(argument.name.clone(), value);
                 }
@@ -337,16 +341,16 @@ impl ContextInjection {
         self.redactor.redact_known_in_value(value);
     }
 
-    fn arguments_of(&self, original: &Arc<ToolDefinition>) -> Arc<HiddenArguments> {
-        if server_of(original).is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
+    fn find_hidden_arguments(&self, original: &Arc<ToolDefinition>) -> Arc<HiddenArguments> {
+        if tool_server(original).is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
             return Arc::default();
         }
         self.arguments
-            .of(original, |original| self.hidden_arguments(original))
+            .get_or_create(original, |original| self.build_hidden_arguments(original))
     }
 
     /// Returns the configured value of the argument `name` for the tools of a server.
-    fn value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
+    fn find_value(&self, server: Option<&str>, name: &str) -> Option<ContextTemplate> {
         let declared = &*self.declared;
         let gets_values = declared
             .servers
@@ -355,32 +359,32 @@ impl ContextInjection {
         let value = declared.values.get(name).filter(|_| gets_values);
         let key = server.map(|server| (server.to_owned(), name.to_owned()));
         match (value, key.and_then(|key| declared.defaults.get(&key))) {
-            (Some(value), Some(default)) => Some(value.clone().or_defaults(default)),
+            (Some(value), Some(default)) => Some(value.clone().merge_defaults(default)),
             (value, default) => value.or(default).cloned(),
         }
     }
 
     /// Returns the names of all arguments that can be hidden or have a configured value.
-    fn names(&self) -> BTreeSet<&String> {
+    fn argument_names(&self) -> BTreeSet<&String> {
         let declared = &*self.declared;
         let of_defaults = declared.defaults.keys().map(|(_, name)| name);
         let of_values = declared.values.keys().chain(of_defaults);
         of_values.chain(&declared.reserved).collect()
     }
 
-    fn hidden_arguments(&self, original: &ToolDefinition) -> HiddenArguments {
+    fn build_hidden_arguments(&self, original: &ToolDefinition) -> HiddenArguments {
         let schema = &original.input_schema;
-        let mut arguments: Vec<Argument> = Vec::new();
-        for name in self.names() {
-            let value = self.value(server_of(original), name);
+        let mut arguments: Vec<HiddenArgument> = Vec::new();
+        for name in self.argument_names() {
+            let value = self.find_value(tool_server(original), name);
             if value.is_some() || self.declared.reserved.contains(name) {
-                arguments.extend(argument(schema, name, value));
+                arguments.extend(find_schema_argument(schema, name, value));
             }
         }
         let visible = (!arguments.is_empty()).then(|| {
             let names: Vec<&str> = arguments.iter().map(|it| it.name.as_str()).collect();
             Arc::new(ToolDefinition {
-                input_schema: hide(schema, &names),
+                input_schema: remove_schema_properties(schema, &names),
                 ..original.clone()
             })
         });
@@ -396,29 +400,36 @@ impl fmt::Debug for ContextInjection {
     }
 }
 
-fn server_of(tool: &ToolDefinition) -> Option<&str> {
+fn tool_server(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
 /// Returns the hidden argument `name` if the tool's schema has it at its top level.
-fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<Argument> {
-    let schemas = applied(root, "");
-    let mut properties = schemas.iter().filter_map(|it| it.property(name)).peekable();
-    let required = schemas.iter().any(|it| it.requires(name));
+fn find_schema_argument(
+    root: &Value,
+    name: &str,
+    value: Option<ContextTemplate>,
+) -> Option<HiddenArgument> {
+    let schemas = collect_applied_schemas(root, "");
+    let mut properties = schemas
+        .iter()
+        .filter_map(|it| it.find_property(name))
+        .peekable();
+    let required = schemas.iter().any(|it| it.requires_property(name));
     if properties.peek().is_none() && !required {
         return None;
     }
     let of_value: Vec<_> = properties
-        .flat_map(|pointer| applied(root, &pointer))
+        .flat_map(|pointer| collect_applied_schemas(root, &pointer))
         .collect();
     let mut needed = BTreeSet::new();
     let value = value.map(|value| {
         if required {
             needed.extend(value.required_client_names());
         }
-        value.named_part(&of_value, &mut needed)
+        value.select_declared_members(&of_value, &mut needed)
     });
-    Some(Argument {
+    Some(HiddenArgument {
         name: name.to_owned(),
         value,
         required,
@@ -427,18 +438,18 @@ fn argument(root: &Value, name: &str, value: Option<ContextTemplate>) -> Option<
 }
 
 /// Removes properties from the top level of a schema, and the definitions that are then unused.
-fn hide(root: &Value, names: &[&str]) -> Value {
+fn remove_schema_properties(root: &Value, names: &[&str]) -> Value {
     let mut shown = root.clone();
-    for found in applied(root, "") {
+    for found in collect_applied_schemas(root, "") {
         if let Some(Value::Object(schema)) = shown.pointer_mut(&found.pointer) {
-            hide_in(schema, names);
+            remove_object_properties(schema, names);
         }
     }
     remove_unused_definitions(&mut shown);
     shown
 }
 
-fn hide_in(schema: &mut Map<String, Value>, names: &[&str]) {
+fn remove_object_properties(schema: &mut Map<String, Value>, names: &[&str]) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.retain(|name, _| !names.contains(&name.as_str()));
     }
@@ -462,7 +473,9 @@ fn remove_unused_definitions(schema: &mut Value) {
                 break;
             };
             let count = definitions.len();
-            definitions.retain(|name, _| text.contains(&format!("\"#/{list}/{}", escaped(name))));
+            definitions.retain(|name, _| {
+                text.contains(&format!("\"#/{list}/{}", escape_pointer_key(name)))
+            });
             let is_done = definitions.len() == count;
             if definitions.is_empty() {
                 schema.shift_remove(list);

@@ -37,7 +37,7 @@ fn object(value: Value) -> JsonObject {
 }
 
 fn injected(context: &ContextInjection, tool: &Arc<ToolDefinition>) -> Value {
-    Value::Object(context.inject(tool, JsonObject::new()).unwrap())
+    Value::Object(context.inject_values(tool, JsonObject::new()).unwrap())
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn the_model_sees_the_tool_without_the_property() {
         },
     });
     let (context, tool) = (context(), tool(schema));
-    let visible = context.visible(&tool);
+    let visible = context.hide_arguments(&tool);
     assert_eq!(
         visible.input_schema.to_string(),
         json!({
@@ -68,7 +68,10 @@ fn the_model_sees_the_tool_without_the_property() {
         })
         .to_string()
     );
-    assert!(Arc::ptr_eq(&visible, &context.clone().visible(&tool)));
+    assert!(Arc::ptr_eq(
+        &visible,
+        &context.clone().hide_arguments(&tool)
+    ));
     assert_eq!(visible.name, tool.name);
 }
 
@@ -84,7 +87,10 @@ fn the_property_is_hidden_behind_references_and_in_branches() {
             "oneOf": [{"required": ["databaseContext", "a"]}, {"required": ["b"]}],
         }},
     });
-    let visible = context().visible(&tool(schema)).input_schema.to_string();
+    let visible = context()
+        .hide_arguments(&tool(schema))
+        .input_schema
+        .to_string();
     assert!(!visible.contains("databaseContext"), "{visible}");
     assert!(
         visible.contains("nodes") && visible.contains(r#"{"required":["a"]}"#),
@@ -94,18 +100,21 @@ fn the_property_is_hidden_behind_references_and_in_branches() {
 
 #[test]
 fn tools_that_do_not_request_the_value_and_excluded_servers_are_unchanged() {
-    let context = context().without_server("the client");
+    let context = context().with_excluded_server("the client");
     let input = object(json!({"databaseContext": "the model's own", "a": 1}));
     for tool in [
         // A nested property with the same name belongs to the model.
         tool(json!({"properties": {"a": {"properties": {"databaseContext": {}}}}})),
         of_server("the client", json!({"properties": {"databaseContext": {}}})),
     ] {
-        assert!(Arc::ptr_eq(&context.visible(&tool), &tool));
-        assert_eq!(context.inject(&tool, input.clone()).unwrap(), input);
-        assert_eq!(context.without(&tool, input.clone()), input);
+        assert!(Arc::ptr_eq(&context.hide_arguments(&tool), &tool));
+        assert_eq!(context.inject_values(&tool, input.clone()).unwrap(), input);
+        assert_eq!(context.remove_hidden_arguments(&tool, input.clone()), input);
     }
-    assert_eq!(Value::Object(context.without_any(input)), json!({"a": 1}));
+    assert_eq!(
+        Value::Object(context.remove_all_hidden_arguments(input)),
+        json!({"a": 1})
+    );
 }
 
 #[test]
@@ -216,10 +225,10 @@ proptest! {
         };
         let context = ContextInjection::new().with("ctx", json!({"id": 7, "token": "x"}));
         let tool = tool(schema);
-        let visible = SchemaValidator::compile(&context.visible(&tool).input_schema).unwrap();
+        let visible = SchemaValidator::compile(&context.hide_arguments(&tool).input_schema).unwrap();
         let original = SchemaValidator::compile(&tool.input_schema).unwrap();
-        let input = context.without(&tool, input);
-        let given = context.inject(&tool, input.clone()).unwrap();
+        let input = context.remove_hidden_arguments(&tool, input);
+        let given = context.inject_values(&tool, input.clone()).unwrap();
         prop_assert_eq!(
             visible.is_valid(&Value::Object(input)),
             original.is_valid(&Value::Object(given))
@@ -253,7 +262,7 @@ fn a_run_without_a_session_has_its_own_conversation() {
     let own = context.for_run("run-1", None, &principal());
     assert_eq!(injected(&own, &tool), json!({"id": "run-1"}));
     let shared = context
-        .in_conversation("c-1")
+        .with_default_session("c-1")
         .for_run("run-1", None, &principal());
     assert_eq!(injected(&shared, &tool), json!({"id": "c-1"}));
 }
@@ -286,7 +295,7 @@ fn a_client_can_send_only_configured_values() {
         );
     let refused = |values| {
         let error = context.clone().with_client(of_client(values)).unwrap_err();
-        format!("{} {error}", error.name())
+        format!("{} {error}", error.value_name())
     };
     for name in ["branch", "databaseContext", "accessToken"] {
         let error = refused(json!({name: "x"}));
@@ -315,13 +324,15 @@ fn a_client_can_send_only_configured_values() {
 fn a_reserved_argument_is_hidden_and_required() {
     let schema =
         json!({"properties": {"databaseContext": {}, "a": {}}, "required": ["databaseContext"]});
-    let context = ContextInjection::new().reserving("databaseContext");
+    let context = ContextInjection::new().with_reserved_argument("databaseContext");
     let required = tool(schema.clone());
     assert_eq!(
-        context.visible(&required).input_schema,
+        context.hide_arguments(&required).input_schema,
         json!({"properties": {"a": {}}})
     );
-    let missing = context.inject(&required, JsonObject::new()).unwrap_err();
+    let missing = context
+        .inject_values(&required, JsonObject::new())
+        .unwrap_err();
     assert!(
         missing
             .to_string()
@@ -331,15 +342,17 @@ fn a_reserved_argument_is_hidden_and_required() {
     // Other servers get no value, neither from the host nor from the model.
     let context = context
         .with("databaseContext", json!({"conversationId": "c"}))
-        .only_for(["graph".to_owned()]);
+        .with_allowed_servers(["graph".to_owned()]);
     let other = of_server("other", schema.clone());
     assert_eq!(
-        context.visible(&other).input_schema,
+        context.hide_arguments(&other).input_schema,
         json!({"properties": {"a": {}}})
     );
-    context.inject(&other, JsonObject::new()).unwrap_err();
     context
-        .inject(&of_server("graph", schema), JsonObject::new())
+        .inject_values(&other, JsonObject::new())
+        .unwrap_err();
+    context
+        .inject_values(&of_server("graph", schema), JsonObject::new())
         .unwrap();
 }
 
@@ -359,7 +372,7 @@ fn a_missing_client_value_is_named() {
     assert_eq!(value, json!({"databaseContext": {"conversationId": "s-1"}}));
     let required = needs(json!(["conversationId", "accessToken"]));
     let missing = of_run(&context)
-        .inject(&required, JsonObject::new())
+        .inject_values(&required, JsonObject::new())
         .unwrap_err();
     assert!(
         missing.to_string().contains("did not send `access_token`"),
@@ -377,7 +390,7 @@ fn a_missing_client_value_is_named() {
 fn a_default_applies_to_one_server() {
     let default = template(&json!({"conversationId": "${session.id}"}));
     let context = ContextInjection::new()
-        .reserving("databaseContext")
+        .with_reserved_argument("databaseContext")
         .with_default("graph", "databaseContext", default);
     let schema = json!({"properties": {"databaseContext": {"type": "object"}}});
     let graph = of_server("graph", schema.clone());
@@ -396,6 +409,6 @@ fn a_default_applies_to_one_server() {
     );
     let elsewhere = context
         .with("databaseContext", json!({"conversationId": "shared"}))
-        .only_for(["other".to_owned()]);
+        .with_allowed_servers(["other".to_owned()]);
     assert_eq!(injected(&of_run(&elsewhere), &graph), own);
 }

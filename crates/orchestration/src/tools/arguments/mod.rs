@@ -19,9 +19,9 @@ mod template;
 pub(crate) mod test_support;
 mod validators;
 
-pub(crate) use canonical::canonical_value;
-pub use canonical::{canonical, digest};
+pub(crate) use canonical::canonical_json_value;
+pub use canonical::{canonical_digest, canonical_json};
 pub use client_context::{ClientContext, ClientContextError};
 pub use context::{ContextInjection, MissingContext};
 pub use template::{ContextTemplate, UnknownPlaceholder};
-pub use validators::{Checked, InputFault, Validators};
+pub use validators::{CheckedInput, InputFault, InputValidators};

@@ -13,7 +13,7 @@ use switchboard_domain::{
     },
 };
 
-use super::schema::{names_property, unescaped};
+use super::schema::{declares_property, unescape_pointer_key};
 
 /// Maximum number of faults that are repaired in one tool input.
 const MAX_FAULTS: usize = 500;
@@ -45,11 +45,11 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
     }
     let mut repairs = Vec::new();
     let mut text = raw.trim();
-    if let Some(fenced) = fenced_text(text) {
+    if let Some(fenced) = extract_fenced_text(text) {
         repairs.push("removed the code fence around the object".to_owned());
         text = fenced;
     }
-    let (text, commas) = without_trailing_commas(text);
+    let (text, commas) = remove_trailing_commas(text);
     match commas {
         0 => {}
         1 => repairs.push("removed a trailing comma".to_owned()),
@@ -65,13 +65,13 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
 }
 
 /// Returns the text inside a Markdown code fence that surrounds the whole text.
-fn fenced_text(text: &str) -> Option<&str> {
+fn extract_fenced_text(text: &str) -> Option<&str> {
     let inner = text.strip_prefix("```")?.strip_suffix("```")?;
     Some(inner.trim_start_matches(char::is_alphanumeric).trim())
 }
 
 /// Removes commas before closing brackets. Returns the text and the number of removed commas.
-fn without_trailing_commas(text: &str) -> (String, usize) {
+fn remove_trailing_commas(text: &str) -> (String, usize) {
     let mut clean = String::with_capacity(text.len());
     let mut removed = 0;
     let (mut in_string, mut escaped) = (false, false);
@@ -105,7 +105,7 @@ pub(super) fn repair_values(
     input: &Value,
 ) -> Option<Repaired<JsonObject>> {
     let repaired = repair_scalars(validator, input.clone()).or_else(|| {
-        let (inner, unwrapped) = unwrap(tool, input.as_object()?)?;
+        let (inner, unwrapped) = unwrap_arguments(tool, input.as_object()?)?;
         let (value, repairs) = repair_scalars(validator, Value::Object(inner))?;
         Some((value, [vec![unwrapped], repairs].concat()))
     });
@@ -116,12 +116,12 @@ pub(super) fn repair_values(
 }
 
 /// Unwraps `{"arguments": {…}}` if the tool's schema has no property of this name.
-fn unwrap(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
+fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, String)> {
     let mut wrapper = None;
     for (key, value) in input {
         let is_tool_name =
             matches!(key.as_str(), "name" | "tool" | "function") && *value == tool.name;
-        if names_property(&tool.input_schema, key) {
+        if declares_property(&tool.input_schema, key) {
             return None;
         }
         if !is_tool_name {
@@ -149,7 +149,7 @@ fn unwrap(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonObject, Stri
 fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
     let mut changes: Vec<Change> = Vec::new();
     for fault in validator.errors(&value).ok()?.iter().take(MAX_FAULTS) {
-        propose(&value, fault, &mut changes);
+        propose_changes(&value, fault, &mut changes);
     }
     let mut repairs = Vec::new();
     for (path, new_value, description) in changes {
@@ -159,7 +159,7 @@ fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repai
             let (parent, key) = path.rsplit_once('/')?;
             let parent = value.pointer_mut(parent)?.as_object_mut()?;
             // `shift_remove` keeps the order of the other properties, unlike `remove`.
-            parent.shift_remove(&unescaped(key))?;
+            parent.shift_remove(&unescape_pointer_key(key))?;
         }
         repairs.push(format!("{path}: {description}"));
     }
@@ -172,7 +172,7 @@ type Change = (String, Option<Value>, String);
 
 /// Collects changes that could repair a validation fault. For a fault of `anyOf` or `oneOf`,
 /// collects the changes for every branch.
-fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
+fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>) {
     let path = fault.instance_path().as_str();
     let (new_value, description) = match (root.pointer(path), fault.kind()) {
         (Some(Value::Null), _) => (None, "removed null: the property is optional".to_owned()),
@@ -181,7 +181,7 @@ fn propose(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<Change>)
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context },
         ) => {
             for fault in context.iter().flatten().take(MAX_FAULTS) {
-                propose(root, fault, changes);
+                propose_changes(root, fault, changes);
             }
             return;
         }

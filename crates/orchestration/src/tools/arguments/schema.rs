@@ -6,20 +6,24 @@ use serde_json::{Map, Value};
 const MAX_SCHEMAS: usize = 256;
 
 /// A subschema and its location in the schema document.
-pub(super) struct Applied<'a> {
+pub(super) struct AppliedSchema<'a> {
     /// JSON pointer of the subschema in the document.
     pub(super) pointer: String,
     pub(super) schema: &'a Map<String, Value>,
 }
 
-impl Applied<'_> {
+impl AppliedSchema<'_> {
     /// Returns the JSON pointer of a property's schema, if this subschema declares the property.
-    pub(super) fn property(&self, name: &str) -> Option<String> {
+    pub(super) fn find_property(&self, name: &str) -> Option<String> {
         self.schema.get("properties")?.get(name)?;
-        Some(format!("{}/properties/{}", self.pointer, escaped(name)))
+        Some(format!(
+            "{}/properties/{}",
+            self.pointer,
+            escape_pointer_key(name)
+        ))
     }
 
-    pub(super) fn requires(&self, name: &str) -> bool {
+    pub(super) fn requires_property(&self, name: &str) -> bool {
         let required = self.schema.get("required").and_then(Value::as_array);
         required.is_some_and(|required| required.iter().any(|key| key == name))
     }
@@ -28,8 +32,11 @@ impl Applied<'_> {
 /// Returns all subschemas that apply to the same value as the subschema at `pointer`: itself and
 /// those of its `$ref`, `allOf`, `anyOf` and `oneOf`, recursively. References stay within the
 /// document. Each subschema is returned once.
-pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
-    let mut found: Vec<Applied<'a>> = Vec::new();
+pub(super) fn collect_applied_schemas<'a>(
+    root: &'a Value,
+    pointer: &str,
+) -> Vec<AppliedSchema<'a>> {
+    let mut found: Vec<AppliedSchema<'a>> = Vec::new();
     let mut open = vec![pointer.to_owned()];
     while let Some(pointer) = open.pop() {
         let is_new = !found.iter().any(|known| known.pointer == pointer);
@@ -45,23 +52,23 @@ pub(super) fn applied<'a>(root: &'a Value, pointer: &str) -> Vec<Applied<'a>> {
         if let Some(Value::String(reference)) = schema.get("$ref") {
             open.extend(reference.strip_prefix('#').map(str::to_owned));
         }
-        found.push(Applied { pointer, schema });
+        found.push(AppliedSchema { pointer, schema });
     }
     found
 }
 
 /// Returns whether the top level of a schema declares this property.
-pub(super) fn names_property(root: &Value, name: &str) -> bool {
-    let mut schemas = applied(root, "").into_iter();
-    schemas.any(|schema| schema.property(name).is_some() || schema.requires(name))
+pub(super) fn declares_property(root: &Value, name: &str) -> bool {
+    let mut schemas = collect_applied_schemas(root, "").into_iter();
+    schemas.any(|schema| schema.find_property(name).is_some() || schema.requires_property(name))
 }
 
 /// Escapes a key for a JSON pointer (RFC 6901).
-pub(super) fn escaped(key: &str) -> String {
+pub(super) fn escape_pointer_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
 /// Returns the original key of a JSON pointer token (RFC 6901).
-pub(super) fn unescaped(step: &str) -> String {
+pub(super) fn unescape_pointer_key(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 use serde_json::{Map, Value, json};
 use switchboard_domain::Principal;
 
-use super::schema::Applied;
+use super::schema::AppliedSchema;
 
 /// The text that `Debug` prints instead of a hidden value.
 pub(super) const HIDDEN: &str = "[hidden]";
@@ -36,7 +36,7 @@ pub(super) struct ContextScope {
 }
 
 /// A part of a template text: literal text or a placeholder.
-enum Piece {
+enum TemplatePart {
     Literal(String),
     Session,
     User,
@@ -48,7 +48,8 @@ enum Piece {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`${{{0}}}` is not a placeholder of a context value; there are ${{session.id}}, \
-     ${{principal.user}}, ${{principal.tenant}} and ${{client.NAME}}, with a NAME of letters, digits and `_`"
+     ${{principal.user}}, ${{principal.tenant}} and ${{client.NAME}}, with a NAME of letters, \
+     digits and `_`"
 )]
 pub struct UnknownPlaceholder(pub String);
 
@@ -56,41 +57,45 @@ impl ContextTemplate {
     /// Parses the placeholders in every text of a JSON value.
     pub fn parse(value: &Value) -> Result<Self, UnknownPlaceholder> {
         let mut texts = Vec::new();
-        each_text("", value, &mut |_, text| texts.push(text));
-        let mut unknown = texts.into_iter().filter_map(|text| pieces(text).err());
+        visit_texts("", value, &mut |_, text| texts.push(text));
+        let mut unknown = texts
+            .into_iter()
+            .filter_map(|text| split_placeholders(text).err());
         unknown.next().map_or_else(|| Ok(Self(value.clone())), Err)
     }
 
     /// Creates a template without placeholders, in which `$` has no special meaning.
-    pub fn literal(value: Value) -> Self {
+    pub fn from_literal(value: Value) -> Self {
         Self(escaped_literal(value))
     }
 
     /// Creates a template of an object that contains the session id under `key`.
-    pub fn session_id_under(key: impl Into<String>) -> Self {
+    pub fn with_session_id(key: impl Into<String>) -> Self {
         Self(json!({key.into(): "${session.id}"}))
     }
 
     /// Returns whether a placeholder `${name}` exists.
     pub fn is_placeholder(name: &str) -> bool {
-        piece(name).is_some()
+        parse_placeholder(name).is_some()
     }
 
     /// Returns the names of the client values that the template uses.
     pub fn client_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        each_text("", &self.0, &mut |_, text| names.extend(client_names(text)));
+        visit_texts("", &self.0, &mut |_, text| names.extend(client_names(text)));
         names
     }
 
     /// Returns the literal texts of the template, which may be secrets.
-    pub fn literals(&self) -> Vec<String> {
+    pub fn literal_texts(&self) -> Vec<String> {
         let mut literals = Vec::new();
-        each_text("", &self.0, &mut |_, text| {
-            literals.extend(valid_pieces(text).filter_map(|piece| match piece {
-                Piece::Literal(text) => Some(text),
-                _ => None,
-            }));
+        visit_texts("", &self.0, &mut |_, text| {
+            literals.extend(
+                split_valid_placeholders(text).filter_map(|piece| match piece {
+                    TemplatePart::Literal(text) => Some(text),
+                    _ => None,
+                }),
+            );
         });
         literals
     }
@@ -104,28 +109,28 @@ impl ContextTemplate {
         client: &Map<String, Value>,
         secrets: &mut Vec<(String, String)>,
     ) {
-        each_text(name, &self.0, &mut |key, text| {
-            let pieces: Vec<Piece> = valid_pieces(text).collect();
+        visit_texts(name, &self.0, &mut |key, text| {
+            let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
             // A part of a longer text, such as `Bearer `, is not a secret, even if its key is that
             // of a secret.
             let key_of_literal = if pieces.len() > 1 { "" } else { key };
             for piece in pieces {
                 match piece {
-                    Piece::Literal(text) => secrets.push((key_of_literal.to_owned(), text)),
-                    Piece::Client(name) => {
+                    TemplatePart::Literal(text) => secrets.push((key_of_literal.to_owned(), text)),
+                    TemplatePart::Client(name) => {
                         if let Some(Value::String(text)) = client.get(&name) {
                             secrets.push((key.to_owned(), text.clone()));
                             secrets.push((name, text.clone()));
                         }
                     }
-                    Piece::Session | Piece::User | Piece::Tenant => {}
+                    TemplatePart::Session | TemplatePart::User | TemplatePart::Tenant => {}
                 }
             }
         });
     }
 
     /// Adds the object members of `defaults` that this object does not have.
-    pub(super) fn or_defaults(mut self, defaults: &Self) -> Self {
+    pub(super) fn merge_defaults(mut self, defaults: &Self) -> Self {
         if let (Value::Object(entries), Value::Object(defaults)) = (&mut self.0, &defaults.0) {
             for (key, value) in defaults {
                 entries.entry(key).or_insert_with(|| value.clone());
@@ -138,9 +143,9 @@ impl ContextTemplate {
     /// or allow others. All `schemas` describe this object. Other values do not change.
     ///
     /// Adds the names of the client values that a required member depends on to `needed`.
-    pub(super) fn named_part(
+    pub(super) fn select_declared_members(
         &self,
-        schemas: &[Applied<'_>],
+        schemas: &[AppliedSchema<'_>],
         needed: &mut BTreeSet<String>,
     ) -> Self {
         let Value::Object(members) = &self.0 else {
@@ -159,10 +164,10 @@ impl ContextTemplate {
         };
         let mut part = Map::new();
         for (key, value) in members {
-            if schemas.iter().any(|it| it.requires(key)) {
+            if schemas.iter().any(|it| it.requires_property(key)) {
                 needed.extend(text_client_names(value));
             }
-            if allows_others || schemas.iter().any(|it| it.property(key).is_some()) {
+            if allows_others || schemas.iter().any(|it| it.find_property(key).is_some()) {
                 part.insert(key.clone(), value.clone());
             }
         }
@@ -177,12 +182,12 @@ impl ContextTemplate {
 
     /// Replaces the placeholders with the values of a run. Returns `None` for a text with a
     /// placeholder that has no value.
-    pub(super) fn fill(
+    pub(super) fn fill_placeholders(
         &self,
         scope: Option<&ContextScope>,
         client: &Map<String, Value>,
     ) -> Option<Value> {
-        fill(&self.0, scope, client)
+        fill_value(&self.0, scope, client)
     }
 }
 
@@ -194,13 +199,13 @@ impl fmt::Debug for ContextTemplate {
 
 /// Calls `visit` with the key and the content of each text in a JSON value. Items of a list have
 /// the key of the list.
-fn each_text<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str, &'v str)) {
+fn visit_texts<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str, &'v str)) {
     match value {
         Value::String(text) => visit(key, text),
-        Value::Array(items) => items.iter().for_each(|item| each_text(key, item, visit)),
+        Value::Array(items) => items.iter().for_each(|item| visit_texts(key, item, visit)),
         Value::Object(entries) => {
             for (key, item) in entries {
-                each_text(key, item, visit);
+                visit_texts(key, item, visit);
             }
         }
         _ => {}
@@ -223,17 +228,23 @@ fn escaped_literal(value: Value) -> Value {
     }
 }
 
-fn fill(value: &Value, scope: Option<&ContextScope>, client: &Map<String, Value>) -> Option<Value> {
+fn fill_value(
+    value: &Value,
+    scope: Option<&ContextScope>,
+    client: &Map<String, Value>,
+) -> Option<Value> {
     match value {
         Value::String(text) => fill_text(text, scope, client),
         Value::Array(items) => {
-            let items = items.iter().filter_map(|item| fill(item, scope, client));
+            let items = items
+                .iter()
+                .filter_map(|item| fill_value(item, scope, client));
             Some(items.collect())
         }
         Value::Object(entries) => {
             let entries = entries
                 .iter()
-                .filter_map(|(key, item)| Some((key.clone(), fill(item, scope, client)?)));
+                .filter_map(|(key, item)| Some((key.clone(), fill_value(item, scope, client)?)));
             Some(Value::Object(entries.collect()))
         }
         other => Some(other.clone()),
@@ -245,19 +256,19 @@ fn fill_text(
     scope: Option<&ContextScope>,
     client: &Map<String, Value>,
 ) -> Option<Value> {
-    let pieces: Vec<Piece> = valid_pieces(text).collect();
+    let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
     // If the placeholder is the whole text, a number from the client stays a number.
-    if let [Piece::Client(name)] = &*pieces {
+    if let [TemplatePart::Client(name)] = &*pieces {
         return client.get(name).cloned();
     }
     let mut filled = String::new();
     for piece in pieces {
         match piece {
-            Piece::Literal(literal) => filled.push_str(&literal),
-            Piece::Session => filled.push_str(&scope?.session),
-            Piece::User => filled.push_str(&scope?.principal.user),
-            Piece::Tenant => filled.push_str(&scope?.principal.tenant),
-            Piece::Client(name) => match client.get(&name)? {
+            TemplatePart::Literal(literal) => filled.push_str(&literal),
+            TemplatePart::Session => filled.push_str(&scope?.session),
+            TemplatePart::User => filled.push_str(&scope?.principal.user),
+            TemplatePart::Tenant => filled.push_str(&scope?.principal.tenant),
+            TemplatePart::Client(name) => match client.get(&name)? {
                 Value::String(value) => filled.push_str(value),
                 value => filled.push_str(&value.to_string()),
             },
@@ -267,7 +278,7 @@ fn fill_text(
 }
 
 /// Splits a text into literals and placeholders.
-fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
+fn split_placeholders(text: &str) -> Result<Vec<TemplatePart>, UnknownPlaceholder> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -277,9 +288,10 @@ fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
         let placeholder = after.strip_prefix('{').and_then(|it| it.split_once('}'));
         if let Some((name, after)) = placeholder {
             if !literal.is_empty() {
-                pieces.push(Piece::Literal(std::mem::take(&mut literal)));
+                pieces.push(TemplatePart::Literal(std::mem::take(&mut literal)));
             }
-            pieces.push(piece(name).ok_or_else(|| UnknownPlaceholder(name.to_owned()))?);
+            pieces
+                .push(parse_placeholder(name).ok_or_else(|| UnknownPlaceholder(name.to_owned()))?);
             rest = after;
         } else {
             literal.push('$');
@@ -288,34 +300,34 @@ fn pieces(text: &str) -> Result<Vec<Piece>, UnknownPlaceholder> {
     }
     literal.push_str(rest);
     if !literal.is_empty() || pieces.is_empty() {
-        pieces.push(Piece::Literal(literal));
+        pieces.push(TemplatePart::Literal(literal));
     }
     Ok(pieces)
 }
 
 /// Splits the text of a template whose placeholders are known to exist.
-fn valid_pieces(text: &str) -> impl Iterator<Item = Piece> {
-    pieces(text).unwrap_or_default().into_iter()
+fn split_valid_placeholders(text: &str) -> impl Iterator<Item = TemplatePart> {
+    split_placeholders(text).unwrap_or_default().into_iter()
 }
 
-fn piece(name: &str) -> Option<Piece> {
+fn parse_placeholder(name: &str) -> Option<TemplatePart> {
     if let Some(name) = name.strip_prefix(CLIENT) {
         let is_name = !name.is_empty()
             && name.len() <= MAX_CLIENT_NAME
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        return is_name.then(|| Piece::Client(name.to_owned()));
+        return is_name.then(|| TemplatePart::Client(name.to_owned()));
     }
     match name {
-        "session.id" => Some(Piece::Session),
-        "principal.user" => Some(Piece::User),
-        "principal.tenant" => Some(Piece::Tenant),
+        "session.id" => Some(TemplatePart::Session),
+        "principal.user" => Some(TemplatePart::User),
+        "principal.tenant" => Some(TemplatePart::Tenant),
         _ => None,
     }
 }
 
 fn client_names(text: &str) -> impl Iterator<Item = String> {
-    valid_pieces(text).filter_map(|piece| match piece {
-        Piece::Client(name) => Some(name),
+    split_valid_placeholders(text).filter_map(|piece| match piece {
+        TemplatePart::Client(name) => Some(name),
         _ => None,
     })
 }

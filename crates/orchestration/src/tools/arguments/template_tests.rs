@@ -20,7 +20,7 @@ fn client() -> Map<String, Value> {
 
 fn filled(value: &Value) -> Option<Value> {
     let template = ContextTemplate::parse(value).unwrap();
-    template.fill(Some(&scope()), &client())
+    template.fill_placeholders(Some(&scope()), &client())
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_text_without_its_value_is_omitted() {
     assert_eq!(filled(&nested), Some(json!({"ids": ["x"]})));
     // Without a run nothing is known of it.
     let template = ContextTemplate::parse(&json!("${session.id}")).unwrap();
-    assert_eq!(template.fill(None, &client()), None);
+    assert_eq!(template.fill_placeholders(None, &client()), None);
 }
 
 #[test]
@@ -84,12 +84,12 @@ fn names_and_literals_are_listed() {
     let template = ContextTemplate::parse(&template).unwrap();
     let names: Vec<_> = template.client_names().into_iter().collect();
     assert_eq!(names, ["a", "b"]);
-    assert_eq!(template.literals(), [" and ", "plain"]);
+    assert_eq!(template.literal_texts(), [" and ", "plain"]);
     assert_eq!(format!("{template:?}"), "[hidden]");
-    let literal = ContextTemplate::literal(json!({"key": "pa$${x}"}));
-    assert_eq!(literal.literals(), ["pa$${x}"]);
+    let literal = ContextTemplate::from_literal(json!({"key": "pa$${x}"}));
+    assert_eq!(literal.literal_texts(), ["pa$${x}"]);
     assert_eq!(
-        literal.fill(None, &Map::new()),
+        literal.fill_placeholders(None, &Map::new()),
         Some(json!({"key": "pa$${x}"}))
     );
 }

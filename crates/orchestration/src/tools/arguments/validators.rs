@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 
 use super::repair::{repair_text, repair_values};
-use crate::tools::per_definition::PerDefinition;
+use crate::tools::per_definition::DefinitionCache;
 
 /// Maximum number of faults that one error message lists.
 const MAX_FAULTS: usize = 6;
@@ -17,15 +17,15 @@ const MAX_FAULT_BYTES: usize = 300;
 
 /// A cache of compiled input schemas, one per tool definition. Clones share the cache.
 #[derive(Debug, Clone, Default)]
-pub struct Validators {
+pub struct InputValidators {
     /// Compiled schemas. `None` marks a schema that cannot be compiled, whose server validates the
     /// input instead.
-    compiled: Arc<PerDefinition<Option<SchemaValidator>>>,
+    compiled: Arc<DefinitionCache<Option<SchemaValidator>>>,
 }
 
 /// A tool input that is valid or was repaired, so it may be executed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
+pub struct CheckedInput {
     /// The input to execute, with the repairs.
     pub input: SharedObject,
     /// Descriptions of the repairs, such as `/customer_id: read the text "42" as a number`.
@@ -49,14 +49,14 @@ pub enum InputFault {
     },
 }
 
-impl Validators {
+impl InputValidators {
     /// Validates a tool input. The error describes the faults for the model.
-    pub fn check(
+    pub fn validate_input(
         &self,
         definition: &Arc<ToolDefinition>,
         input: &SharedObject,
     ) -> Result<(), String> {
-        match &*self.validator(definition) {
+        match &*self.find_validator(definition) {
             Some(validator) if validator.is_valid(input.as_value()) != Ok(true) => {
                 Err(describe_faults(validator, input.as_value()))
             }
@@ -65,30 +65,32 @@ impl Validators {
     }
 
     /// Validates a model's tool input and repairs it if it is invalid.
-    pub fn examine(
+    pub fn validate_or_repair(
         &self,
         definition: &Arc<ToolDefinition>,
         input: &ToolInput,
-    ) -> Result<Checked, InputFault> {
-        let validator = self.validator(definition);
+    ) -> Result<CheckedInput, InputFault> {
+        let validator = self.find_validator(definition);
         match (input, &*validator) {
-            (ToolInput::Object(object), None) => Ok(Checked {
+            (ToolInput::Object(object), None) => Ok(CheckedInput {
                 input: object.clone(),
                 repairs: Vec::new(),
             }),
             (ToolInput::Object(object), Some(validator)) => {
-                accept(validator, definition, object.clone()).ok_or_else(|| InputFault::Invalid {
-                    faults: describe_faults(validator, object.as_value()),
+                accept_or_repair(validator, definition, object.clone()).ok_or_else(|| {
+                    InputFault::Invalid {
+                        faults: describe_faults(validator, object.as_value()),
+                    }
                 })
             }
             (ToolInput::Malformed { raw, reason }, validator) => {
                 // Without a schema, no validation can confirm that a repair is correct.
                 let repaired = validator.as_ref().and_then(|validator| {
                     let (object, mut repairs) = repair_text(raw, reason)?;
-                    let checked = accept(validator, definition, object.into())?;
+                    let checked = accept_or_repair(validator, definition, object.into())?;
                     repairs.extend(checked.repairs);
                     let input = checked.input;
-                    Some(Checked { input, repairs })
+                    Some(CheckedInput { input, repairs })
                 });
                 let reason = reason.clone();
                 repaired.ok_or(InputFault::Malformed { reason })
@@ -96,19 +98,19 @@ impl Validators {
         }
     }
 
-    fn validator(&self, definition: &Arc<ToolDefinition>) -> Arc<Option<SchemaValidator>> {
-        self.compiled.of(definition, |definition| {
+    fn find_validator(&self, definition: &Arc<ToolDefinition>) -> Arc<Option<SchemaValidator>> {
+        self.compiled.get_or_create(definition, |definition| {
             SchemaValidator::compile(&definition.input_schema).ok()
         })
     }
 }
 
 /// Validates an object and repairs it if it is invalid. Returns `None` if it stays invalid.
-fn accept(
+fn accept_or_repair(
     validator: &SchemaValidator,
     definition: &ToolDefinition,
     object: SharedObject,
-) -> Option<Checked> {
+) -> Option<CheckedInput> {
     let (input, repairs) = if validator.is_valid(object.as_value()) == Ok(true) {
         (object, Vec::new())
     } else {
@@ -117,7 +119,7 @@ fn accept(
     };
     // The depth is checked again, because an object that was parsed from a string adds levels.
     check_depth(input.as_value()).ok()?;
-    Some(Checked { input, repairs })
+    Some(CheckedInput { input, repairs })
 }
 
 /// Describes the faults of a tool input for the model.
@@ -127,7 +129,7 @@ fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
         Err(error) => return format!("{error}; send a smaller input"),
     };
     let described = errors.iter().take(MAX_FAULTS).map(|error| {
-        let fault = shortened(error.to_string());
+        let fault = shorten_fault(error.to_string());
         match error.instance_path().as_str() {
             "" => fault,
             path => format!("{path}: {fault}"),
@@ -139,7 +141,7 @@ fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
 
 /// Removes the middle of a long fault description. Its start quotes the faulty value, and its end
 /// states the error.
-fn shortened(fault: String) -> String {
+fn shorten_fault(fault: String) -> String {
     if fault.len() <= MAX_FAULT_BYTES {
         return fault;
     }

@@ -10,12 +10,13 @@ use switchboard_domain::{
 fn check(schema: &Value, input: &Value) -> Result<(), String> {
     let definition = Arc::new(ToolDefinition::new("lookup", "", schema.clone()));
     let input = input.as_object().cloned().unwrap();
-    Validators::default().check(&definition, &input.into())
+    InputValidators::default().validate_input(&definition, &input.into())
 }
 
 fn examine(schema: &Value, raw: &str) -> Result<(Value, Vec<String>), InputFault> {
     let definition = Arc::new(ToolDefinition::new("lookup", "", schema.clone()));
-    let checked = Validators::default().examine(&definition, &ToolInput::parse(raw))?;
+    let checked =
+        InputValidators::default().validate_or_repair(&definition, &ToolInput::parse(raw))?;
     Ok((Value::Object(checked.input.into_object()), checked.repairs))
 }
 
@@ -147,7 +148,7 @@ fn text_with_other_errors_stays_malformed() {
     for raw in [r#"{"a": 1}"#, r#"{"a": 1,}"#] {
         let cut = ToolInput::malformed(raw, reason);
         let reason = reason.to_owned();
-        let fault = Validators::default().examine(&definition, &cut);
+        let fault = InputValidators::default().validate_or_repair(&definition, &cut);
         assert_eq!(fault, Err(InputFault::Malformed { reason }));
     }
 }
@@ -357,14 +358,14 @@ proptest! {
         input in json_object(),
     ) {
         let definition = Arc::new(ToolDefinition::new("t", "", schema.clone()));
-        let validators = Validators::default();
+        let validators = InputValidators::default();
         let input = SharedObject::from(input);
-        let valid = validators.check(&definition, &input).is_ok();
-        match validators.examine(&definition, &ToolInput::Object(input.clone())) {
+        let valid = validators.validate_input(&definition, &input).is_ok();
+        match validators.validate_or_repair(&definition, &ToolInput::Object(input.clone())) {
             Ok(checked) => {
                 prop_assert_eq!(checked.repairs.is_empty(), valid);
                 prop_assert_eq!(checked.input == input, valid);
-                prop_assert!(validators.check(&definition, &checked.input).is_ok());
+                prop_assert!(validators.validate_input(&definition, &checked.input).is_ok());
             }
             Err(_) => prop_assert!(!valid),
         }

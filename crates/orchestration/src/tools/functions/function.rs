@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{SharedObject, ToolCall, ToolDefinition, ToolOrigin, ToolOutput};
 
-use crate::tools::error_output;
+use crate::tools::create_error_output;
 
 pub(super) type OutputFuture = Pin<Box<dyn Future<Output = ToolOutput> + Send>>;
 pub(super) type Body = Arc<dyn Fn(ToolCall) -> OutputFuture + Send + Sync>;
@@ -41,7 +41,7 @@ const MAX_NAME_BYTES: usize = 64;
 ///     }
 /// })
 /// .read_only()
-/// .output::<Weather>();
+/// .with_output_type::<Weather>();
 /// assert_eq!(weather.definition().input_schema["properties"]["town"]["type"], "string");
 /// ```
 #[derive(Clone)]
@@ -72,7 +72,7 @@ impl Function {
         O: Serialize + 'static,
         E: fmt::Display + 'static,
     {
-        let (schema, problem) = match input_schema::<A>() {
+        let (schema, problem) = match build_input_schema::<A>() {
             Ok(schema) => (schema, None),
             Err(why) => (json!({"type": "object"}), Some(why)),
         };
@@ -83,20 +83,20 @@ impl Function {
             // `body` is called inside the future, so that a panic before its first await is also
             // caught.
             Box::pin(async move {
-                let running = match read::<A>(&call.input) {
+                let running = match parse_input::<A>(&call.input) {
                     Ok(input) => body(input),
-                    Err(why) => return error_output(format!("invalid input: {why}")),
+                    Err(why) => return create_error_output(format!("invalid input: {why}")),
                 };
-                answer(running.await)
+                convert_output(running.await)
             })
         };
-        Self::checked(definition, Arc::new(run), problem)
+        Self::with_checked_name(definition, Arc::new(run), problem)
     }
 
     /// Creates a tool with a custom definition, for features that [`Function::new`] does not
     /// support: a dynamic schema, images in the result, progress reports, or the idempotency key of
     /// the call.
-    pub fn raw<F, R, E>(definition: ToolDefinition, body: F) -> Self
+    pub fn from_definition<F, R, E>(definition: ToolDefinition, body: F) -> Self
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ToolOutput, E>> + Send + 'static,
@@ -108,16 +108,16 @@ impl Function {
             Box::pin(async move {
                 match body(call).await {
                     Ok(output) => output,
-                    Err(error) => error_output(error.to_string()),
+                    Err(error) => create_error_output(error.to_string()),
                 }
             })
         };
-        Self::checked(definition, Arc::new(run), None)
+        Self::with_checked_name(definition, Arc::new(run), None)
     }
 
-    fn checked(definition: ToolDefinition, body: Body, problem: Option<String>) -> Self {
+    fn with_checked_name(definition: ToolDefinition, body: Body, problem: Option<String>) -> Self {
         let name = &definition.name;
-        let problem = if is_name(name) {
+        let problem = if is_valid_tool_name(name) {
             problem.map(|why| format!("`{name}` is not offered: {why}"))
         } else {
             Some(format!(
@@ -131,14 +131,14 @@ impl Function {
         }
     }
 
-    fn change(mut self, change: impl FnOnce(&mut ToolDefinition)) -> Self {
+    fn change_definition(mut self, change: impl FnOnce(&mut ToolDefinition)) -> Self {
         change(Arc::make_mut(&mut self.definition));
         self
     }
 
     /// Sets the server name of the tool, which becomes the origin of its definition.
-    pub(super) fn of_server(self, server: &str) -> Self {
-        self.change(|definition| {
+    pub(super) fn with_server_name(self, server: &str) -> Self {
+        self.change_definition(|definition| {
             definition.origin = Some(ToolOrigin {
                 server: server.to_owned(),
                 tool: definition.name.clone(),
@@ -152,41 +152,43 @@ impl Function {
     }
 
     /// Sets the name of the tool that people see.
-    pub fn title(self, title: impl Into<String>) -> Self {
-        self.change(|tool| tool.title = Some(title.into()))
+    pub fn with_title(self, title: impl Into<String>) -> Self {
+        self.change_definition(|tool| tool.title = Some(title.into()))
     }
 
     /// Declares that the tool is read-only: it may run without approval, its calls may be retried,
     /// and its results may be cached.
     pub fn read_only(self) -> Self {
-        self.change(|tool| tool.annotations.read_only = Some(true))
+        self.change_definition(|tool| tool.annotations.read_only = Some(true))
     }
 
     /// Declares that the tool may destroy data.
     pub fn destructive(self) -> Self {
-        self.change(|tool| tool.annotations.destructive = Some(true))
+        self.change_definition(|tool| tool.annotations.destructive = Some(true))
     }
 
     /// Declares that a repeated call with the same input has no further effect.
     pub fn idempotent(self) -> Self {
-        self.change(|tool| tool.annotations.idempotent = Some(true))
+        self.change_definition(|tool| tool.annotations.idempotent = Some(true))
     }
 
     /// Declares that the tool interacts with systems outside of the program, such as the web.
     pub fn open_world(self) -> Self {
-        self.change(|tool| tool.annotations.open_world = Some(true))
+        self.change_definition(|tool| tool.annotations.open_world = Some(true))
     }
 
     /// Declares that a call of the tool must not run concurrently with other calls.
     pub fn sequential(self) -> Self {
-        self.change(|tool| tool.sequential = true)
+        self.change_definition(|tool| tool.sequential = true)
     }
 
     /// Declares the type of the tool's output, whose JSON schema the model receives.
-    pub fn output<T: JsonSchema>(self) -> Self {
+    pub fn with_output_type<T: JsonSchema>(self) -> Self {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = settings.into_generator().into_root_schema_for::<T>();
-        self.change(|tool| tool.output_schema = Some(tidy(schema.to_value())))
+        self.change_definition(|tool| {
+            tool.output_schema = Some(remove_unused_keywords(schema.to_value()))
+        })
     }
 }
 
@@ -199,7 +201,7 @@ impl fmt::Debug for Function {
     }
 }
 
-fn is_name(name: &str) -> bool {
+fn is_valid_tool_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && name
             .bytes()
@@ -208,10 +210,10 @@ fn is_name(name: &str) -> bool {
 
 /// Returns the JSON schema of an argument type. The error states why the type cannot be a tool
 /// input.
-fn input_schema<A: JsonSchema>() -> Result<Value, String> {
+fn build_input_schema<A: JsonSchema>() -> Result<Value, String> {
     let settings = SchemaSettings::draft2020_12().for_deserialize();
     let schema = settings.into_generator().into_root_schema_for::<A>();
-    let Value::Object(schema) = tidy(schema.to_value()) else {
+    let Value::Object(schema) = remove_unused_keywords(schema.to_value()) else {
         // The argument type accepts any value, like `serde_json::Value`.
         return Ok(json!({"type": "object"}));
     };
@@ -234,7 +236,7 @@ fn input_schema<A: JsonSchema>() -> Result<Value, String> {
 }
 
 /// Removes schema keywords that have no meaning for models.
-fn tidy(mut schema: Value) -> Value {
+fn remove_unused_keywords(mut schema: Value) -> Value {
     if let Value::Object(schema) = &mut schema {
         schema.shift_remove("$schema");
         schema.shift_remove("title");
@@ -242,7 +244,7 @@ fn tidy(mut schema: Value) -> Value {
     schema
 }
 
-fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
+fn parse_input<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Error> {
     A::deserialize(input.as_value()).or_else(|error| {
         if input.is_empty() {
             // The argument type `()` is deserialized from `null`.
@@ -253,10 +255,10 @@ fn read<A: DeserializeOwned>(input: &SharedObject) -> Result<A, serde_json::Erro
     })
 }
 
-fn answer<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
+fn convert_output<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
     let value = match result {
         Ok(output) => serde_json::to_value(output),
-        Err(error) => return error_output(error.to_string()),
+        Err(error) => return create_error_output(error.to_string()),
     };
     match value {
         Ok(Value::String(text)) => ToolOutput::text(text),
@@ -264,6 +266,8 @@ fn answer<O: Serialize, E: fmt::Display>(result: Result<O, E>) -> ToolOutput {
             structured: (!value.is_null()).then(|| value.clone()),
             ..ToolOutput::text(value.to_string())
         },
-        Err(error) => error_output(format!("the result cannot be serialized as JSON: {error}")),
+        Err(error) => {
+            create_error_output(format!("the result cannot be serialized as JSON: {error}"))
+        }
     }
 }

@@ -29,7 +29,7 @@
 //!         "Returns the value of a customer's account in euros.",
 //!         |account: Account| async move { Ok::<_, String>(account.customer_id * 100) },
 //!     );
-//!     let tools = ToolSet::new().with(functions).with_shared(servers);
+//!     let tools = ToolSet::new().with_host(functions).with_shared_host(servers);
 //!     let mut run = Agent::new(model)
 //!         .with_tools(Arc::new(tools))
 //!         .ask("Show the account value of customer 42.");

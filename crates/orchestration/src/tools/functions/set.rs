@@ -30,13 +30,13 @@ const MAX_NAME_ATTEMPTS: usize = 100;
 #[derive(Default)]
 pub struct ToolSet {
     hosts: Vec<Arc<dyn ToolHost>>,
-    members: Arc<Mutex<Members>>,
+    members: Arc<Mutex<ToolSetMembers>>,
 }
 
 /// The tools that were listed so far, by their unique names in the set.
-type Members = HashMap<String, Member>;
+type ToolSetMembers = HashMap<String, ToolSetMember>;
 
-struct Member {
+struct ToolSetMember {
     /// Position of the tool's host in the set.
     host: usize,
     /// The tool definition as its host lists it.
@@ -53,32 +53,32 @@ impl ToolSet {
 
     /// Adds a tool host to the end of the set.
     #[must_use]
-    pub fn with(self, host: impl ToolHost + 'static) -> Self {
-        self.with_shared(Arc::new(host))
+    pub fn with_host(self, host: impl ToolHost + 'static) -> Self {
+        self.with_shared_host(Arc::new(host))
     }
 
     /// Adds a tool host that other owners share.
     #[must_use]
-    pub fn with_shared(mut self, host: Arc<dyn ToolHost>) -> Self {
+    pub fn with_shared_host(mut self, host: Arc<dyn ToolHost>) -> Self {
         self.hosts.push(host);
         self
     }
 
     /// Returns the host of a tool, and the tool's name on this host.
-    fn host_of(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
-        let members = lock(&self.members);
+    fn find_host(&self, name: &str) -> Option<(&dyn ToolHost, String)> {
+        let members = lock_members(&self.members);
         let member = members.get(name)?;
         let host = self.hosts.get(member.host)?;
         Some((&**host, member.original.name.clone()))
     }
 }
 
-fn lock(members: &Mutex<Members>) -> MutexGuard<'_, Members> {
+fn lock_members(members: &Mutex<ToolSetMembers>) -> MutexGuard<'_, ToolSetMembers> {
     members.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the unique name of a host's tool if the tool was listed before.
-fn known_name(members: &Members, host: usize, tool: &str) -> Option<String> {
+fn find_known_name(members: &ToolSetMembers, host: usize, tool: &str) -> Option<String> {
     let mut members = members.iter();
     let found = members.find(|(_, it)| it.host == host && it.original.name == tool);
     found.map(|(name, _)| name.clone())
@@ -86,13 +86,13 @@ fn known_name(members: &Members, host: usize, tool: &str) -> Option<String> {
 
 /// Returns the tool definition with its unique name in the set. Returns the same `Arc` until the
 /// host changes the definition, and `None` if no name is free.
-fn offer(
-    members: &mut Members,
+fn offer_tool(
+    members: &mut ToolSetMembers,
     host: usize,
     original: &Arc<ToolDefinition>,
 ) -> Option<Arc<ToolDefinition>> {
-    let known = known_name(members, host, &original.name);
-    let name = known.or_else(|| free_name(members, host, original))?;
+    let known = find_known_name(members, host, &original.name);
+    let name = known.or_else(|| find_free_name(members, host, original))?;
     if let Some(member) = members.get(&name)
         && Arc::ptr_eq(&member.original, original)
     {
@@ -102,7 +102,7 @@ fn offer(
     if name != original.name {
         Arc::make_mut(&mut offered).name.clone_from(&name);
     }
-    let member = Member {
+    let member = ToolSetMember {
         host,
         original: Arc::clone(original),
         offered: Arc::clone(&offered),
@@ -111,7 +111,7 @@ fn offer(
     Some(offered)
 }
 
-fn free_name(members: &Members, host: usize, tool: &ToolDefinition) -> Option<String> {
+fn find_free_name(members: &ToolSetMembers, host: usize, tool: &ToolDefinition) -> Option<String> {
     if !members.contains_key(&tool.name) {
         return Some(tool.name.clone());
     }
@@ -139,7 +139,7 @@ impl fmt::Debug for ToolSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolSet")
             .field("hosts", &self.hosts.len())
-            .field("tools", &lock(&self.members).len())
+            .field("tools", &lock_members(&self.members).len())
             .finish_non_exhaustive()
     }
 }
@@ -149,10 +149,10 @@ impl ToolHost for ToolSet {
     async fn tools(&self) -> ToolCatalog {
         let catalogs = join_all(self.hosts.iter().map(|host| host.tools())).await;
         let mut all = ToolCatalog::default();
-        let mut members = lock(&self.members);
+        let mut members = lock_members(&self.members);
         for (host, catalog) in catalogs.into_iter().enumerate() {
             for tool in &catalog.tools {
-                match offer(&mut members, host, tool) {
+                match offer_tool(&mut members, host, tool) {
                     Some(tool) => all.tools.push(tool),
                     None => all.problems.push(ServerProblem {
                         server: server_name(host, tool),
@@ -169,11 +169,11 @@ impl ToolHost for ToolSet {
     }
 
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        let mut known = self.host_of(&call.name);
+        let mut known = self.find_host(&call.name);
         if known.is_none() {
             // The tools may not have been listed yet, for example after a run was resumed.
             let _ = self.tools().await;
-            known = self.host_of(&call.name);
+            known = self.find_host(&call.name);
         }
         let outer = call.name.clone();
         if let Some((host, name)) = known {
@@ -195,7 +195,7 @@ impl ToolHost for ToolSet {
             let members = Arc::clone(&self.members);
             host.changes().map(move |mut change| {
                 if let ToolHostChange::ToolRedefined { tool, .. } = &mut change
-                    && let Some(name) = known_name(&lock(&members), position, tool)
+                    && let Some(name) = find_known_name(&lock_members(&members), position, tool)
                 {
                     *tool = name;
                 }

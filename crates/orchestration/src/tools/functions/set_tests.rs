@@ -87,9 +87,9 @@ async fn call(set: &ToolSet, name: &str) -> Result<String, ToolCallError> {
 #[tokio::test]
 async fn tools_are_in_the_order_of_hosts_and_calls_reach_their_host() {
     let set = ToolSet::new()
-        .with(Fake::of("a", &["two", "one"]))
-        .with(Fake::of("b", &["three", "one"]))
-        .with(Fake::of("", &["one"]));
+        .with_host(Fake::of("a", &["two", "one"]))
+        .with_host(Fake::of("b", &["three", "one"]))
+        .with_host(Fake::of("", &["one"]));
     assert_eq!(
         names(&set).await,
         ["two", "one", "three", "b__one", "host3__one"]
@@ -104,16 +104,16 @@ async fn tools_are_in_the_order_of_hosts_and_calls_reach_their_host() {
 #[tokio::test]
 async fn a_call_before_the_first_list_finds_its_tool() {
     let set = ToolSet::new()
-        .with(Fake::of("a", &["one"]))
-        .with(Fake::of("b", &["one"]));
+        .with_host(Fake::of("a", &["one"]))
+        .with_host(Fake::of("b", &["one"]));
     assert_eq!(call(&set, "b__one").await.unwrap(), "one of b");
 }
 
 #[tokio::test]
 async fn a_definition_is_the_same_arc_each_time() {
     let set = ToolSet::new()
-        .with(Fake::of("a", &["one"]))
-        .with(Fake::of("b", &["one"]));
+        .with_host(Fake::of("a", &["one"]))
+        .with_host(Fake::of("b", &["one"]));
     let (first, second) = (set.tools().await.tools, set.tools().await.tools);
     for (first, second) in first.iter().zip(&second) {
         assert!(Arc::ptr_eq(first, second), "{}", first.name);
@@ -127,7 +127,9 @@ async fn a_name_stays_with_its_tool() {
         Arc::new(Fake::of("a", &["one"])),
         Arc::new(Fake::of("b", &["one"])),
     );
-    let set = ToolSet::new().with_shared(a.clone()).with_shared(b);
+    let set = ToolSet::new()
+        .with_shared_host(a.clone())
+        .with_shared_host(b);
     assert_eq!(names(&set).await, ["one", "b__one"]);
     let before = std::mem::take(&mut *a.tools.lock().unwrap());
     assert_eq!(names(&set).await, ["b__one"]);
@@ -147,7 +149,7 @@ async fn hosts_are_queried_concurrently() {
     for server in ["a", "b", "c"] {
         let mut host = Fake::of(server, &["one"]);
         host.barrier = Some(barrier.clone());
-        set = set.with(host);
+        set = set.with_host(host);
     }
     let listed = tokio::time::timeout(Duration::from_secs(30), names(&set)).await;
     assert_eq!(listed.unwrap().len(), 3);
@@ -166,7 +168,7 @@ async fn changes_use_the_names_of_the_set() {
     a.changes = vec![listed.clone(), redefined("one")];
     let mut b = Fake::of("b", &["one"]);
     b.changes = vec![redefined("one"), redefined("never listed")];
-    let set = ToolSet::new().with(a).with(b);
+    let set = ToolSet::new().with_host(a).with_host(b);
     let _ = names(&set).await;
     let changes: Vec<_> = set.changes().collect().await;
     assert_eq!(changes.len(), 4);
@@ -193,7 +195,7 @@ proptest! {
         for (server, tools) in &hosts {
             let tools: Vec<_> = tools.iter().map(String::as_str).collect();
             wanted.extend(tools.iter().map(|tool| format!("{tool} of {server}")));
-            set = set.with(Fake::of(server, &tools));
+            set = set.with_host(Fake::of(server, &tools));
         }
         let names = names(&set).now_or_never().unwrap();
         prop_assert_eq!(names.iter().collect::<HashSet<_>>().len(), wanted.len());

@@ -12,7 +12,7 @@ use switchboard_domain::{
 };
 
 use super::function::Function;
-use crate::tools::error_output;
+use crate::tools::create_error_output;
 
 /// Server name of functions that have no configured server name.
 const DEFAULT_SERVER: &str = "functions";
@@ -88,7 +88,7 @@ impl FunctionTools {
     #[must_use]
     pub fn with_function(mut self, mut function: Function) -> Self {
         let name = &function.definition.name;
-        let is_taken = self.find(name).is_some();
+        let is_taken = self.find_function(name).is_some();
         let problem = function.problem.take().or_else(|| {
             is_taken.then(|| {
                 format!("`{name}` is offered once only: a second function has the same name")
@@ -96,7 +96,7 @@ impl FunctionTools {
         });
         match (problem, &self.server) {
             (Some(problem), _) => self.problems.push(problem),
-            (None, Some(server)) => self.functions.push(function.of_server(server)),
+            (None, Some(server)) => self.functions.push(function.with_server_name(server)),
             (None, None) => self.functions.push(function),
         }
         self
@@ -105,24 +105,24 @@ impl FunctionTools {
     /// Sets the server name of the functions, for rules about servers and for reports. Without a
     /// server name, their definitions have no origin.
     #[must_use]
-    pub fn named(mut self, server: impl Into<String>) -> Self {
+    pub fn with_server_name(mut self, server: impl Into<String>) -> Self {
         let server = server.into();
         let functions = self.functions.into_iter();
-        self.functions = functions.map(|it| it.of_server(&server)).collect();
+        self.functions = functions.map(|it| it.with_server_name(&server)).collect();
         self.server = Some(server);
         self
     }
 
-    fn name(&self) -> &str {
+    fn server_name(&self) -> &str {
         self.server.as_deref().unwrap_or(DEFAULT_SERVER)
     }
 
-    fn find(&self, name: &str) -> Option<&Function> {
+    fn find_function(&self, name: &str) -> Option<&Function> {
         let mut functions = self.functions.iter();
         functions.find(|function| function.definition.name == name)
     }
 
-    fn definitions(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
+    fn tool_definitions(&self) -> impl Iterator<Item = &Arc<ToolDefinition>> {
         self.functions.iter().map(|function| &function.definition)
     }
 }
@@ -131,21 +131,24 @@ impl FunctionTools {
 impl ToolHost for FunctionTools {
     async fn tools(&self) -> ToolCatalog {
         let problem = |message: &String| ServerProblem {
-            server: self.name().to_owned(),
+            server: self.server_name().to_owned(),
             message: message.clone(),
         };
         ToolCatalog {
-            tools: self.definitions().cloned().collect(),
+            tools: self.tool_definitions().cloned().collect(),
             problems: self.problems.iter().map(problem).collect(),
         }
     }
 
     /// Executes a function and enforces the deadline of the call, which needs a tokio runtime.
     async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        let Some(function) = self.find(&call.name) else {
+        let Some(function) = self.find_function(&call.name) else {
             return Err(ToolCallError::UnknownTool {
                 name: call.name,
-                available: self.definitions().map(|tool| tool.name.clone()).collect(),
+                available: self
+                    .tool_definitions()
+                    .map(|tool| tool.name.clone())
+                    .collect(),
             });
         };
         let deadline = call.deadline;
@@ -158,14 +161,15 @@ impl ToolHost for FunctionTools {
                 Ok(answer) => answer,
                 Err(_) => {
                     return Err(ToolCallError::Timeout {
-                        server: self.name().to_owned(),
+                        server: self.server_name().to_owned(),
                         tool: function.definition.name.clone(),
                         after,
                     });
                 }
             },
         };
-        Ok(answer.unwrap_or_else(|_| error_output("The tool panicked. Its effect is unknown.")))
+        Ok(answer
+            .unwrap_or_else(|_| create_error_output("The tool panicked. Its effect is unknown.")))
     }
 
     /// Returns an empty stream, because functions never change.

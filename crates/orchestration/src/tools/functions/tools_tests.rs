@@ -69,12 +69,12 @@ fn words(output: &ToolOutput) -> String {
 async fn the_definition_comes_from_the_types() {
     let tools = FunctionTools::new().with_function(
         order()
-            .title("Order something")
+            .with_title("Order something")
             .idempotent()
             .destructive()
             .open_world()
             .sequential()
-            .output::<Receipt>(),
+            .with_output_type::<Receipt>(),
     );
     let catalog = tools.tools().await;
     insta::assert_json_snapshot!(catalog.tools[0]);
@@ -191,7 +191,7 @@ async fn the_deadline_drops_the_function() {
     let dropped = Arc::new(AtomicBool::new(false));
     let seen = dropped.clone();
     let tools = FunctionTools::new()
-        .named("local")
+        .with_server_name("local")
         .with("hang", "", move |(): ()| {
             let guard = Dropped(seen.clone());
             async move {
@@ -216,7 +216,7 @@ async fn the_deadline_drops_the_function() {
 #[tokio::test]
 async fn a_raw_function_gets_the_whole_call() {
     let definition = ToolDefinition::new("draw", "Draws.", json!({"type": "object"}));
-    let tools = FunctionTools::new().with_function(Function::raw(
+    let tools = FunctionTools::new().with_function(Function::from_definition(
         definition,
         |call: ToolCall| async move {
             call.progress.report(ToolProgress {
@@ -256,7 +256,7 @@ async fn a_raw_function_gets_the_whole_call() {
 async fn a_function_that_cannot_be_offered_is_a_problem() {
     let nothing = |(): ()| async { Ok::<_, String>(()) };
     let tools = FunctionTools::new()
-        .named("local")
+        .with_server_name("local")
         .with("good", "", nothing)
         .with("good", "another", nothing)
         .with("not good", "", nothing)
@@ -305,7 +305,7 @@ async fn the_server_name_is_the_origin_of_all_functions() {
     assert_eq!(unnamed.tools[0].origin, None);
     let named = FunctionTools::new()
         .with("a", "", nothing)
-        .named("local")
+        .with_server_name("local")
         .with("b", "", nothing);
     let origins: Vec<_> = named
         .tools()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use switchboard_domain::{JsonObject, Principal, ToolDefinition, ToolOutput};
 
-use crate::tools::{arguments::canonical, only_reads};
+use crate::tools::{arguments::canonical_json, is_read_only};
 
 /// Settings of a cache for tool results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ impl Default for CacheOptions {
 #[derive(Default)]
 pub struct ResultCache {
     options: CacheOptions,
-    entries: Mutex<Entries>,
+    entries: Mutex<CacheEntries>,
 }
 
 /// The cache key of a tool result: a digest that reveals nothing about the call.
@@ -52,8 +52,8 @@ pub struct ResultCache {
 pub struct CacheKey([u8; 32]);
 
 #[derive(Default)]
-struct Entries {
-    by_key: HashMap<CacheKey, Entry>,
+struct CacheEntries {
+    by_key: HashMap<CacheKey, CacheEntry>,
     /// Number of reads and writes so far, which orders the results by their last use.
     uses: u64,
     /// Number of changes by server. The number is part of the cache key, so a change makes earlier
@@ -61,7 +61,7 @@ struct Entries {
     changes: HashMap<String, u64>,
 }
 
-struct Entry {
+struct CacheEntry {
     output: ToolOutput,
     stored: Timestamp,
     bytes: usize,
@@ -82,25 +82,26 @@ impl ResultCache {
     /// `definition` is the tool as its host lists it. `input` includes the hidden values that the
     /// host injected, because results can depend on them. Create the key before the call, so that a
     /// change of the server during the call is detected.
-    pub fn key(
+    pub fn create_key(
         &self,
         principal: &Principal,
         definition: &Arc<ToolDefinition>,
         input: &JsonObject,
     ) -> Option<CacheKey> {
-        if !only_reads(definition.annotations) {
+        if !is_read_only(definition.annotations) {
             return None;
         }
         let origin = definition.origin.as_ref();
-        let changes = origin.and_then(|origin| self.lock().changes.get(&origin.server).copied());
-        let key = (principal, &**definition, canonical(input), changes);
+        let changes =
+            origin.and_then(|origin| self.lock_entries().changes.get(&origin.server).copied());
+        let key = (principal, &**definition, canonical_json(input), changes);
         let key = serde_json::to_vec(&key).ok()?;
         Some(CacheKey(Sha256::digest(key).into()))
     }
 
     /// Returns a stored result that has not expired.
-    pub fn get(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
-        let entries = &mut *self.lock();
+    pub fn get_result(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
+        let entries = &mut *self.lock_entries();
         let entry = entries.by_key.get_mut(key)?;
         // If the clock was set back, the age of the result is unknown.
         let age = Duration::try_from(now.duration_since(entry.stored));
@@ -115,7 +116,7 @@ impl ResultCache {
 
     /// Stores a tool result. Returns whether it was stored; errors and results that are too large
     /// are not.
-    pub fn put(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
+    pub fn store_result(&self, key: CacheKey, output: &ToolOutput, now: Timestamp) -> bool {
         let bytes = serde_json::to_string(output).map_or(usize::MAX, |json| json.len());
         let CacheOptions {
             max_entries,
@@ -125,7 +126,7 @@ impl ResultCache {
         if output.is_error || bytes > max_bytes || max_entries == 0 {
             return false;
         }
-        let entries = &mut *self.lock();
+        let entries = &mut *self.lock_entries();
         let by_key = &mut entries.by_key;
         by_key.remove(&key);
         while by_key.len() >= max_entries
@@ -138,7 +139,7 @@ impl ResultCache {
             by_key.remove(&oldest);
         }
         entries.uses += 1;
-        let entry = Entry {
+        let entry = CacheEntry {
             output: output.clone(),
             stored: now,
             bytes,
@@ -150,11 +151,15 @@ impl ResultCache {
 
     /// Makes the stored results of a server unreachable, including results of running calls. Call
     /// this before and after each tool call that can change data on the server.
-    pub fn invalidate(&self, server: &str) {
-        *self.lock().changes.entry(server.to_owned()).or_default() += 1;
+    pub fn invalidate_server(&self, server: &str) {
+        *self
+            .lock_entries()
+            .changes
+            .entry(server.to_owned())
+            .or_default() += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
+    fn lock_entries(&self) -> MutexGuard<'_, CacheEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,7 +169,7 @@ impl fmt::Debug for ResultCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResultCache")
             .field("options", &self.options)
-            .field("entries", &self.lock().by_key.len())
+            .field("entries", &self.lock_entries().by_key.len())
             .finish_non_exhaustive()
     }
 }

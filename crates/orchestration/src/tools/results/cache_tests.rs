@@ -30,26 +30,28 @@ fn cache(max_entries: usize, max_bytes: usize) -> ResultCache {
 }
 
 fn key(cache: &ResultCache, tool: &Arc<ToolDefinition>, n: u64) -> CacheKey {
-    cache.key(&Principal::default(), tool, &input(n)).unwrap()
+    cache
+        .create_key(&Principal::default(), tool, &input(n))
+        .unwrap()
 }
 
 fn len(cache: &ResultCache) -> usize {
-    cache.lock().by_key.len()
+    cache.lock_entries().by_key.len()
 }
 
 #[test]
 fn a_result_expires_after_its_lifetime() {
     let (cache, tool) = (cache(9, 1 << 20), tool("s", "t"));
     let key = key(&cache, &tool, 1);
-    assert_eq!(cache.get(&key, at(0)), None);
+    assert_eq!(cache.get_result(&key, at(0)), None);
     let output = ToolOutput::text("one");
-    assert!(cache.put(key, &output, at(100)));
-    assert_eq!(cache.get(&key, at(159)), Some(output.clone()));
-    assert_eq!(cache.get(&key, at(160)), None);
+    assert!(cache.store_result(key, &output, at(100)));
+    assert_eq!(cache.get_result(&key, at(159)), Some(output.clone()));
+    assert_eq!(cache.get_result(&key, at(160)), None);
     assert_eq!(len(&cache), 0);
     // A clock that was set back makes the age unknown.
-    cache.put(key, &output, at(100));
-    assert_eq!(cache.get(&key, at(99)), None);
+    cache.store_result(key, &output, at(100));
+    assert_eq!(cache.get_result(&key, at(99)), None);
 }
 
 #[test]
@@ -61,7 +63,8 @@ fn only_read_only_tools_have_keys() {
             idempotent: Some(true),
             ..ToolAnnotations::default()
         };
-        let key = ResultCache::default().key(&Principal::default(), &Arc::new(tool), &input(1));
+        let key =
+            ResultCache::default().create_key(&Principal::default(), &Arc::new(tool), &input(1));
         assert_eq!(key, None);
     }
 }
@@ -71,10 +74,14 @@ fn errors_and_large_results_are_not_stored() {
     let (cache, tool) = (cache(9, 2_000), tool("s", "t"));
     let mut error = ToolOutput::text("no");
     error.is_error = true;
-    assert!(!cache.put(key(&cache, &tool, 1), &error, at(0)));
+    assert!(!cache.store_result(key(&cache, &tool, 1), &error, at(0)));
     let big = ToolOutput::text("x".repeat(2_000));
-    assert!(!cache.put(key(&cache, &tool, 1), &big, at(0)));
-    assert!(!self::cache(0, 2_000).put(key(&cache, &tool, 1), &ToolOutput::text("x"), at(0)));
+    assert!(!cache.store_result(key(&cache, &tool, 1), &big, at(0)));
+    assert!(!self::cache(0, 2_000).store_result(
+        key(&cache, &tool, 1),
+        &ToolOutput::text("x"),
+        at(0)
+    ));
 }
 
 #[test]
@@ -100,13 +107,13 @@ fn the_key_depends_on_principal_tool_server_definition_and_input() {
     ];
     let keys: Vec<_> = calls
         .iter()
-        .map(|(who, tool, input)| cache.key(who, tool, input).unwrap())
+        .map(|(who, tool, input)| cache.create_key(who, tool, input).unwrap())
         .collect();
     let different: std::collections::HashSet<_> = keys.iter().collect();
     assert_eq!(different.len(), keys.len());
     // The same definition, listed again, and the same input in another form.
     let input = JsonObject::from_iter([("n".to_owned(), json!(1.0))]);
-    let again = cache.key(&ada, &tool("s", "t"), &input).unwrap();
+    let again = cache.create_key(&ada, &tool("s", "t"), &input).unwrap();
     assert_eq!(again, keys[0]);
 }
 
@@ -114,12 +121,12 @@ fn the_key_depends_on_principal_tool_server_definition_and_input() {
 fn the_least_recently_used_result_is_removed_first() {
     let (cache, tool) = (cache(3, 1 << 20), tool("s", "t"));
     for n in 0..3 {
-        cache.put(key(&cache, &tool, n), &ToolOutput::text("x"), at(0));
+        cache.store_result(key(&cache, &tool, n), &ToolOutput::text("x"), at(0));
     }
-    assert!(cache.get(&key(&cache, &tool, 0), at(1)).is_some());
-    cache.put(key(&cache, &tool, 3), &ToolOutput::text("x"), at(1));
+    assert!(cache.get_result(&key(&cache, &tool, 0), at(1)).is_some());
+    cache.store_result(key(&cache, &tool, 3), &ToolOutput::text("x"), at(1));
     let stored: Vec<_> = (0..4)
-        .map(|n| cache.get(&key(&cache, &tool, n), at(1)).is_some())
+        .map(|n| cache.get_result(&key(&cache, &tool, n), at(1)).is_some())
         .collect();
     assert_eq!(stored, [true, false, true, true]);
 }
@@ -129,31 +136,33 @@ fn a_change_removes_the_results_of_its_server_and_rejects_those_read_before() {
     let cache = cache(9, 9_000);
     let (crm, shop) = (tool("crm", "look"), tool("shop", "look"));
     let output = ToolOutput::text("as it was");
-    cache.put(key(&cache, &crm, 1), &output, at(0));
+    cache.store_result(key(&cache, &crm, 1), &output, at(0));
     let (old, other) = (key(&cache, &crm, 2), key(&cache, &shop, 1));
-    cache.invalidate("crm");
-    assert_eq!(cache.get(&key(&cache, &crm, 1), at(0)), None);
-    cache.put(old, &output, at(0));
+    cache.invalidate_server("crm");
+    assert_eq!(cache.get_result(&key(&cache, &crm, 1), at(0)), None);
+    cache.store_result(old, &output, at(0));
     assert_eq!(
-        cache.get(&key(&cache, &crm, 2), at(0)),
+        cache.get_result(&key(&cache, &crm, 2), at(0)),
         None,
         "it may be older"
     );
-    cache.put(other, &output, at(0));
+    cache.store_result(other, &output, at(0));
     assert!(
-        cache.get(&key(&cache, &shop, 1), at(0)).is_some(),
+        cache.get_result(&key(&cache, &shop, 1), at(0)).is_some(),
         "another server"
     );
-    cache.put(key(&cache, &crm, 1), &output, at(0));
-    assert!(cache.get(&key(&cache, &crm, 1), at(0)).is_some());
+    cache.store_result(key(&cache, &crm, 1), &output, at(0));
+    assert!(cache.get_result(&key(&cache, &crm, 1), at(0)).is_some());
 }
 
 #[test]
 fn results_and_inputs_are_not_formatted() {
     let (cache, tool) = (ResultCache::default(), tool("s", "t"));
     let input = JsonObject::from_iter([("token".to_owned(), "secret-in".into())]);
-    let key = cache.key(&Principal::default(), &tool, &input).unwrap();
-    cache.put(key, &ToolOutput::text("secret-out"), at(0));
+    let key = cache
+        .create_key(&Principal::default(), &tool, &input)
+        .unwrap();
+    cache.store_result(key, &ToolOutput::text("secret-out"), at(0));
     let printed = format!("{cache:?} {key:?}");
     assert!(!printed.contains("secret"), "{printed}");
 }
@@ -171,15 +180,15 @@ proptest! {
             let key = key(&cache, &tool, n);
             if put {
                 let output = ToolOutput::text("x".repeat(size));
-                if cache.put(key, &output, at(now)) {
+                if cache.store_result(key, &output, at(now)) {
                     truth.insert(n, (output, now));
                 }
-            } else if let Some(got) = cache.get(&key, at(now)) {
+            } else if let Some(got) = cache.get_result(&key, at(now)) {
                 let (output, since) = &truth[&n];
                 prop_assert_eq!(&got, output);
                 prop_assert!(now - since < 60);
             }
-            let entries = cache.lock();
+            let entries = cache.lock_entries();
             let bytes: usize = entries.by_key.values().map(|entry| entry.bytes).sum();
             prop_assert!(entries.by_key.len() <= 5 && bytes <= 1_500);
         }

@@ -13,7 +13,7 @@ use switchboard_domain::{
 };
 
 use super::ResultLimit;
-use crate::tools::{error_output, tokens};
+use crate::tools::{create_error_output, tokens};
 
 /// Name of the tool with which the model reads full results.
 pub const READ_TOOL: &str = "read_tool_result";
@@ -63,7 +63,7 @@ impl FullResult {
     }
 
     /// Returns the full text of the tool result; empty if it was removed.
-    pub fn text(&self) -> &str {
+    pub fn full_text(&self) -> &str {
         let results = self.message.iter().flat_map(|message| message.results());
         let mut content = results.flat_map(|result| &*result.content);
         match content.next() {
@@ -86,7 +86,7 @@ pub struct FullResults {
 impl FullResults {
     /// Stores a full result, replacing a result with the same id. Removes the oldest results if the
     /// total exceeds 16 MiB. `position` is the number of messages in the conversation.
-    pub fn store(&mut self, result: FullResult, position: usize) {
+    pub fn store_result(&mut self, result: FullResult, position: usize) {
         for other in &mut self.results {
             if other.id == result.id {
                 other.message = None;
@@ -97,24 +97,28 @@ impl FullResults {
     }
 
     fn remove_oldest(&mut self) {
-        let mut bytes: usize = self.results.iter().map(|result| result.text().len()).sum();
+        let mut bytes: usize = self
+            .results
+            .iter()
+            .map(|result| result.full_text().len())
+            .sum();
         let newest = self.results.len().saturating_sub(1);
         for result in &mut self.results[..newest] {
             if bytes <= MAX_BYTES {
                 break;
             }
-            bytes -= result.text().len();
+            bytes -= result.full_text().len();
             result.message = None;
         }
     }
 
     /// Returns the number of results, including results whose texts were removed.
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn result_count(&self) -> usize {
         self.results.len()
     }
 
     /// Returns the conversation with each full result inserted as a message at its position.
-    pub(crate) fn insert_into(&self, conversation: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    pub(crate) fn insert_into_messages(&self, conversation: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let mut stored = Vec::with_capacity(conversation.len() + self.results.len());
         let mut results = self.results.iter().peekable();
         for position in 0..=conversation.len() {
@@ -127,9 +131,12 @@ impl FullResults {
         stored
     }
 
-    /// Extracts the full results from messages that [`FullResults::insert_into`] returned. Returns
-    /// the remaining conversation, or `None` if results are missing.
-    pub(crate) fn take_from(&mut self, stored: Vec<Arc<Message>>) -> Option<Vec<Arc<Message>>> {
+    /// Extracts the full results from messages that [`FullResults::insert_into_messages`] returned.
+    /// Returns the remaining conversation, or `None` if results are missing.
+    pub(crate) fn extract_from_messages(
+        &mut self,
+        stored: Vec<Arc<Message>>,
+    ) -> Option<Vec<Arc<Message>>> {
         let mut conversation = Vec::with_capacity(stored.len());
         let mut results = self.results.iter_mut().peekable();
         for message in stored {
@@ -151,34 +158,41 @@ impl FullResults {
     }
 
     /// Returns the full result of the tool use with this id.
-    pub fn get(&self, id: &str) -> Option<&FullResult> {
-        let mut available = self.available();
+    pub fn find_result(&self, id: &str) -> Option<&FullResult> {
+        let mut available = self.available_results();
         available.find(|result| result.id == id)
     }
 
-    fn available(&self) -> impl Iterator<Item = &FullResult> {
+    fn available_results(&self) -> impl Iterator<Item = &FullResult> {
         let results = self.results.iter();
         results.filter(|result| result.message.is_some())
     }
 
     /// Executes a call of [`READ_TOOL`]: returns a page of a full result, or the lines that contain
     /// a search text. The output respects `limit`. Invalid requests return an error result.
-    pub fn read(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
-        self.try_read(input, limit)
-            .map_or_else(error_output, ToolOutput::text)
+    pub fn read_page_or_search(&self, input: &JsonObject, limit: &ResultLimit) -> ToolOutput {
+        self.try_read_page_or_search(input, limit)
+            .map_or_else(create_error_output, ToolOutput::text)
     }
 
-    fn try_read(&self, input: &JsonObject, limit: &ResultLimit) -> Result<String, String> {
+    fn try_read_page_or_search(
+        &self,
+        input: &JsonObject,
+        limit: &ResultLimit,
+    ) -> Result<String, String> {
         let id = input.get("result_id").and_then(Value::as_str);
-        let Some(result) = id.and_then(|id| self.get(id)) else {
-            let ids: Vec<_> = self.available().map(|result| result.id.as_str()).collect();
+        let Some(result) = id.and_then(|id| self.find_result(id)) else {
+            let ids: Vec<_> = self
+                .available_results()
+                .map(|result| result.id.as_str())
+                .collect();
             let available = match ids.as_slice() {
                 [] => "no results are available".to_owned(),
                 ids => format!("available: {}", ids.join(", ")),
             };
             return Err(format!("Unknown result id; {available}."));
         };
-        let text = result.text();
+        let text = result.full_text();
         let number = |name: &str| {
             let number = input.get(name).and_then(Value::as_u64);
             number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
@@ -193,17 +207,17 @@ impl FullResults {
         let offset = text.floor_char_boundary(offset);
         let max_tokens = limit.max_tokens.saturating_sub(RESERVED_TOKENS);
         match input.get("search").and_then(Value::as_str) {
-            Some(query) if !query.is_empty() => Ok(search(text, query, offset, max_tokens)),
+            Some(query) if !query.is_empty() => Ok(search_lines(text, query, offset, max_tokens)),
             _ => {
                 let max_bytes = number("limit").unwrap_or(DEFAULT_PAGE_BYTES);
-                Ok(page(text, offset, max_bytes, max_tokens))
+                Ok(read_page(text, offset, max_bytes, max_tokens))
             }
         }
     }
 }
 
 /// Returns the definition of [`READ_TOOL`]. Returns the same `Arc` each time.
-pub fn read_tool() -> Arc<ToolDefinition> {
+pub fn read_tool_definition() -> Arc<ToolDefinition> {
     static TOOL: LazyLock<Arc<ToolDefinition>> = LazyLock::new(|| {
         let mut tool = ToolDefinition::new(
             READ_TOOL,
@@ -248,10 +262,10 @@ pub fn read_tool() -> Arc<ToolDefinition> {
     Arc::clone(&TOOL)
 }
 
-fn page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String {
+fn read_page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String {
     let rest = &text[offset..];
     let max_bytes = rest.floor_char_boundary(max_bytes);
-    let mut length = tokens::prefix_of(&rest[..max_bytes], max_tokens);
+    let mut length = tokens::prefix_length_within(&rest[..max_bytes], max_tokens);
     if length == 0 {
         // A page has at least one character, so that repeated reading reaches the end.
         length = rest.chars().next().map_or(0, char::len_utf8);
@@ -270,7 +284,7 @@ fn page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> String 
 }
 
 /// Returns the lines at or after `offset` that contain `query`, each with its offset.
-fn search(text: &str, query: &str, offset: usize, max_tokens: u64) -> String {
+fn search_lines(text: &str, query: &str, offset: usize, max_tokens: u64) -> String {
     // ASCII case conversion does not change the byte offsets of matches.
     let (lower, query_lower) = (
         text[offset..].to_ascii_lowercase(),
@@ -293,7 +307,9 @@ fn search(text: &str, query: &str, offset: usize, max_tokens: u64) -> String {
         let start = line_start.max(text.ceil_char_boundary(at.saturating_sub(CONTEXT_BYTES)));
         let stop = line_end.min(text.floor_char_boundary(end.saturating_add(CONTEXT_BYTES)));
         let line = format!("{at}: {}\n", text[start..stop].trim());
-        if lines == MAX_LINES || tokens::estimate(&out) + tokens::estimate(&line) > max_tokens {
+        if lines == MAX_LINES
+            || tokens::estimate_text(&out) + tokens::estimate_text(&line) > max_tokens
+        {
             next = Some(at);
             break;
         }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn kept(text: &str) -> FullResults {
     let mut results = FullResults::default();
-    results.store(FullResult::new("call_1", "list", text.into()), 0);
+    results.store_result(FullResult::new("call_1", "list", text.into()), 0);
     results
 }
 
@@ -11,7 +11,7 @@ fn read(results: &FullResults, input: Value) -> Result<String, String> {
     let Value::Object(input) = input else {
         panic!("not an object: {input}");
     };
-    let output = results.read(&input, &ResultLimit::default());
+    let output = results.read_page_or_search(&input, &ResultLimit::default());
     let text = output.content[0].as_text();
     if output.is_error { Err(text) } else { Ok(text) }
 }
@@ -101,11 +101,11 @@ fn the_oldest_results_are_removed_first() {
     let mut results = FullResults::default();
     for n in 0..5 {
         let text = "x".repeat(MAX_BYTES / 3);
-        results.store(FullResult::new(&format!("call_{n}"), "t", text), 0);
+        results.store_result(FullResult::new(&format!("call_{n}"), "t", text), 0);
     }
-    assert!(results.get("call_1").is_none() && results.get("call_2").is_some());
-    results.store(FullResult::new("huge", "t", "x".repeat(MAX_BYTES + 1)), 0);
-    assert_eq!(results.available().count(), 1);
+    assert!(results.find_result("call_1").is_none() && results.find_result("call_2").is_some());
+    results.store_result(FullResult::new("huge", "t", "x".repeat(MAX_BYTES + 1)), 0);
+    assert_eq!(results.available_results().count(), 1);
 }
 
 #[test]
@@ -113,22 +113,26 @@ fn results_are_stored_between_the_messages_of_the_conversation() {
     let conversation: Vec<_> = ["a", "b"].map(|it| Arc::new(Message::user(it))).to_vec();
     let mut results = FullResults::default();
     for (id, position) in [("first", 1), ("second", 1), ("third", 2)] {
-        results.store(FullResult::new(id, "t", id.to_owned()), position);
+        results.store_result(FullResult::new(id, "t", id.to_owned()), position);
     }
-    let stored = results.insert_into(&conversation);
+    let stored = results.insert_into_messages(&conversation);
     let state = serde_json::to_string(&results).unwrap();
     let mut restored: FullResults = serde_json::from_str(&state).unwrap();
-    assert_eq!(restored.get("first"), None, "the state has no texts");
-    let taken = restored.take_from(stored.clone());
+    assert_eq!(
+        restored.find_result("first"),
+        None,
+        "the state has no texts"
+    );
+    let taken = restored.extract_from_messages(stored.clone());
     assert_eq!(taken, Some(conversation));
     assert_eq!(restored, results);
-    assert_eq!(restored.take_from(stored[..4].to_vec()), None);
+    assert_eq!(restored.extract_from_messages(stored[..4].to_vec()), None);
 }
 
 #[test]
 fn the_tool_accepts_the_input_of_the_marker() {
-    let tool = read_tool();
-    assert!(Arc::ptr_eq(&tool, &read_tool()));
+    let tool = read_tool_definition();
+    assert!(Arc::ptr_eq(&tool, &read_tool_definition()));
     let validator = jsonschema::validator_for(&tool.input_schema).unwrap();
     assert!(validator.is_valid(&json!({"result_id": "c", "offset": 60})));
     assert!(validator.is_valid(&json!({"result_id": "c", "search": "…"})));
@@ -157,7 +161,7 @@ proptest! {
             }
         }
         let limit = ResultLimit { max_tokens, preview_tokens: 1 };
-        let output = kept(&text).read(&input, &limit);
+        let output = kept(&text).read_page_or_search(&input, &limit);
         prop_assert!(tokens::estimate_content(&output.content) <= max_tokens.max(RESERVED_TOKENS));
     }
 }

@@ -8,7 +8,7 @@ use switchboard_domain::{ToolContent, ToolOutput};
 
 use super::{
     full_results::{FullResult, READ_TOOL},
-    outline::outline,
+    outline::outline_json,
 };
 use crate::tools::tokens;
 
@@ -39,13 +39,13 @@ impl ResultLimit {
     /// A truncated result contains the beginning of its text, the media that fit the limit, and a
     /// note that states how to read the rest. The text ends after a line, a word or a character.
     /// Structured content that is too large is replaced by its outline.
-    pub fn apply(
+    pub fn limit_result(
         &self,
         id: &str,
         tool: &str,
         output: ToolOutput,
     ) -> (ToolOutput, Option<FullResult>) {
-        let data_tokens = output.structured.as_ref().map_or(0, tokens::estimate_value);
+        let data_tokens = output.structured.as_ref().map_or(0, tokens::estimate_json);
         let content_tokens = tokens::estimate_content(&output.content);
         if data_tokens.max(content_tokens) <= self.max_tokens {
             return (output, None);
@@ -56,22 +56,22 @@ impl ResultLimit {
         } else {
             (self.max_tokens, self.max_tokens)
         };
-        let texts: Vec<_> = output.content.iter().filter_map(text_of).collect();
+        let texts: Vec<_> = output.content.iter().filter_map(content_text).collect();
         let text = texts.join("\n");
-        let whole = whole_text(&text, output.structured.as_ref());
+        let whole = join_text_and_structured(&text, output.structured.as_ref());
         let data = match &output.structured {
             Some(data) => Some(data)
                 .filter(|_| data_tokens > text_tokens)
-                .map(outline),
-            None => outline_of_json(&text),
+                .map(outline_json),
+            None => outline_json_text(&text),
         };
 
-        let end = line_or_word_end(&text, tokens::prefix_of(&text, text_tokens));
-        let (media, omitted) = media_within(&output.content, media_tokens);
+        let end = find_line_or_word_end(&text, tokens::prefix_length_within(&text, text_tokens));
+        let (media, omitted) = select_media_within(&output.content, media_tokens);
         let rest = (end < text.len()).then_some(end);
-        let total = tokens::estimate(&whole);
+        let total = tokens::estimate_text(&whole);
         let shown = (end > 0).then(|| ToolContent::text(&text[..end]));
-        let marker = ToolContent::text(marker(id, total, rest, omitted, data.as_ref()));
+        let marker = ToolContent::text(truncation_note(id, total, rest, omitted, data.as_ref()));
         let structured = match data {
             Some(outline) if output.structured.is_some() => {
                 Some(json!({"cut": true, "result_id": id, "outline": outline}))
@@ -88,9 +88,9 @@ impl ResultLimit {
 }
 
 /// Returns the media that fit into `tokens`, and the number of omitted media.
-fn media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
+fn select_media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, usize) {
     let (mut media, mut omitted) = (Vec::new(), 0);
-    for piece in content.iter().filter(|piece| text_of(piece).is_none()) {
+    for piece in content.iter().filter(|piece| content_text(piece).is_none()) {
         let size = tokens::estimate_content(std::slice::from_ref(piece));
         match tokens.checked_sub(size) {
             Some(left) => {
@@ -104,7 +104,7 @@ fn media_within(content: &[ToolContent], mut tokens: u64) -> (Vec<ToolContent>, 
 }
 
 /// Returns the text of a content item, or `None` for media.
-fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
+fn content_text(piece: &ToolContent) -> Option<Cow<'_, str>> {
     match piece {
         ToolContent::Text { text }
         | ToolContent::Resource {
@@ -116,7 +116,7 @@ fn text_of(piece: &ToolContent) -> Option<Cow<'_, str>> {
 }
 
 /// Joins the text and the structured content of a result, unless both are the same JSON value.
-fn whole_text(text: &str, structured: Option<&Value>) -> String {
+fn join_text_and_structured(text: &str, structured: Option<&Value>) -> String {
     let mut whole = text.to_owned();
     if let Some(structured) = structured
         && serde_json::from_str::<Value>(text).ok().as_ref() != Some(structured)
@@ -132,14 +132,14 @@ fn whole_text(text: &str, structured: Option<&Value>) -> String {
 }
 
 /// Returns the outline of a text if it is a JSON object or list.
-fn outline_of_json(text: &str) -> Option<Value> {
+fn outline_json_text(text: &str) -> Option<Value> {
     let value: Option<Value> = serde_json::from_str(text).ok();
     let value = value.filter(|value| value.is_object() || value.is_array());
-    value.as_ref().map(outline)
+    value.as_ref().map(outline_json)
 }
 
 /// Returns the end of the last line or word shortly before `end`, or `end` if there is none.
-fn line_or_word_end(text: &str, end: usize) -> usize {
+fn find_line_or_word_end(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
     if end >= text.len() {
         return text.len();
@@ -152,7 +152,7 @@ fn line_or_word_end(text: &str, end: usize) -> usize {
 /// Returns a note that tells the model how to read the rest of a result with `total` estimated
 /// tokens. `rest` is the offset of the omitted text, if any, and `omitted` is the number of omitted
 /// media.
-fn marker(
+fn truncation_note(
     id: &str,
     total: u64,
     rest: Option<usize>,

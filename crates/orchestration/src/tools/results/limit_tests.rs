@@ -21,19 +21,21 @@ fn a_short_result_is_unchanged() {
     let mut output = ToolOutput::text("short");
     output.structured = Some(json!({"a": 1}));
     assert_eq!(
-        ResultLimit::default().apply("c", "t", output.clone()),
+        ResultLimit::default().limit_result("c", "t", output.clone()),
         (output, None)
     );
     let twenty_thousand = ToolOutput::text("word ".repeat(16_000));
     assert_eq!(
-        ResultLimit::default().apply("c", "t", twenty_thousand).1,
+        ResultLimit::default()
+            .limit_result("c", "t", twenty_thousand)
+            .1,
         None
     );
 }
 
 #[test]
 fn a_long_text_is_cut_after_a_line_with_a_marker() {
-    let (output, kept) = small().apply("call_1", "list", ToolOutput::text(lines(100)));
+    let (output, kept) = small().limit_result("call_1", "list", ToolOutput::text(lines(100)));
     let shown: Vec<_> = output.content.iter().map(ToolContent::as_text).collect();
     assert_eq!(
         shown[0],
@@ -46,18 +48,18 @@ fn a_long_text_is_cut_after_a_line_with_a_marker() {
          {\"result_id\":\"call_1\",\"search\":\"…\"}.]"
     );
     let kept = kept.unwrap();
-    assert_eq!(kept.text(), lines(100));
-    assert!(kept.text()[75..].starts_with("line 5"));
+    assert_eq!(kept.full_text(), lines(100));
+    assert!(kept.full_text()[75..].starts_with("line 5"));
 }
 
 #[test]
 fn one_long_line_is_cut_at_a_word_or_a_character() {
     for text in ["word ".repeat(500), "é".repeat(2_000), "x".repeat(2_000)] {
-        let (output, kept) = small().apply("c", "t", ToolOutput::text(text.clone()));
+        let (output, kept) = small().limit_result("c", "t", ToolOutput::text(text.clone()));
         let shown = output.content[0].as_text();
         assert!(text.starts_with(&shown) && !shown.is_empty());
-        assert!(tokens::estimate(&shown) <= 20);
-        assert_eq!(*kept.unwrap().text(), *text);
+        assert!(tokens::estimate_text(&shown) <= 20);
+        assert_eq!(*kept.unwrap().full_text(), *text);
     }
 }
 
@@ -66,7 +68,7 @@ fn large_structured_content_is_replaced_by_its_outline() {
     let rows: Vec<_> = (0..200).map(|n| json!({"id": n})).collect();
     let mut output = ToolOutput::text("200 rows");
     output.structured = Some(json!({"rows": rows}));
-    let (output, kept) = small().apply("c", "t", output);
+    let (output, kept) = small().limit_result("c", "t", output);
     assert_eq!(output.content[0].as_text(), "200 rows");
     let outline = json!({"rows": [{"id": "number"}, "… 199 more"]});
     let note = output.content[1].as_text();
@@ -80,7 +82,9 @@ fn large_structured_content_is_replaced_by_its_outline() {
         Some(json!({"cut": true, "result_id": "c", "outline": outline}))
     );
     let kept = kept.unwrap();
-    assert!(kept.text().starts_with("200 rows\n\n{\n") && kept.text().contains("\"id\": 199"));
+    assert!(
+        kept.full_text().starts_with("200 rows\n\n{\n") && kept.full_text().contains("\"id\": 199")
+    );
 }
 
 #[test]
@@ -88,8 +92,8 @@ fn structured_content_that_repeats_the_text_is_stored_once() {
     let data = json!((0..200).collect::<Vec<_>>());
     let mut output = ToolOutput::text(data.to_string());
     output.structured = Some(data.clone());
-    let (output, kept) = small().apply("c", "t", output);
-    assert_eq!(*kept.unwrap().text(), *data.to_string());
+    let (output, kept) = small().limit_result("c", "t", output);
+    assert_eq!(*kept.unwrap().full_text(), *data.to_string());
     assert!(output.content[0].as_text().starts_with("[0,1,2,"));
     assert!(
         output.content[1]
@@ -121,7 +125,7 @@ fn a_cut_result_has_the_beginning_of_its_text_and_fitting_images() {
         structured: None,
         is_error: true,
     };
-    let (output, kept) = limit.apply("c", "t", output);
+    let (output, kept) = limit.limit_result("c", "t", output);
     let shown: Vec<_> = output.content.iter().map(ToolContent::as_text).collect();
     assert_eq!(shown.len(), 3, "{shown:?}");
     assert!(shown[0].starts_with("first\nline 0"), "{}", shown[0]);
@@ -133,7 +137,7 @@ fn a_cut_result_has_the_beginning_of_its_text_and_fitting_images() {
     );
     assert!(output.is_error);
     let kept = kept.unwrap();
-    assert!(kept.text().starts_with("first\nline 0") && kept.text().ends_with("\nlast"));
+    assert!(kept.full_text().starts_with("first\nline 0") && kept.full_text().ends_with("\nlast"));
 }
 
 fn content() -> impl Strategy<Value = ToolContent> {
@@ -154,9 +158,9 @@ proptest! {
     ) {
         let limit = ResultLimit { max_tokens, preview_tokens };
         let output = ToolOutput { content, structured, is_error: false };
-        let whole: Vec<_> = output.content.iter().filter_map(text_of).collect();
+        let whole: Vec<_> = output.content.iter().filter_map(content_text).collect();
         let whole = whole.join("\n");
-        let (limited, kept) = limit.apply("c", "t", output.clone());
+        let (limited, kept) = limit.limit_result("c", "t", output.clone());
         let Some(kept) = kept else {
             prop_assert_eq!(limited, output);
             return Ok(());
@@ -164,29 +168,29 @@ proptest! {
         let (marker, shown) = limited.content.split_last().unwrap();
         prop_assert!(tokens::estimate_content(shown) <= max_tokens + 6);
         prop_assert!(marker.as_text().contains("read_tool_result"));
-        prop_assert!(kept.text().starts_with(&whole));
+        prop_assert!(kept.full_text().starts_with(&whole));
         // Reading on from where the marker says gives the rest.
         let marker = marker.as_text();
         if let Some((_, offset)) = marker.split_once("\"offset\":") {
             let digits = offset.find(|c: char| !c.is_ascii_digit()).unwrap();
             let mut offset: usize = offset[..digits].parse().unwrap();
-            let shown: Vec<_> = shown.iter().filter_map(text_of).collect();
+            let shown: Vec<_> = shown.iter().filter_map(content_text).collect();
             let shown = shown.join("\n");
-            let mut read = kept.text()[..offset].to_owned();
+            let mut read = kept.full_text()[..offset].to_owned();
             prop_assert_eq!(read.trim_end_matches('\n'), shown.trim_end_matches('\n'));
             let mut all = FullResults::default();
-            let length = kept.text().len();
-            all.store(kept.clone(), 0);
+            let length = kept.full_text().len();
+            all.store_result(kept.clone(), 0);
             while offset < length {
                 let input = json!({"result_id": "c", "offset": offset, "limit": 100});
-                let page = all.read(input.as_object().unwrap(), &ResultLimit::default());
+                let page = all.read_page_or_search(input.as_object().unwrap(), &ResultLimit::default());
                 prop_assert!(!page.is_error);
                 let page = page.content[0].as_text();
                 let (text, words) = page.rsplit_once("\n[bytes ").unwrap();
                 read.push_str(text);
                 offset = words.split(' ').nth(2).unwrap().parse().unwrap();
             }
-            prop_assert_eq!(read, kept.text());
+            prop_assert_eq!(read, kept.full_text());
         }
     }
 }

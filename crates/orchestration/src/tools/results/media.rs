@@ -9,10 +9,10 @@ use switchboard_domain::{Media, MediaSource, Message, ModelCapabilities, Part, T
 pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &ModelCapabilities) {
     let note_of = |piece: &ToolContent| match piece {
         ToolContent::Image(media) if model.images == Some(false) => {
-            Some(note("image", media, "does not accept images"))
+            Some(omitted_media_note("image", media, "does not accept images"))
         }
         ToolContent::Audio(media) if model.audio == Some(false) => {
-            Some(note("audio", media, "does not accept audio"))
+            Some(omitted_media_note("audio", media, "does not accept audio"))
         }
         _ => None,
     };
@@ -33,7 +33,7 @@ pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &M
     }
 }
 
-fn note(kind: &str, media: &Media, reason: &str) -> ToolContent {
+fn omitted_media_note(kind: &str, media: &Media, reason: &str) -> ToolContent {
     let place = match &media.source {
         MediaSource::Url(url) => format!(" at {url}"),
         _ => String::new(),

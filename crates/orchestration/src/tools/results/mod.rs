@@ -15,6 +15,6 @@ mod media;
 mod outline;
 
 pub use cache::{CacheKey, CacheOptions, ResultCache};
-pub use full_results::{FullResult, FullResults, READ_TOOL, read_tool};
+pub use full_results::{FullResult, FullResults, READ_TOOL, read_tool_definition};
 pub use limit::ResultLimit;
 pub(crate) use media::replace_unsupported_media;

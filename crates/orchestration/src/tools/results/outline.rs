@@ -12,12 +12,12 @@ const MAX_KEY_BYTES: usize = 60;
 
 /// Returns the outline of a JSON value: the keys of objects, the first item and the length of
 /// lists, and the types of other values.
-pub(super) fn outline(value: &Value) -> Value {
+pub(super) fn outline_json(value: &Value) -> Value {
     let mut left = MAX_VALUES;
-    outlined(value, 0, &mut left)
+    outline_nested(value, 0, &mut left)
 }
 
-fn outlined(value: &Value, depth: usize, left: &mut usize) -> Value {
+fn outline_nested(value: &Value, depth: usize, left: &mut usize) -> Value {
     *left = left.saturating_sub(1);
     let is_leaf = depth >= MAX_DEPTH || *left == 0;
     match value {
@@ -31,7 +31,9 @@ fn outlined(value: &Value, depth: usize, left: &mut usize) -> Value {
         Value::Array(items) if items.is_empty() => Value::Array(Vec::new()),
         Value::Array(items) if is_leaf => format!("list of {}", items.len()).into(),
         Value::Array(items) => {
-            let first = items.first().map(|item| outlined(item, depth + 1, left));
+            let first = items
+                .first()
+                .map(|item| outline_nested(item, depth + 1, left));
             let more = items.len() - 1;
             let more = (more > 0).then(|| format!("… {more} more").into());
             first.into_iter().chain(more).collect()
@@ -47,14 +49,14 @@ fn outlined(value: &Value, depth: usize, left: &mut usize) -> Value {
                     outlined_keys.insert("…".to_owned(), more.into());
                     break;
                 }
-                outlined_keys.insert(shortened(key), outlined(value, depth + 1, left));
+                outlined_keys.insert(shorten_key(key), outline_nested(value, depth + 1, left));
             }
             Value::Object(outlined_keys)
         }
     }
 }
 
-fn shortened(key: &str) -> String {
+fn shorten_key(key: &str) -> String {
     if key.len() <= MAX_KEY_BYTES {
         return key.to_owned();
     }
@@ -75,7 +77,7 @@ mod tests {
             .collect();
         let value = json!({"total": 1_200, "rows": rows, "done": true});
         assert_eq!(
-            outline(&value),
+            outline_json(&value),
             json!({
                 "total": "number",
                 "rows": [
@@ -92,13 +94,13 @@ mod tests {
         let wide: Map<String, Value> = (0..10_000)
             .map(|n| (n.to_string(), json!({"a": [n]})))
             .collect();
-        let wide = outline(&Value::Object(wide));
+        let wide = outline_json(&Value::Object(wide));
         assert_eq!(wide["…"], "9976 more keys");
         let mut deep = json!(1);
         for _ in 0..100 {
             deep = json!({"a": [deep], "b": {"c": 1}});
         }
-        let deep = outline(&deep).to_string();
+        let deep = outline_json(&deep).to_string();
         assert!(deep.len() < 300 && deep.contains("list of 1"), "{deep}");
     }
 
@@ -109,7 +111,7 @@ mod tests {
             for (n, other) in values.into_iter().enumerate() {
                 value = json!({n.to_string(): [value, other], "more": [n]});
             }
-            prop_assert!(tokens::estimate_value(&outline(&value)) < 3_000);
+            prop_assert!(tokens::estimate_json(&outline_json(&value)) < 3_000);
         }
     }
 }

@@ -10,8 +10,8 @@ use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use serde_json::Value;
 use switchboard_domain::{ToolDefinition, nearest::nearest};
 
-use super::words::Words;
-use crate::{tools::only_reads, tools::tokens::estimate_tools};
+use super::words::StemSplitter;
+use crate::{tools::is_read_only, tools::tokens::estimate_tools};
 
 /// Maximum number of word stems in a search query.
 const MAX_QUERY_STEMS: usize = 64;
@@ -31,18 +31,21 @@ pub struct ToolIndex {
     tools: Vec<Arc<ToolDefinition>>,
     /// Total estimated tokens of all tool definitions.
     tokens: u64,
-    search: OnceLock<Search>,
+    search: OnceLock<SearchIndex>,
 }
 
-struct Search {
+struct SearchIndex {
     embedder: Embedder<u64, SpaceTokenizer>,
     scorer: Scorer<usize, u64>,
     vocabulary: HashSet<String>,
 }
 
-impl Search {
-    fn build(tools: &[Arc<ToolDefinition>], words: &Words) -> Self {
-        let documents: Vec<String> = tools.iter().map(|tool| document(tool, words)).collect();
+impl SearchIndex {
+    fn build_index(tools: &[Arc<ToolDefinition>], words: &StemSplitter) -> Self {
+        let documents: Vec<String> = tools
+            .iter()
+            .map(|tool| build_index_text(tool, words))
+            .collect();
         let texts: Vec<&str> = documents.iter().map(String::as_str).collect();
         let embedder = EmbedderBuilder::with_tokenizer_and_fit_to_corpus(SpaceTokenizer, &texts)
             .b(LENGTH_WEIGHT)
@@ -62,7 +65,7 @@ impl Search {
     /// Returns the search terms for a word stem of a query: the stem twice, and each longer stem
     /// that starts with it once, such as `mailbox` for `mail`. A stem without matches, for example
     /// because of a typing error, is replaced by the most similar stem.
-    fn expand<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
+    fn expand_stem<'s>(&'s self, stem: &'s str) -> Vec<&'s str> {
         let mut terms = vec![stem, stem];
         if stem.len() < MIN_STEM_BYTES {
             return terms;
@@ -94,7 +97,7 @@ impl Tokenizer for SpaceTokenizer {
 
 impl ToolIndex {
     /// Replaces the tool catalog. Returns whether the catalog changed.
-    pub fn update(&mut self, tools: &[Arc<ToolDefinition>]) -> bool {
+    pub fn set_catalog(&mut self, tools: &[Arc<ToolDefinition>]) -> bool {
         let is_equal = self.tools.len() == tools.len()
             && self.tools.iter().zip(tools).all(|(old, new)| {
                 // Pointers are compared first, because comparing definitions is slower.
@@ -114,19 +117,19 @@ impl ToolIndex {
     }
 
     /// Returns the tool with this name.
-    pub fn get(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+    pub fn find_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
     /// Returns the total estimated tokens of all tool definitions.
-    pub fn tokens(&self) -> u64 {
+    pub fn total_tokens(&self) -> u64 {
         self.tokens
     }
 
     /// Returns the names of the tool servers in the order of the catalog.
-    pub fn servers(&self) -> Vec<&str> {
+    pub fn server_names(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
-        for server in self.tools.iter().filter_map(|tool| server_of(tool)) {
+        for server in self.tools.iter().filter_map(|tool| tool_server(tool)) {
             if !servers.contains(&server) {
                 servers.push(server);
             }
@@ -137,32 +140,37 @@ impl ToolIndex {
     /// Returns at most `limit` tools of `server`, or of all servers, that match the query, best
     /// match first. A tool whose exact name is in the query comes first. A word without matches is
     /// replaced by the most similar word.
-    pub fn search(
+    pub fn search_tools(
         &self,
         query: &str,
         limit: usize,
         server: Option<&str>,
     ) -> Vec<Arc<ToolDefinition>> {
-        let words = Words::default();
-        let mut stems = words.stems(query);
+        let words = StemSplitter::default();
+        let mut stems = words.split_into_stems(query);
         stems.truncate(MAX_QUERY_STEMS);
         let names: HashSet<&str> = query
             .split(|c: char| c.is_whitespace() || matches!(c, ',' | '`' | '"' | '\''))
             .collect();
         let tools = &self.tools;
-        let search = self.search.get_or_init(|| Search::build(tools, &words));
-        let terms: Vec<&str> = stems.iter().flat_map(|stem| search.expand(stem)).collect();
+        let search = self
+            .search
+            .get_or_init(|| SearchIndex::build_index(tools, &words));
+        let terms: Vec<&str> = stems
+            .iter()
+            .flat_map(|stem| search.expand_stem(stem))
+            .collect();
         let embedded = search.embedder.embed(&terms.join(" "));
         let candidates = tools.iter().enumerate();
         let candidates =
-            candidates.filter(|(_, tool)| server.is_none() || server_of(tool) == server);
+            candidates.filter(|(_, tool)| server.is_none() || tool_server(tool) == server);
         let mut found: Vec<(bool, f32, usize)> = candidates
             .map(|(position, tool)| {
                 let mut score = search.scorer.score(&position, &embedded).unwrap_or(0.0);
-                if only_reads(tool.annotations) {
+                if is_read_only(tool.annotations) {
                     score *= READ_ONLY_FACTOR;
                 }
-                (is_named(tool, &names), score, position)
+                (is_named_in_query(tool, &names), score, position)
             })
             .filter(|(is_named, score, _)| *is_named || *score > 0.0)
             .collect();
@@ -184,13 +192,13 @@ impl fmt::Debug for ToolIndex {
     }
 }
 
-pub(super) fn server_of(tool: &ToolDefinition) -> Option<&str> {
+pub(super) fn tool_server(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 
 /// Returns whether a query contains the tool's exact name. A name that is an ordinary word, such as
 /// `status`, does not count.
-fn is_named(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
+fn is_named_in_query(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
     let own = tool.origin.as_ref().map(|origin| origin.tool.as_str());
     [Some(tool.name.as_str()), own]
         .into_iter()
@@ -200,26 +208,26 @@ fn is_named(tool: &ToolDefinition, names: &HashSet<&str>) -> bool {
 
 /// Returns the word stems of a tool as the indexed text. Stems of more significant texts are
 /// repeated.
-fn document(tool: &ToolDefinition, words: &Words) -> String {
+fn build_index_text(tool: &ToolDefinition, words: &StemSplitter) -> String {
     let own = tool
         .origin
         .as_ref()
         .map_or(&tool.name, |origin| &origin.tool);
     let mut stems = Vec::new();
     for _ in 0..3 {
-        words.stems_into(own, &mut stems);
+        words.append_stems(own, &mut stems);
     }
     for _ in 0..2 {
-        words.stems_into(tool.title.as_deref().unwrap_or_default(), &mut stems);
-        words.stems_into(&tool.description, &mut stems);
+        words.append_stems(tool.title.as_deref().unwrap_or_default(), &mut stems);
+        words.append_stems(&tool.description, &mut stems);
     }
     if let Some(origin) = &tool.origin {
-        words.stems_into(&origin.server, &mut stems);
+        words.append_stems(&origin.server, &mut stems);
     }
     // Parameters add only stems that the tool does not have yet. A tool that accepts an order id
     // does not necessarily find orders.
     let mut parameters = Vec::new();
-    add_parameters(&tool.input_schema, MAX_SCHEMA_DEPTH, words, &mut parameters);
+    add_parameter_stems(&tool.input_schema, MAX_SCHEMA_DEPTH, words, &mut parameters);
     let mut known: HashSet<String> = stems.iter().cloned().collect();
     stems.extend(
         parameters
@@ -230,25 +238,30 @@ fn document(tool: &ToolDefinition, words: &Words) -> String {
 }
 
 /// Adds the word stems of parameter names, descriptions and choices.
-fn add_parameters(schema: &Value, depth: usize, words: &Words, stems: &mut Vec<String>) {
+fn add_parameter_stems(
+    schema: &Value,
+    depth: usize,
+    words: &StemSplitter,
+    stems: &mut Vec<String>,
+) {
     if depth == 0 {
         return;
     }
     if let Some(Value::Object(properties)) = schema.get("properties") {
         for (name, property) in properties {
-            words.stems_into(name, stems);
+            words.append_stems(name, stems);
             if let Some(Value::String(text)) = property.get("description") {
-                words.stems_into(text, stems);
+                words.append_stems(text, stems);
             }
-            add_parameters(property, depth - 1, words, stems);
+            add_parameter_stems(property, depth - 1, words, stems);
         }
     }
     if let Some(Value::Array(choices)) = schema.get("enum") {
         for choice in choices.iter().filter_map(Value::as_str) {
-            words.stems_into(choice, stems);
+            words.append_stems(choice, stems);
         }
     }
     if let Some(items) = schema.get("items") {
-        add_parameters(items, depth - 1, words, stems);
+        add_parameter_stems(items, depth - 1, words, stems);
     }
 }

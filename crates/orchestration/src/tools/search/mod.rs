@@ -10,7 +10,7 @@
 //! therefore a prefix of the tools of the next one, which keeps the provider's prompt cache.
 //!
 //! The model may call a tool that exists but was not offered. The call is handled like any other,
-//! and the tool is offered from the next step on ([`ToolSelection::reveal`]).
+//! and the tool is offered from the next step on ([`ToolSelection::offer_tool`]).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,15 +24,15 @@
 //! let policy = SearchPolicy { above_tools: 2, ..SearchPolicy::default() };
 //! let (mut index, mut selection) = (ToolIndex::default(), ToolSelection::default());
 //!
-//! index.update(&tools);
-//! let shown = selection.select(&policy, &index);
+//! index.set_catalog(&tools);
+//! let shown = selection.select_tools(&policy, &index);
 //! assert_eq!(shown.len(), 1);
 //! assert!(selection.is_search_tool(&shown[0].name));
 //!
 //! let input = json!({"query": "refund an order"});
-//! let result = selection.search(&policy, &index, input.as_object().unwrap());
+//! let result = selection.execute_search(&policy, &index, input.as_object().unwrap());
 //! assert!(result.content[0].as_text().contains("create_refund"));
-//! let shown = selection.select(&policy, &index);
+//! let shown = selection.select_tools(&policy, &index);
 //! assert_eq!(shown[1].name, "create_refund");
 //! ```
 

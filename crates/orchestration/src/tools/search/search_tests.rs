@@ -41,36 +41,36 @@ fn names(tools: &[Arc<ToolDefinition>]) -> Vec<&str> {
 }
 
 fn search(selection: &mut ToolSelection, index: &ToolIndex, input: &Value) -> ToolOutput {
-    selection.search(&small(), index, input.as_object().unwrap())
+    selection.execute_search(&small(), index, input.as_object().unwrap())
 }
 
 #[test]
 fn a_small_catalog_is_offered_completely() {
     let tools = some_tools();
     let mut index = ToolIndex::default();
-    assert!(index.update(&tools));
+    assert!(index.set_catalog(&tools));
     let mut selection = ToolSelection::default();
-    let shown = selection.select(&SearchPolicy::default(), &index);
+    let shown = selection.select_tools(&SearchPolicy::default(), &index);
     assert_eq!(shown, tools);
-    assert!(!selection.is_active() && !selection.is_search_tool("search_tools"));
+    assert!(!selection.is_search_active() && !selection.is_search_tool("search_tools"));
     let off = SearchPolicy {
         enabled: false,
         ..small()
     };
-    assert_eq!(selection.select(&off, &index), tools);
+    assert_eq!(selection.select_tools(&off, &index), tools);
 }
 
 #[test]
 fn many_tools_or_tokens_start_the_search() {
     let mut index = ToolIndex::default();
-    index.update(&some_tools());
+    index.set_catalog(&some_tools());
     let by_tokens = SearchPolicy {
-        above_tokens: index.tokens() - 1,
+        above_tokens: index.total_tokens() - 1,
         ..SearchPolicy::default()
     };
     for policy in [small(), by_tokens] {
         let mut selection = ToolSelection::default();
-        let shown = selection.select(&policy, &index);
+        let shown = selection.select_tools(&policy, &index);
         assert_eq!(names(&shown), ["search_tools"]);
         assert!(
             shown[0]
@@ -85,60 +85,66 @@ fn many_tools_or_tokens_start_the_search() {
 fn found_tools_are_appended_and_keep_their_position() {
     let mut index = ToolIndex::default();
     let mut tools = some_tools();
-    index.update(&tools);
+    index.set_catalog(&tools);
     let policy = SearchPolicy {
         always: vec!["status".into()],
         ..small()
     };
     let mut selection = ToolSelection::default();
-    let first = selection.select(&policy, &index);
+    let first = selection.select_tools(&policy, &index);
     assert_eq!(names(&first), ["search_tools", "git__status"]);
 
     search(&mut selection, &index, &json!({"query": "send an e-mail"}));
-    let second = selection.select(&policy, &index);
+    let second = selection.select_tools(&policy, &index);
     assert_eq!(second[..2], first[..]);
     assert!(Arc::ptr_eq(&second[0], &first[0]));
     assert_eq!(second[2].name, "mail__send");
 
     // A server goes away and returns with a new tool.
-    index.update(&tools[..2]);
-    let without = selection.select(&policy, &index);
+    index.set_catalog(&tools[..2]);
+    let without = selection.select_tools(&policy, &index);
     assert_eq!(names(&without), ["search_tools"]);
     tools.insert(0, tool("git__status_all", "Shows all."));
-    index.update(&tools);
-    assert_eq!(selection.select(&policy, &index), second);
+    index.set_catalog(&tools);
+    assert_eq!(selection.select_tools(&policy, &index), second);
 }
 
 #[test]
 fn the_index_follows_the_catalog_and_corrects_typing_errors() {
     let mut tools = some_tools();
     let mut index = ToolIndex::default();
-    assert!(index.update(&tools));
+    assert!(index.set_catalog(&tools));
     let equal: Vec<_> = tools
         .iter()
         .map(|tool| Arc::new((**tool).clone()))
         .collect();
-    assert!(!index.update(&equal), "equal definitions are not a change");
+    assert!(
+        !index.set_catalog(&equal),
+        "equal definitions are not a change"
+    );
     assert_eq!(
-        names(&index.search("chnaged flies", 1, None)),
+        names(&index.search_tools("chnaged flies", 1, None)),
         ["git__status"]
     );
     assert_eq!(
-        names(&index.search("remvoe", 1, None)),
+        names(&index.search_tools("remvoe", 1, None)),
         ["crm__delete_customer"]
     );
     tools[3] = tool("git__status", "Counts otters.");
-    assert!(index.update(&tools));
-    assert_eq!(names(&index.search("otters", 4, None)), ["git__status"]);
-    assert!(index.search("changed files", 4, None).is_empty());
+    assert!(index.set_catalog(&tools));
+    assert_eq!(
+        names(&index.search_tools("otters", 4, None)),
+        ["git__status"]
+    );
+    assert!(index.search_tools("changed files", 4, None).is_empty());
 }
 
 #[test]
 fn a_search_result_has_one_line_per_tool() {
     let mut index = ToolIndex::default();
-    index.update(&some_tools());
+    index.set_catalog(&some_tools());
     let mut selection = ToolSelection::default();
-    selection.select(&small(), &index);
+    selection.select_tools(&small(), &index);
     let mut answer = |input: Value| {
         let output = search(&mut selection, &index, &input);
         let text = output.content[0].as_text();
@@ -182,9 +188,9 @@ fn the_list_of_a_large_server_is_limited() {
         .map(|n| tool(&format!("huge__tool_{n}"), ""))
         .collect();
     let mut index = ToolIndex::default();
-    index.update(&tools);
+    index.set_catalog(&tools);
     let mut selection = ToolSelection::default();
-    selection.select(&small(), &index);
+    selection.select_tools(&small(), &index);
     let all = search(&mut selection, &index, &json!({"server": "huge"}));
     let text = all.content[0].as_text();
     assert!(text.contains("huge__tool_199, and 800 more.") && !text.contains("tool_200"));
@@ -199,21 +205,24 @@ fn a_host_may_have_a_tool_named_like_the_search() {
         json!({}),
     )));
     let mut index = ToolIndex::default();
-    index.update(&tools);
+    index.set_catalog(&tools);
     let mut selection = ToolSelection::default();
-    let shown = selection.select(&small(), &index);
+    let shown = selection.select_tools(&small(), &index);
     assert_eq!(names(&shown), ["search_tools_2"]);
     assert!(!selection.is_search_tool("search_tools"));
     assert!(selection.is_search_tool("search_tools_2"));
 
     // One that comes later is not declared beside it: no request has a name twice.
     let mut index = ToolIndex::default();
-    index.update(&some_tools());
+    index.set_catalog(&some_tools());
     let mut selection = ToolSelection::default();
-    selection.select(&small(), &index);
-    index.update(&tools);
-    selection.reveal("search_tools");
-    assert_eq!(names(&selection.select(&small(), &index)), ["search_tools"]);
+    selection.select_tools(&small(), &index);
+    index.set_catalog(&tools);
+    selection.offer_tool("search_tools");
+    assert_eq!(
+        names(&selection.select_tools(&small(), &index)),
+        ["search_tools"]
+    );
 }
 
 #[test]
@@ -236,7 +245,7 @@ fn a_tool_matches_by_name_title_server_parameters_and_choices() {
     let mut tools = some_tools();
     tools.push(Arc::new(rich));
     let mut index = ToolIndex::default();
-    index.update(&tools);
+    index.set_catalog(&tools);
     for query in [
         "ship",
         "parcels",
@@ -246,7 +255,7 @@ fn a_tool_matches_by_name_title_server_parameters_and_choices() {
         "wrapping",
         "ribbons",
     ] {
-        let found = index.search(query, 1, None);
+        let found = index.search_tools(query, 1, None);
         assert_eq!(names(&found), ["x"], "{query}");
     }
 }
@@ -254,11 +263,11 @@ fn a_tool_matches_by_name_title_server_parameters_and_choices() {
 #[test]
 fn an_exact_name_comes_first() {
     let mut index = ToolIndex::default();
-    index.update(&some_tools());
-    let found = index.search("I need `crm__list_customers` to delete a customer", 4, None);
+    index.set_catalog(&some_tools());
+    let found = index.search_tools("I need `crm__list_customers` to delete a customer", 4, None);
     assert_eq!(found[0].name, "crm__list_customers");
     // An ordinary word is not a tool name.
-    let found = index.search(
+    let found = index.search_tools(
         "what is the customer status of the mail I want to send",
         4,
         None,
@@ -288,12 +297,12 @@ proptest! {
                 .filter(|(_, there)| **there)
                 .map(|(tool, _)| Arc::clone(tool))
                 .collect();
-            index.update(&tools);
+            index.set_catalog(&tools);
             let stored = serde_json::to_string(&selection).unwrap();
             selection = serde_json::from_str(&stored).unwrap();
-            let was_active = selection.is_active();
+            let was_active = selection.is_search_active();
             let now: Vec<String> = selection
-                .select(&policy, &index)
+                .select_tools(&policy, &index)
                 .iter()
                 .map(|tool| tool.name.clone())
                 .collect();
@@ -304,9 +313,9 @@ proptest! {
                 prop_assert_eq!(&now[0], "search_tools");
             }
             let input = json!({"query": query});
-            selection.search(&policy, &index, input.as_object().unwrap());
-            if index.get(&all[called].name).is_some() {
-                selection.reveal(&all[called].name);
+            selection.execute_search(&policy, &index, input.as_object().unwrap());
+            if index.find_tool(&all[called].name).is_some() {
+                selection.offer_tool(&all[called].name);
             }
             before = now;
         }

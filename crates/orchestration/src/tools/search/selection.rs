@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput};
 
-use super::{SearchPolicy, ToolIndex, index::server_of};
-use crate::tools::error_output;
+use super::{SearchPolicy, ToolIndex, index::tool_server};
+use crate::tools::create_error_output;
 
 /// Name of the search tool. A number is appended if another tool has the same name.
 pub const SEARCH_TOOL: &str = "search_tools";
@@ -32,16 +32,20 @@ pub struct ToolSelection {
 
 impl ToolSelection {
     /// Returns the tools for the next request from the catalog of `index`: all tools, or the search
-    /// tool and the tools found so far. Call [`ToolIndex::update`] first.
+    /// tool and the tools found so far. Call [`ToolIndex::set_catalog`] first.
     ///
     /// Once tool search is used, it stays in use for the conversation, and tools that were offered
     /// before stay offered. A tool that is temporarily missing keeps its position. A later tool
     /// with the name of the search tool is not offered.
-    pub fn select(&mut self, policy: &SearchPolicy, index: &ToolIndex) -> Vec<Arc<ToolDefinition>> {
+    pub fn select_tools(
+        &mut self,
+        policy: &SearchPolicy,
+        index: &ToolIndex,
+    ) -> Vec<Arc<ToolDefinition>> {
         let is_large =
-            index.tools().len() > policy.above_tools || index.tokens() > policy.above_tokens;
+            index.tools().len() > policy.above_tools || index.total_tokens() > policy.above_tokens;
         if !policy.enabled || (self.search_tool.is_none() && !is_large) {
-            self.show(index.tools().iter());
+            self.offer_tools(index.tools().iter());
             return index.tools().to_vec();
         }
         let always = index.tools().iter().filter(|tool| {
@@ -50,20 +54,20 @@ impl ToolSelection {
                 pattern.matches(&tool.name) || own.is_some_and(|own| pattern.matches(own))
             })
         });
-        self.show(always);
+        self.offer_tools(always);
         let search = self
             .search_tool
-            .get_or_insert_with(|| Arc::new(search_tool(policy, index, &self.shown)));
+            .get_or_insert_with(|| Arc::new(build_search_tool(policy, index, &self.shown)));
         let shown = self
             .shown
             .iter()
             .filter(|name| **name != search.name)
-            .filter_map(|name| index.get(name));
+            .filter_map(|name| index.find_tool(name));
         [&*search].into_iter().chain(shown).cloned().collect()
     }
 
     /// Returns whether tool search is in use for the conversation.
-    pub fn is_active(&self) -> bool {
+    pub fn is_search_active(&self) -> bool {
         self.search_tool.is_some()
     }
 
@@ -76,7 +80,7 @@ impl ToolSelection {
 
     /// Offers a tool from the next request on, for example because the model called it. Returns
     /// whether the tool was not offered before.
-    pub fn reveal(&mut self, name: &str) -> bool {
+    pub fn offer_tool(&mut self, name: &str) -> bool {
         let is_new = !self.shown.iter().any(|shown| shown == name);
         if is_new {
             self.shown.push(name.to_owned());
@@ -86,17 +90,17 @@ impl ToolSelection {
 
     /// Executes a call of the search tool and offers the found tools from the next request on.
     /// Without a query, lists the tool names of the given server. Returns the result for the model.
-    pub fn search(
+    pub fn execute_search(
         &mut self,
         policy: &SearchPolicy,
         index: &ToolIndex,
         input: &JsonObject,
     ) -> ToolOutput {
-        self.try_search(policy, index, input)
-            .map_or_else(error_output, ToolOutput::text)
+        self.try_execute_search(policy, index, input)
+            .map_or_else(create_error_output, ToolOutput::text)
     }
 
-    fn try_search(
+    fn try_execute_search(
         &mut self,
         policy: &SearchPolicy,
         index: &ToolIndex,
@@ -119,7 +123,7 @@ impl ToolSelection {
                 server.ok_or("The query is empty. Describe the purpose of the tool in `query`.")?;
             return Ok(list_tools(index, server));
         }
-        let found = index.search(query, limit, server);
+        let found = index.search_tools(query, limit, server);
         let mut text = match found.len() {
             0 => "No tool matches.".to_owned(),
             1 => "1 tool matches and can be called now:".to_owned(),
@@ -128,24 +132,24 @@ impl ToolSelection {
         for tool in &found {
             // Writing to a string cannot fail.
             let _ = write!(text, "\n- {}", tool.name);
-            let line = one_line(tool);
+            let line = one_line_description(tool);
             if !line.is_empty() {
                 let _ = write!(text, ": {line}");
             }
-            self.reveal(&tool.name);
+            self.offer_tool(&tool.name);
         }
         if !found.is_empty() {
             text.push_str("\nIf these are not the right tools:");
         }
         text.push_str(" Search with synonyms");
-        if !index.servers().is_empty() {
+        if !index.server_names().is_empty() {
             text.push_str(", or give only `server` to list its tools");
         }
         text.push('.');
         Ok(text)
     }
 
-    fn show<'a>(&mut self, tools: impl Iterator<Item = &'a Arc<ToolDefinition>>) {
+    fn offer_tools<'a>(&mut self, tools: impl Iterator<Item = &'a Arc<ToolDefinition>>) {
         let known: HashSet<&str> = self.shown.iter().map(String::as_str).collect();
         let new: Vec<String> = tools
             .filter(|tool| !known.contains(tool.name.as_str()))
@@ -155,17 +159,17 @@ impl ToolSelection {
     }
 }
 
-fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> ToolDefinition {
+fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> ToolDefinition {
     let mut name = SEARCH_TOOL.to_owned();
     let mut n = 2;
-    while index.get(&name).is_some() {
+    while index.find_tool(&name).is_some() {
         name = format!("{SEARCH_TOOL}_{n}");
         n += 1;
     }
     let shown: HashSet<&str> = shown.iter().map(String::as_str).collect();
     let is_hidden = |tool: &&Arc<ToolDefinition>| !shown.contains(tool.name.as_str());
     let hidden = index.tools().iter().filter(is_hidden).count();
-    let mut servers = index.servers();
+    let mut servers = index.server_names();
     let more = servers.len().saturating_sub(MAX_SERVERS);
     servers.truncate(MAX_SERVERS);
     let mut description = format!("Finds tools that are not listed here: {hidden} tools");
@@ -190,8 +194,8 @@ fn search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String]) -> To
             },
             "server": {
                 "type": "string",
-                "description": "Search among the tools of this server only. Without `query`: list all \
-                                its tools.",
+                "description": "Search among the tools of this server only. Without `query`: list \
+                                all its tools.",
             },
             "limit": {
                 "type": "integer",
@@ -218,7 +222,7 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
     if name.is_empty() {
         return Ok(None);
     }
-    let servers = index.servers();
+    let servers = index.server_names();
     let exact = servers.iter().find(|server| **server == name);
     let found = exact.or_else(|| servers.iter().find(|it| it.eq_ignore_ascii_case(name)));
     found.map(|server| Some(*server)).ok_or_else(|| {
@@ -230,7 +234,7 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
 /// Lists the tool names of a server for the model.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
     let tools = index.tools().iter();
-    let tools = tools.filter(|tool| server_of(tool) == Some(server));
+    let tools = tools.filter(|tool| tool_server(tool) == Some(server));
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
     let listed = names.len().min(MAX_LISTED);
     let mut text = format!(
@@ -245,7 +249,7 @@ fn list_tools(index: &ToolIndex, server: &str) -> String {
 }
 
 /// Returns a one-line description of a tool: the first sentence of its description, or its title.
-fn one_line(tool: &ToolDefinition) -> String {
+fn one_line_description(tool: &ToolDefinition) -> String {
     let text = match (tool.description.trim(), &tool.title) {
         ("", Some(title)) => title,
         (description, _) => description,

@@ -18,11 +18,11 @@ const STOP_WORDS: &[&str] = &[
 
 /// A splitter of texts into word stems: `createEvents`, `create_event` and "created an event" have
 /// the same two stems.
-pub(super) struct Words {
+pub(super) struct StemSplitter {
     stemmer: Stemmer,
 }
 
-impl Default for Words {
+impl Default for StemSplitter {
     fn default() -> Self {
         Self {
             stemmer: Stemmer::create(Algorithm::English),
@@ -30,9 +30,9 @@ impl Default for Words {
     }
 }
 
-impl Words {
+impl StemSplitter {
     /// Appends the word stems of a text to `stems`, in the order of the text.
-    pub(super) fn stems_into(&self, text: &str, stems: &mut Vec<String>) {
+    pub(super) fn append_stems(&self, text: &str, stems: &mut Vec<String>) {
         for word in text.unicode_words() {
             let word = word.trim_end_matches("'s").trim_end_matches("’s");
             for part in word.to_snake_case().split('_') {
@@ -44,20 +44,20 @@ impl Words {
     }
 
     /// Returns the word stems of a text, in the order of the text.
-    pub(super) fn stems(&self, text: &str) -> Vec<String> {
+    pub(super) fn split_into_stems(&self, text: &str) -> Vec<String> {
         let mut stems = Vec::new();
-        self.stems_into(text, &mut stems);
+        self.append_stems(text, &mut stems);
         stems
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Words;
+    use super::StemSplitter;
 
     #[test]
     fn forms_of_a_word_have_the_same_stem() {
-        let words = Words::default();
+        let words = StemSplitter::default();
         let expected = ["creat", "event"];
         for text in [
             "create_event",
@@ -65,8 +65,12 @@ mod tests {
             "Created an event.",
             "create-event's",
         ] {
-            assert_eq!(words.stems(text), expected, "{text}");
+            assert_eq!(words.split_into_stems(text), expected, "{text}");
         }
-        assert!(words.stems("What is it about? ___ ''").is_empty());
+        assert!(
+            words
+                .split_into_stems("What is it about? ___ ''")
+                .is_empty()
+        );
     }
 }
