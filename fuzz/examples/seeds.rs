@@ -28,12 +28,14 @@ const CUTS: [u16; 3] = [1, 77, 400];
 /// Calls in every form, complete and broken, and text that resembles a call.
 const TEXTS: [&str; 22] = [
     "Let me see.\n<tool_call>{\"name\": \"get_time\"}</tool_call> done",
-    "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa\\\"ris\", \"days\": 2}}\n</tool_call>",
+    "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa\\\"ris\", \"days\": \
+     2}}\n</tool_call>",
     "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Paris</arg_value></tool_call>",
     "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa",
     "<function=get_weather>{\"city\": \"Paris\"}</function>",
     "<function=get_weather>\n<parameter=city>\nParis\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>",
-    "[TOOL_CALLS][{\"name\": \"get_time\", \"arguments\": {}}, {\"name\": \"get_weather\", \"arguments\": {\"city\": \"Kiel\"}}]",
+    "[TOOL_CALLS][{\"name\": \"get_time\", \"arguments\": {}}, {\"name\": \"get_weather\", \
+     \"arguments\": {\"city\": \"Kiel\"}}]",
     "[TOOL_CALLS]get_weather[CALL_ID]abc123def[ARGS]{\"city\": \"Paris\"}",
     "[TOOL_CALLS]get_time{}[TOOL_CALLS]get_time{}",
     "<|tool_call|>[{\"name\": \"get_time\", \"arguments\": {}}]",
@@ -41,11 +43,15 @@ const TEXTS: [&str; 22] = [
     "<|python_tag|>get_weather(city=\"Paris\")",
     "<|python_start|>[get_time()]<|python_end|>",
     "{\"name\": \"get_time\", \"arguments\": {}}",
-    "{\"type\": \"function\", \"function\": {\"name\": \"crm/find.one\", \"parameters\": {\"a\": [1, 2.5e3, null]}}}",
-    "I call it:\n```json\n{\"name\": \"get_time\", \"arguments\": {}}\n```\nand\n```\n[{\"name\": \"get_time\"}]\n```",
+    "{\"type\": \"function\", \"function\": {\"name\": \"crm/find.one\", \"parameters\": {\"a\": \
+     [1, 2.5e3, null]}}}",
+    "I call it:\n```json\n{\"name\": \"get_time\", \"arguments\": {}}\n```\nand\n```\n[{\"name\": \
+     \"get_time\"}]\n```",
     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \"Paris\"}\n```<｜tool▁call▁end｜>",
-    "<think>I could <tool_call>{\"name\": \"get_time\"}</tool_call></think>\n<tool_call>{\"name\": \"get_time\"}</tool_call>",
+    "<｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{\"city\": \
+     \"Paris\"}\n```<｜tool▁call▁end｜>",
+    "<think>I could <tool_call>{\"name\": \
+     \"get_time\"}</tool_call></think>\n<tool_call>{\"name\": \"get_time\"}</tool_call>",
     "```json\n{\"name\": \"unknown\", \"arguments\": {}}\n``` `[1, 2]` <b>bold</b> f(x) = {x}",
     "[get_time(), unknown()]",
     "Il fait 12 °C à Kiel — 🌦️.\n\n",

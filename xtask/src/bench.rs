@@ -38,7 +38,8 @@ const BENCHES: [Bench; 3] = [
     ),
     (
         "load",
-        "requests per second through `switchboard serve`, compared with direct requests to the model",
+        "requests per second through `switchboard serve`, compared with direct requests to the \
+         model",
         load::load,
     ),
 ];

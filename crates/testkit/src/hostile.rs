@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tokio::task::JoinHandle;
 
-/// Returns a chain of definitions, each of which refers to the next one `width` times. Only the last
-/// definition fails for values other than `null`. Without a limit, a validator takes `width` to the
-/// power of `length` steps.
+/// Returns a chain of definitions, each of which refers to the next one `width` times. Only the
+/// last definition fails for values other than `null`. Without a limit, a validator takes `width`
+/// to the power of `length` steps.
 pub fn chain(length: usize, applicator: &str, width: usize) -> Value {
     let mut definitions = Map::new();
     for at in 0..length {

@@ -103,12 +103,12 @@ impl Service {
 
     /// Starts a service with a script, which receives the number and the query graph of each query.
     pub async fn scripted(script: impl Fn(usize, &Value) -> Reply + Send + Sync + 'static) -> Self {
-        let (tell, seen) = mpsc::unbounded_channel();
+        let (sender, seen) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             queries: Mutex::default(),
             metas: Mutex::default(),
             script: Arc::new(script),
-            seen: tell,
+            seen: sender,
         });
         let router = Router::new()
             .route("/v1/query", post(query))
@@ -209,7 +209,10 @@ fn bad(why: &str) -> Response {
 
 async fn meta_knowledge_graph(State(shared): State<Arc<Shared>>) -> Response {
     *shared.metas.lock().unwrap() += 1;
-    let relation = |subject: &str, predicate: &str, object: &str| json!({"subject": subject, "predicate": predicate, "object": object, "knowledge_types": ["lookup"]});
+    let relation = |subject: &str, predicate: &str, object: &str| {
+        json!({"subject": subject,
+        "predicate": predicate, "object": object, "knowledge_types": ["lookup"]})
+    };
     let graph = json!({
         "nodes": {
             "biolink:Gene": {"id_prefixes": ["NCBIGene", "ENSEMBL", "HGNC"]},
@@ -248,7 +251,8 @@ async fn lookup(Query(lookup): Query<Lookup>) -> Response {
     });
     let found = found.take(lookup.limit).map(|(id, label, category)| {
         json!({
-            "curie": id, "label": label, "highlighting": {}, "synonyms": [label, label.to_lowercase()],
+            "curie": id, "label": label, "highlighting": {}, "synonyms": [label,
+            label.to_lowercase()],
             "taxa": lookup.only_taxa.iter().collect::<Vec<_>>(),
             "types": [category, "biolink:NamedThing"], "score": 12.5, "clique_identifier_count": 3,
             "explain": null, "debug": null,
@@ -265,8 +269,14 @@ fn query_validator() -> Validator {
         let item = json!({"type": "string", "pattern": pattern});
         json!({"type": ["array", "null"], "minItems": 1, "items": item})
     };
-    let object = |required: &[&str], properties: Value| json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties});
-    let map = |values: Value| json!({"type": "object", "minProperties": 1, "additionalProperties": values});
+    let object = |required: &[&str], properties: Value| {
+        json!({"type": "object",
+        "additionalProperties": false, "required": required, "properties": properties})
+    };
+    let map = |values: Value| {
+        json!({"type": "object", "minProperties": 1,
+        "additionalProperties": values})
+    };
     let node = object(
         &[],
         json!({
@@ -315,7 +325,8 @@ const EDGES: [&str; 8] = [
     "NCBIGene:4353 biolink:interacts_with NCBIGene:847 infores:biogrid 0.8 PMID:11 PMID:12",
     "NCBIGene:4353 biolink:affects NCBIGene:847 infores:text-mining 0.6 PMID:12 PMID:13 PMID:14",
     "NCBIGene:4353 biolink:interacts_with NCBIGene:6648 infores:string 0.55",
-    "NCBIGene:4353 biolink:occurs_together_in_literature_with NCBIGene:1 infores:semmeddb 0.99 PMID:15",
+    "NCBIGene:4353 biolink:occurs_together_in_literature_with NCBIGene:1 infores:semmeddb 0.99 \
+     PMID:15",
     "NCBIGene:4353 biolink:affected_by CHEBI:16240 infores:ctd 0.7 PMID:16",
     "NCBIGene:4353 biolink:participates_in GO:0006952 infores:goa 0.65 PMID:17",
     "NCBIGene:4353 biolink:affects MONDO:0009640 infores:disgenet 0.9 PMID:18",
@@ -466,6 +477,7 @@ fn answer(graph: &Value) -> Value {
         "schema_version": "1.5.0",
         "biolink_version": "4.2.1",
         "workflow": [{"id": "lookup"}],
-        "logs": [{"timestamp": "2026-11-21T12:00:00Z", "level": "INFO", "code": null, "message": "done"}],
+        "logs": [{"timestamp": "2026-11-21T12:00:00Z", "level": "INFO", "code": null,
+        "message": "done"}],
     })
 }

@@ -135,7 +135,8 @@ fn chromium() -> Result<PathBuf> {
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
         .find(|program| program.is_file())
         .context(
-            "the page is tested in a real Chromium, and there is none on PATH: install one (on Debian the package `chromium`), or \
+            "the page is tested in a real Chromium, and there is none on PATH: install one \
+             (on Debian the package `chromium`), or \
              name it with the variable CHROMIUM",
         )
 }
@@ -170,7 +171,8 @@ mod tests {
 
     #[test]
     fn reads_what_the_runner_counted() {
-        let tap = "TAP version 13\n# Subtest: a\nok 1 - a\n1..1\n# tests 3\n# suites 1\n# pass 2\n# fail 1\n# cancelled 0\n";
+        let tap = "TAP version 13\n# Subtest: a\nok 1 - a\n1..1\n# tests 3\n# suites 1\n# pass \
+            2\n# fail 1\n# cancelled 0\n";
         assert_eq!(
             counted(tap),
             Some(Counts {

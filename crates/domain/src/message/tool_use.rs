@@ -185,10 +185,10 @@ mod tests {
     #[test]
     fn a_value_that_is_not_an_object_is_malformed_with_its_reason() {
         for raw in ["[1]", "3", "true", "\"x\"", "{\"a\":", "{\"a\":1} trailing"] {
-            let ToolInput::Malformed { raw: kept, reason } = ToolInput::parse(raw) else {
+            let ToolInput::Malformed { raw: text, reason } = ToolInput::parse(raw) else {
                 panic!("{raw} passed as an object");
             };
-            assert_eq!(kept, raw);
+            assert_eq!(text, raw);
             assert!(!reason.is_empty());
         }
     }

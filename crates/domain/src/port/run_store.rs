@@ -54,8 +54,8 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// The parameters of the run, for the process that continues it. The store does not interpret
-    /// them. At most [`MAX_RUN_PARAMETERS_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels;
-    /// `null` counts as none. Stored by [`RunStore::begin`] and never changed.
+    /// them. At most [`MAX_RUN_PARAMETERS_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)
+    /// levels; `null` counts as none. Stored by [`RunStore::begin`] and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
 }

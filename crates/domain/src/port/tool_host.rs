@@ -134,8 +134,8 @@ impl ToolOutput {
 }
 
 impl ToolOutput {
-    /// Checks every JSON value in the output with [`check_depth`](crate::check_depth). Returns an error for the model
-    /// instead of an output that is nested too deeply.
+    /// Checks every JSON value in the output with [`check_depth`](crate::check_depth). Returns an
+    /// error for the model instead of an output that is nested too deeply.
     #[must_use]
     pub fn with_checked_depth(self) -> Self {
         match check_result(&self.content, self.structured.as_ref()) {

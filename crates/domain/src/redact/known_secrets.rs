@@ -376,7 +376,8 @@ mod tests {
                 // At most one digit on each side has bits of the secret and of other text.
                 let outside = clean.len().saturating_sub(REDACTED.len());
                 prop_assert!(clean.contains(REDACTED), "{} in {}", clean, written);
-                prop_assert!(outside <= (before.len() + after.len()) * 4 / 3 + 4, "{} of {}", clean, written);
+                prop_assert!(outside <= (before.len() + after.len()) * 4 / 3 + 4, "{} of {}",
+                    clean, written);
             }
         }
 

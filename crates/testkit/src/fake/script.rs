@@ -107,7 +107,8 @@ impl Answer {
         let message = |id: &str, status: &str, text: Option<&str>| {
             let piece = |text| json!({"type": "output_text", "text": text, "annotations": []});
             let content: Vec<Value> = text.map(piece).into_iter().collect();
-            json!({"id": id, "type": "message", "role": "assistant", "status": status, "content": content})
+            json!({"id": id, "type": "message", "role": "assistant", "status": status,
+                "content": content})
         };
         let mut events = vec![json!({
             "type": "response.created", "response": response("in_progress", Value::Null),

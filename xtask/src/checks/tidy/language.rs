@@ -183,11 +183,15 @@ fn snake_case(name: &str) -> String {
 /// Returns the lines that are too wide. Tables of Markdown and lines of one word cannot be wrapped.
 pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
     let is_markdown = files::is_markdown(file);
+    let mut in_code = false;
     let mut wide = Vec::new();
     for (at, line) in text.lines().enumerate() {
-        let unbreakable = is_markdown && (line.starts_with('|') || line.trim().contains("](http"));
-        let one_word = line.split_whitespace().nth(2).is_none();
-        if line.chars().count() > MAX_WIDTH && !unbreakable && !one_word {
+        in_code ^= line.trim().starts_with("```");
+        let is_table = line.trim_start_matches(['/', '!', ' ']).starts_with('|');
+        let is_link = is_markdown && line.trim().contains("](http");
+        let has_long_word = line.split_whitespace().any(|word| word.chars().count() > 70);
+        let unbreakable = is_table || is_link || has_long_word || (is_markdown && in_code);
+        if line.chars().count() > MAX_WIDTH && !unbreakable {
             wide.push(at + 1);
         }
     }
