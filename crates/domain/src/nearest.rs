@@ -27,6 +27,16 @@ pub fn did_you_mean(nearest: Option<&str>) -> String {
     })
 }
 
+/// Returns the end of an error message about an unknown name: the most similar known name, and all
+/// known names.
+pub fn list_available_names(name: &str, known: &[&str]) -> String {
+    format!(
+        "{}. Available: {}",
+        did_you_mean(nearest(name, known.iter().copied())),
+        known.join(", ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::nearest;

@@ -13,13 +13,14 @@ use super::{
     slash_commands::{SlashCommand, help_text},
     transcript,
 };
+use switchboard_domain::nearest::list_available_names;
 use switchboard_orchestration::ApprovalPolicy;
 
 use crate::{
     models::Readiness,
     run_session::{
         arguments::Approve,
-        failure::{Code, Failure, list_available_names},
+        failure::{Code, Failure},
         server_status::{format_parameters, format_server_statuses},
     },
     storage::{private_file, recipes},

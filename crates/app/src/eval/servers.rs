@@ -20,12 +20,14 @@ use super::{
     files::{FILES, replace_in_strings},
     suite_origin::SuiteOrigin,
 };
+use switchboard_domain::nearest::list_available_names;
+
 use crate::{
     config,
     observe::list_server_secrets,
     run_session::{
         context::{self, Context},
-        failure::{Failure, list_available_names},
+        failure::Failure,
         servers::{Servers, program_path},
         values,
     },

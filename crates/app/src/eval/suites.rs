@@ -12,10 +12,9 @@ use switchboard_evals::{
 };
 
 use super::{engine::parse_parameters, shipped_suites::SHIPPED, suite_origin::SuiteOrigin};
-use crate::{
-    config::{environment::Environment, plain_io_error},
-    run_session::failure::list_available_names,
-};
+use switchboard_domain::nearest::list_available_names;
+
+use crate::config::{environment::Environment, plain_io_error};
 
 /// File extensions of suites.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];

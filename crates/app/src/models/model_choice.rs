@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use switchboard_domain::ChatModel;
+use switchboard_domain::nearest::list_available_names;
 use switchboard_providers_offline::DemoModel;
 
 use super::{Provider, Providers, Readiness};
-use crate::run_session::failure::list_available_names;
 
 /// A model and the reason why it was chosen.
 #[derive(Clone)]

@@ -7,11 +7,13 @@ use switchboard_orchestration::SteadyClock;
 
 use super::{
     arguments::GlobalArgs,
-    failure::{Failure, list_available_names},
+    failure::Failure,
     interrupts::Interrupts,
     recording::{RecordingArgs, RecordingMode},
     servers::{Servers, program_path},
 };
+use switchboard_domain::nearest::list_available_names;
+
 use crate::{
     config::{self, Config, ConfigSources, environment::Environment},
     models::{ChosenModel, Providers},

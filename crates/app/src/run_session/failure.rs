@@ -2,8 +2,6 @@
 
 use std::{fmt, process::ExitCode};
 
-use switchboard_domain::nearest::{did_you_mean, nearest};
-
 /// Exit codes of commands. Scripts rely on their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -26,16 +24,6 @@ impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
         Self::from(code as u8)
     }
-}
-
-/// Returns the end of an error message about an unknown name: the most similar known name and all
-/// known names.
-pub(crate) fn list_available_names(name: &str, known: &[&str]) -> String {
-    format!(
-        "{}. Available: {}",
-        did_you_mean(nearest(name, known.iter().copied())),
-        known.join(", ")
-    )
 }
 
 /// An error that ends a command, and its exit code.

@@ -12,12 +12,10 @@ use std::{
 
 use anyhow::{anyhow, bail};
 use serde_json::Value;
+use switchboard_domain::nearest::list_available_names;
 use switchboard_orchestration::recipe::{Recipe, SHIPPED};
 
-use crate::{
-    config::{self, environment::Environment},
-    run_session::failure::list_available_names,
-};
+use crate::config::{self, environment::Environment};
 
 /// Name of the folders that contain recipes.
 pub(crate) const FOLDER: &str = "recipes";

@@ -189,7 +189,9 @@ pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
         in_code ^= line.trim().starts_with("```");
         let is_table = line.trim_start_matches(['/', '!', ' ']).starts_with('|');
         let is_link = is_markdown && line.trim().contains("](http");
-        let has_long_word = line.split_whitespace().any(|word| word.chars().count() > 70);
+        let has_long_word = line
+            .split_whitespace()
+            .any(|word| word.chars().count() > 70);
         let unbreakable = is_table || is_link || has_long_word || (is_markdown && in_code);
         if line.chars().count() > MAX_WIDTH && !unbreakable {
             wide.push(at + 1);
