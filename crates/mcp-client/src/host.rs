@@ -35,10 +35,10 @@ use crate::{
         call::call_tool,
         deadline::{Deadline, Limits},
     },
-    common::error::HostError,
-    common::sync::lock,
     config::ServerConfig,
     options::HostOptions,
+    primitives::error::HostError,
+    primitives::sync::lock,
     server::{
         process::watchdog::Watchdog,
         state::Server,

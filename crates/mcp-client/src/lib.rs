@@ -36,17 +36,16 @@
 
 pub mod auth;
 mod calls;
-mod common;
 pub mod config;
 mod features;
 mod host;
 mod options;
+mod primitives;
 mod server;
 mod server_requests;
 mod tools;
 mod transport;
 
-pub use common::error::HostError;
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
     SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, select,
@@ -62,6 +61,7 @@ pub use features::{
 };
 pub use host::McpHost;
 pub use options::{CircuitOptions, Grace, HangDetection, HostOptions};
+pub use primitives::error::HostError;
 pub use server::{
     output::LogMessage,
     status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},

@@ -21,7 +21,7 @@ use crate::{
     run_session::{
         arguments::Approve,
         failure::{Code, Failure},
-        server_status::{format_parameters, format_server_statuses},
+        servers::status::{format_parameters, format_server_statuses},
     },
     storage::{private_file, recipes},
     terminal::{one_line, output, print_line, print_note, print_warning, table::format_table},

@@ -13,7 +13,7 @@ use switchboard_domain::{Elicitation, ElicitationAnswer, Elicitor};
 use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
 use crate::{
-    run_session::server_status::changed_tools_warning,
+    run_session::servers::status::changed_tools_warning,
     terminal::{TerminalElicitor, one_line},
 };
 

@@ -20,7 +20,7 @@ use crate::{
         context::{self, Context},
         failure::{Code, Failure},
         interrupts::Interrupts,
-        server_status::changed_tools_warning,
+        servers::status::changed_tools_warning,
         unmatched,
     },
     storage::recipes,

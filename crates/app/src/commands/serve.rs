@@ -25,7 +25,7 @@ use crate::run_session::{
     context::{self, Context},
     failure::{Code, Failure},
     interrupts::Interrupts,
-    server_status::warn_of_changed_tools,
+    servers::status::warn_of_changed_tools,
 };
 use crate::{
     config::environment::Environment,

@@ -17,10 +17,10 @@ use switchboard_orchestration::{
 use super::{
     arguments::{Approve, GlobalArgs},
     context::Context,
+    context::values,
     failure::Failure,
     recording::{RecordingArgs, RecordingMode},
     resources::RunResources,
-    values,
 };
 use crate::{
     config::environment::Environment,

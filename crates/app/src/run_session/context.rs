@@ -1,5 +1,7 @@
 //! Loads the configuration of a command and starts its MCP servers.
 
+pub(crate) mod values;
+
 use anyhow::anyhow;
 use switchboard_domain::redact::Redactor;
 use switchboard_mcp_client::{McpHost, ServerStatus};

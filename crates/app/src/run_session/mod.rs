@@ -9,7 +9,5 @@ pub(crate) mod follow;
 pub(crate) mod interrupts;
 pub(crate) mod recording;
 pub(crate) mod resources;
-pub(crate) mod server_status;
 pub(crate) mod servers;
 pub(crate) mod unmatched;
-pub(crate) mod values;

@@ -17,8 +17,8 @@ use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use super::{
+    context::values,
     failure::{Code, Failure},
-    values,
 };
 use crate::{
     config::{Config, environment::Environment},

@@ -10,8 +10,8 @@ use super::{
     context::{self, Context},
     failure::Failure,
     interrupts::Interrupts,
-    server_status::warn_of_changed_tools,
     servers::Servers,
+    servers::status::warn_of_changed_tools,
     unmatched,
 };
 use crate::{

@@ -1,5 +1,7 @@
 //! The MCP servers of a command.
 
+pub(crate) mod status;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},

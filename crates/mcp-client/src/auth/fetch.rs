@@ -16,8 +16,8 @@ use crate::{
         error::AuthError,
         fetch::guard::{Guard, Targets},
     },
-    common::error::root_cause,
     config::show::shown_url,
+    primitives::error::root_cause,
 };
 
 /// Time limit of an HTTP request, including its response body.

@@ -9,7 +9,7 @@ use reqwest::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::common::error::{StartError, root_cause};
+use crate::primitives::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
 /// Time after which idle connections are closed. A server that restarts breaks idle connections.

@@ -21,8 +21,8 @@ use crate::auth::{
     store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, now},
     token::{self, Credentials},
 };
-use crate::common::error::shortened;
 use crate::config::login::{AuthConfig, ClientAuth, GrantType};
+use crate::primitives::error::shortened;
 
 const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";

@@ -12,8 +12,8 @@ use crate::auth::{
     error::AuthError,
     fetch::{Fetch, bad},
 };
-use crate::common::error::shortened;
 use crate::config::login::AuthConfig;
+use crate::primitives::error::shortened;
 
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";

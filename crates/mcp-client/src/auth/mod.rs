@@ -35,8 +35,8 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde::Serialize;
 
 use crate::{
-    common::error::root_cause,
     config::{ServerConfig, ServerTransport},
+    primitives::error::root_cause,
 };
 
 pub use crate::config::login::{AuthConfig, ClientAuth, GrantType};

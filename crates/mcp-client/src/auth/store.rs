@@ -15,8 +15,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    common::sync::lock,
     config::{login::ClientAuth, show::shown_url},
+    primitives::sync::lock,
 };
 
 /// Key of stored tokens. Tokens are never sent to another authorization server or resource, and

@@ -12,8 +12,8 @@ use crate::auth::{
     fetch::{Answer, Fetch, bad, form},
     store::{StoredTokens, now},
 };
-use crate::common::error::shortened;
 use crate::config::login::ClientAuth;
+use crate::primitives::error::shortened;
 
 const TOKEN: &str = "token";
 

@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     calls::{deadline::Deadline, failure::RequestFailure, multi_round, tasks},
-    common::backoff::Backoff,
+    primitives::backoff::Backoff,
     server::{circuits::Outcome, connection::Connection, state::Server, status::ServerState},
     tools::{catalog::CatalogTool, convert},
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},

@@ -10,7 +10,7 @@ use std::{
 use switchboard_domain::ProgressSink;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{common::sync::lock, server_requests::pending::PendingForCall};
+use crate::{primitives::sync::lock, server_requests::pending::PendingForCall};
 
 /// Time limits of one tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

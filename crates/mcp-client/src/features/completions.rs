@@ -9,9 +9,9 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    common::error::shortened,
     features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
+    primitives::error::shortened,
 };
 
 /// Prompt or resource template whose argument is completed.

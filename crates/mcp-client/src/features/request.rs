@@ -14,8 +14,8 @@ use crate::{
         call::{CallRequest, send, wait_for_connection},
         deadline::{Deadline, Limits},
     },
-    common::error::shortened,
     host::McpHost,
+    primitives::error::shortened,
     server::{connection::Connection, state::Server},
     tools::pagination::{PageError, Pages, page_request},
 };

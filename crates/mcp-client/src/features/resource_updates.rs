@@ -31,9 +31,9 @@ use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
     calls::failure::RequestFailure,
-    common::backoff::Backoff,
     features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
+    primitives::backoff::Backoff,
     server::{connection::Connection, state::Server},
 };
 

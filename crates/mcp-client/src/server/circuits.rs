@@ -13,7 +13,7 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{common::sync::lock, options::CircuitOptions, server::status::ServerState};
+use crate::{options::CircuitOptions, primitives::sync::lock, server::status::ServerState};
 
 /// Outcome of a call for a circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,9 +21,9 @@ use tokio::time::timeout;
 
 use crate::{
     auth::http_client,
-    common::error::StartError,
     config::ServerTransport,
     options::Grace,
+    primitives::error::StartError,
     server::{client_handler::ConnectionHandler, process::ServerProcess, state::Server},
     transport::{
         authorized_client::{AuthorizedClient, http_transport},

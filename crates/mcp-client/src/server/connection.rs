@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
-use crate::common::sync::lock;
+use crate::primitives::sync::lock;
 
 /// Time limit to send a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::{common::sync::lock, server::status::ListFreshness, tools::pagination::Freshness};
+use crate::{primitives::sync::lock, server::status::ListFreshness, tools::pagination::Freshness};
 
 /// Maximum number of cached list pages per server.
 const MAX_PAGES: usize = 512;

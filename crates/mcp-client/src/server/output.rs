@@ -14,7 +14,7 @@ use serde_json::Value;
 use switchboard_domain::redact::Redactor;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-use crate::{common::sync::lock, config::log_level::LogLevel};
+use crate::{config::log_level::LogLevel, primitives::sync::lock};
 
 /// Maximum number of stored lines of standard error per server.
 pub(crate) const MAX_LINES: usize = 20;

@@ -25,11 +25,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 #[cfg(unix)]
-use crate::common::sync::lock;
+use crate::primitives::sync::lock;
 use crate::{
-    common::error::StartError,
     config::ServerTransport,
     options::Grace,
+    primitives::error::StartError,
     server::{
         output::read_stderr,
         process::{

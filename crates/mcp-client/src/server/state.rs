@@ -12,10 +12,10 @@ use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use crate::{
     auth::session::SessionHandle,
-    common::error::{HostError, StatusReason},
-    common::sync::lock,
     config::ServerConfig,
     options::HostOptions,
+    primitives::error::{HostError, StatusReason},
+    primitives::sync::lock,
     server::{
         circuits::Circuits,
         connection::Connection,

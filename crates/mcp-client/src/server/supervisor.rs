@@ -22,9 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::subscription::subscribe;
 use crate::{
-    common::backoff::Backoff,
-    common::error::{StartError, StatusReason, last_lines},
     options::HostOptions,
+    primitives::backoff::Backoff,
+    primitives::error::{StartError, StatusReason, last_lines},
     server::{
         connect::{EXIT_TIMEOUT, LAST_OUTPUT_TIMEOUT, Service, connect},
         connection::Connection,

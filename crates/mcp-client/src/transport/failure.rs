@@ -12,7 +12,7 @@ use rmcp::{
 };
 
 use crate::{
-    common::error::{root_cause, shortened},
+    primitives::error::{root_cause, shortened},
     transport::authorized_client::auth_error,
 };
 

@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::json;
 
-use crate::common::error::shortened;
+use crate::primitives::error::shortened;
 
 /// Field in the `data` of an error for the reason why an answer is invalid.
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";

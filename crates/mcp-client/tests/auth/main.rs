@@ -9,8 +9,8 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 mod clients;
 mod discovery;

@@ -18,7 +18,7 @@ use switchboard_mcp_client::{
 
 use crate::world::World;
 
-pub(crate) use crate::common::soon;
+pub(crate) use crate::shared::soon;
 
 /// The MCP server of a world, of the older era so that there is one handshake only.
 pub(crate) fn server(world: &World) -> ServerConfig {

@@ -33,7 +33,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, watch};
 
-use crate::common::{known_version, tools};
+use crate::shared::{known_version, tools};
 
 pub(crate) const APP: &str = "text/html;profile=mcp-app";
 

@@ -9,8 +9,8 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 mod apps;
 mod flaws;
@@ -38,7 +38,7 @@ fn server() {
         "odd" => odd::serve(),
         "fleeting" => odd::serve_fleeting(),
         "teller" => teller::serve(),
-        version => common::serve_stdio(library::Library::new(version)),
+        version => shared::serve_stdio(library::Library::new(version)),
     }
     std::process::exit(0);
 }

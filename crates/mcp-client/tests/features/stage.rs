@@ -10,11 +10,11 @@ use switchboard_domain::{
 use switchboard_mcp_client::{ClientHandlers, HostOptions, McpHost, ServerConfig};
 use tokio::task::AbortHandle;
 
-pub(crate) use crate::common::{object, soon};
+pub(crate) use crate::shared::{object, soon};
 use crate::{
     SERVER,
-    common::{serve_http, set_env, this_program},
     library::Library,
+    shared::{serve_http, set_env, this_program},
 };
 
 pub(crate) const OLDER: &str = "2025-11-25";

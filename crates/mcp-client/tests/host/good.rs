@@ -23,7 +23,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-use crate::common::{known_version, tools};
+use crate::shared::{known_version, tools};
 
 /// Its state is shared by all connections.
 #[derive(Clone)]

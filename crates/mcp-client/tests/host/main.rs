@@ -8,8 +8,8 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 mod bad;
 mod calls;
@@ -39,7 +39,7 @@ fn server() {
         return;
     };
     match kind.split_once(' ') {
-        Some(("good", versions)) => common::serve_stdio(good::Good::new(versions)),
+        Some(("good", versions)) => shared::serve_stdio(good::Good::new(versions)),
         Some(("host", which)) => hosts::be(which),
         _ => bad::serve(&kind),
     }

@@ -9,8 +9,8 @@ use switchboard_mcp_client::{
     Grace, HostOptions, McpHost, ServerConfig, ServerState, ServerStatus, ServerTransport,
 };
 
-pub(crate) use crate::common::{object, set_env, soon};
-use crate::{SERVER, common::this_program};
+pub(crate) use crate::shared::{object, set_env, soon};
+use crate::{SERVER, shared::this_program};
 
 /// A server of both eras.
 pub(crate) const BOTH_ERAS: &str = "good 2025-11-25,2026-07-28";

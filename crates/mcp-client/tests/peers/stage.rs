@@ -23,7 +23,7 @@ use tokio::{
     time::timeout,
 };
 
-pub(crate) use crate::common::object;
+pub(crate) use crate::shared::object;
 
 /// Node and Python need a while to start on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);

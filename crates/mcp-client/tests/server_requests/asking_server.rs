@@ -28,7 +28,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::common::{known_version, tools};
+use crate::shared::{known_version, tools};
 
 /// Its state is shared by all connections.
 #[derive(Clone)]

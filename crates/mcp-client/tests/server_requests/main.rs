@@ -9,8 +9,8 @@
     reason = "the functions around the tests fail as the tests do"
 )]
 
-#[path = "../common/mod.rs"]
-mod common;
+#[path = "../shared/mod.rs"]
+mod shared;
 
 mod asking_server;
 mod attribution;
@@ -32,6 +32,6 @@ fn server() {
     let Ok(version) = std::env::var(VERSION) else {
         return;
     };
-    common::serve_stdio(asking_server::AskingServer::new(&version));
+    shared::serve_stdio(asking_server::AskingServer::new(&version));
     std::process::exit(0);
 }

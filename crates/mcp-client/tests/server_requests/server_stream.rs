@@ -22,7 +22,7 @@ use switchboard_domain::ToolHost;
 use switchboard_mcp_client::{HostOptions, McpHost, ServerConfig};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{common::serve_app, support::*};
+use crate::{shared::serve_app, support::*};
 
 #[derive(Clone, Default)]
 struct StreamServer {

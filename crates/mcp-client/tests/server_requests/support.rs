@@ -16,11 +16,11 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-pub(crate) use crate::common::{object, soon};
+pub(crate) use crate::shared::{object, soon};
 use crate::{
     VERSION,
     asking_server::AskingServer,
-    common::{serve_http, this_program},
+    shared::{serve_http, this_program},
 };
 
 pub(crate) const LEGACY: &str = "2025-11-25";

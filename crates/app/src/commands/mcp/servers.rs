@@ -17,7 +17,7 @@ use crate::{
         context::{Context, keep_only_server},
         failure::{Code, Failure},
         interrupts::Interrupts,
-        server_status::format_server_statuses,
+        servers::status::format_server_statuses,
         servers::Servers,
     },
     terminal::{

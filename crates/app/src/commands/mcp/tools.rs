@@ -17,7 +17,7 @@ use crate::{
         context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
-        server_status::format_parameters,
+        servers::status::format_parameters,
     },
     terminal::{
         self, Screen, one_line,

@@ -24,7 +24,7 @@ use reqwest::{
 };
 use tokio::net::lookup_host;
 
-use crate::{auth::error::AuthError, common::sync::lock};
+use crate::{auth::error::AuthError, primitives::sync::lock};
 
 const PLAIN: &str = "it is not https";
 const USER_INFO: &str = "it holds a user name or password";

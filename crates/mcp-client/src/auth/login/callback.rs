@@ -11,7 +11,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{auth::error::AuthError, common::error::shortened};
+use crate::{auth::error::AuthError, primitives::error::shortened};
 
 /// Name of the rejected request in errors of a login.
 pub(in crate::auth) const LOGIN: &str = "login";

@@ -20,12 +20,12 @@ use crate::{
         settings::AuthOptions,
         store::{GrantKey, StoredGrant, StoredTokens, now},
     },
-    common::error::shortened,
-    common::sync::lock,
     config::{
         ServerConfig, ServerTransport,
         login::{AuthConfig, GrantType},
     },
+    primitives::error::shortened,
+    primitives::sync::lock,
 };
 
 /// Response in which a server rejects the access token of a request.

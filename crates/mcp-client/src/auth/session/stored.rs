@@ -12,7 +12,7 @@ use crate::auth::{
     store::{Registration, now},
     token,
 };
-use crate::common::error::shortened;
+use crate::primitives::error::shortened;
 
 impl Session {
     /// Returns the stored login for the discovered authorization server, if any.

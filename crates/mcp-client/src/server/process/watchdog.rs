@@ -29,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::common::sync::lock;
+use crate::primitives::sync::lock;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// Name of the watchdog process in the output of `ps`.

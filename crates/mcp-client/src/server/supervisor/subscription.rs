@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    common::backoff::Backoff,
+    primitives::backoff::Backoff,
     server::{
         connection::Connection, list_cache::ListKind, state::Server,
         supervisor::hang_detection::ping,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Mutex};
 use switchboard_domain::ToolHostChange;
 
 use crate::{
-    common::sync::lock,
+    primitives::sync::lock,
     tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange},
 };
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
-use super::servers::program_path;
+use crate::run_session::servers::program_path;
 use crate::config::Config;
 
 /// Name of the tool argument that contains the conversation id. The model never sees it.

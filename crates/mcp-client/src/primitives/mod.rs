@@ -1,4 +1,4 @@
-//! Code that does not depend on the other modules.
+//! Errors, delays and locks that all other modules use.
 
 pub(crate) mod backoff;
 pub(crate) mod error;
