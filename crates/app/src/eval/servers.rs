@@ -26,10 +26,9 @@ use crate::{
     config,
     observe::list_server_secrets,
     run_session::{
-        context::{self, Context},
+        context::{self, Context, values},
         failure::Failure,
         servers::{Servers, program_path},
-        values,
     },
     storage::private_file::create_private_folder,
 };

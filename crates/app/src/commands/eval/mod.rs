@@ -30,9 +30,9 @@ use crate::{
     },
     observe::{AuditLog, build_redactor},
     run_session::{
+        context::values,
         recording::{RecordingMode, program_name_and_version},
         servers::Servers,
-        values,
     },
     storage::decisions::SavedDecisions,
     terminal::{self, Screen},

@@ -17,8 +17,8 @@ use crate::{
         context::{Context, keep_only_server},
         failure::{Code, Failure},
         interrupts::Interrupts,
-        servers::status::format_server_statuses,
         servers::Servers,
+        servers::status::format_server_statuses,
     },
     terminal::{
         STRONG, one_line,

@@ -5,8 +5,8 @@ use std::path::Path;
 use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
 use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 
-use crate::run_session::servers::program_path;
 use crate::config::Config;
+use crate::run_session::servers::program_path;
 
 /// Name of the tool argument that contains the conversation id. The model never sees it.
 const DATABASE_CONTEXT: &str = "databaseContext";
