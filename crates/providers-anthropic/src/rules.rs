@@ -1,9 +1,10 @@
 //! The features and limits of each Claude model, in one table.
 //!
 //! Sources: the model catalogue of litellm 1.109.1, the model table and documentation of
-//! `@ai-sdk/anthropic` 3.0.138, the types of the official SDK (anthropic 2.11.0), and error messages
-//! of the API in public issue threads (oh-my-pi#12939, aiquila#410, opencode-anthropic-auth#159,
-//! geode#632). A model that is not in the table has no known limits. The API decides for it.
+//! `@ai-sdk/anthropic` 3.0.138, the types of the official SDK (anthropic 2.11.0), and error
+//! messages of the API in public issue threads (oh-my-pi#12939, aiquila#410,
+//! opencode-anthropic-auth#159, geode#632). A model that is not in the table has no known limits.
+//! The API decides for it.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,7 @@
 //! | [`text_tool_calls`] | tool calls in a model's text; tools for models without tool support |
 //! | [`catalog`] | capabilities, limits and prices of models |
 //! | [`local_ids`] | [`LocalIds`]: ids of tool uses where the server sends none |
-//! | [`answer_events`] | [`AnswerEvents`]: the events that every wire emits in the same way |
+//! | [`answer_events`] | [`AnswerEvents`]: the events that all wires share |
 //! | [`request`] | checks of a request that are the same on every wire |
 //! | [`body_fields`] | [`BodyFields`]: a request body with the caller's own fields |
 //! | [`mod@media`] | media types and base64 |

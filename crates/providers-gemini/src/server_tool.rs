@@ -97,7 +97,9 @@ impl ServerTool {
             }) => (start.trim().is_empty() || end.trim().is_empty())
                 .then(|| "set start and end in `time_range` of google_search".to_owned()),
             Self::Raw(raw) => (raw.declaration.len() != 1).then(|| {
-                "set exactly one field, such as googleMaps, in the declaration of a raw server tool".to_owned()
+                "set exactly one field, such as googleMaps, in the declaration of a raw server \
+                 tool"
+                    .to_owned()
             }),
             _ => None,
         }

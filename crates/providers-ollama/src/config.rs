@@ -105,7 +105,8 @@ impl OllamaConfig {
     /// Returns the configuration for the server at `host`, in any form of `OLLAMA_HOST`: `gpu`,
     /// `gpu:8080`, `https://gpu/ollama/`, `0.0.0.0` (this machine) or empty.
     ///
-    /// Fails with [`Configuration`](switchboard_domain::ModelErrorKind::Configuration) if the address is invalid.
+    /// Fails with [`Configuration`](switchboard_domain::ModelErrorKind::Configuration) if the
+    /// address is invalid.
     pub fn at(host: &str) -> Result<Self, ModelError> {
         let local = Self::local();
         match base_url(host) {

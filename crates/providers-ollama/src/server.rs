@@ -214,7 +214,8 @@ mod tests {
         assert_eq!(stop(""), some(&[]));
         assert_eq!(
             stop(
-                "stop                           \"[INST]\"\nstop   \"\\n\\\"end\\\"\"\nnum_ctx  2\nstopper 3"
+                "stop                           \"[INST]\"\nstop   \"\\n\\\"end\\\"\"\nnum_ctx  \
+                 2\nstopper 3"
             ),
             some(&["[INST]", "\n\"end\""])
         );

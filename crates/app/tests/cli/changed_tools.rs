@@ -12,7 +12,7 @@ fn describe(place: &Place, description: &str) {
     std::fs::write(place.path().join(FILE), config.to_string()).unwrap();
 }
 
-const WARNING: &str = "warning: `lend` of server `library` has changed since first seen: look at \
+const WARNING: &str = "warning: `lend` of server `library` has changed since first seen: see \
                        `switchboard tools list`, then `switchboard tools accept library`";
 
 #[tokio::test]

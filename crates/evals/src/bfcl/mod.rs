@@ -48,12 +48,15 @@ pub struct BfclError(String);
 /// files are JSON Lines or a JSON array.
 ///
 /// ```
-/// let questions = r#"{"id": "simple_python_0", "question": [[{"role": "user", "content": "Factorial of 5?"}]],
-///     "function": [{"name": "math.factorial", "description": "n!", "parameters": {"type": "dict",
-///     "properties": {"number": {"type": "integer"}}, "required": ["number"]}}]}"#.replace('\n', "");
-/// let answers = r#"{"id": "simple_python_0", "ground_truth": [{"math.factorial": {"number": [5]}}]}"#;
+/// let questions = r#"{"id": "simple_python_0",
+///     "question": [[{"role": "user", "content": "Factorial of 5?"}]],
+///     "function": [{"name": "math.factorial", "description": "n!",
+///     "parameters": {"type": "dict", "properties": {"number": {"type": "integer"}},
+///     "required": ["number"]}}]}"#.replace('\n', "");
+/// let answers = r#"{"id": "simple_python_0",
+///     "ground_truth": [{"math.factorial": {"number": [5]}}]}"#.replace('\n', "");
 ///
-/// let suite = switchboard_evals::bfcl::read(&questions, Some(answers))?;
+/// let suite = switchboard_evals::bfcl::read(&questions, Some(&answers))?;
 /// assert_eq!(suite.scenarios[0].tools[0].name, "math.factorial");
 /// # Ok::<(), switchboard_evals::bfcl::BfclError>(())
 /// ```

@@ -238,7 +238,9 @@ impl Suite {
     /// use serde_json::json;
     /// use switchboard_evals::suite::Suite;
     ///
-    /// let suite = Suite::read(json!({"scenarios": [{"name": "Hello", "turns": [{"say": "Hello!", "calls": []}]}]}))?;
+    /// let suite = Suite::read(json!({
+    ///     "scenarios": [{"name": "Hello", "turns": [{"say": "Hello!", "calls": []}]}]
+    /// }))?;
     /// assert_eq!(suite.scenarios[0].turns[0].calls.as_deref(), Some(&[][..]));
     /// # Ok::<(), switchboard_evals::suite::SuiteError>(())
     /// ```

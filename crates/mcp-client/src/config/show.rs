@@ -134,7 +134,8 @@ mod tests {
         .map(str::to_owned);
         assert_eq!(
             shown_command("npx", &args),
-            "npx -y server --api-key … --token=… --port=80 postgres://db/x --db=postgres://db/y --header … … last"
+            "npx -y server --api-key … --token=… --port=80 postgres://db/x --db=postgres://db/y \
+             --header … … last"
         );
         let hidden = secrets_of_args(&args);
         for value in ["sk-1", "t", "p", "k", "Bearer b", "b", "c"] {

@@ -5,11 +5,10 @@
 //! not ended. A container or a systemd service around this program ends such processes too.
 
 mod environment;
+pub(crate) mod group;
 #[cfg_attr(not(unix), path = "process/watchdog_other.rs")]
 pub(crate) mod watchdog;
 
-#[cfg(unix)]
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
@@ -24,8 +23,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-#[cfg(unix)]
-use crate::primitives::sync::lock;
 use crate::{
     config::ServerTransport,
     options::Grace,
@@ -34,7 +31,7 @@ use crate::{
         output::read_stderr,
         process::{
             environment::{child_environment, lookup},
-            watchdog::Watchdog,
+            group::ProcessGroup,
         },
         state::Server,
     },
@@ -205,96 +202,4 @@ fn executable(
                 && which::which_in(first_word, path, directory).is_ok(),
         }
     })
-}
-
-/// Process group of a server.
-#[derive(Clone, Default)]
-pub(crate) struct ProcessGroup {
-    #[cfg(unix)]
-    leader: Arc<Mutex<Option<rustix::process::Pid>>>,
-    #[cfg(unix)]
-    watchdog: Watchdog,
-}
-
-impl ProcessGroup {
-    /// Creates a process group that the watchdog ends if the host process is killed.
-    pub(crate) fn with_watchdog(watchdog: &Watchdog) -> Self {
-        Self {
-            #[cfg(unix)]
-            watchdog: watchdog.clone(),
-            ..Self::default()
-        }
-    }
-}
-
-#[cfg(unix)]
-impl ProcessGroup {
-    fn enter(&self, child: &Child) {
-        let pid = child.id().and_then(|id| i32::try_from(id).ok());
-        let pid = pid.and_then(rustix::process::Pid::from_raw);
-        *self.leader() = pid;
-        if let Some(pid) = pid {
-            self.watchdog.watch(pid);
-        }
-    }
-
-    /// Clears the stored group id after the group has ended.
-    fn leave(&self) {
-        if let Some(pid) = self.leader().take() {
-            self.watchdog.unwatch(pid);
-        }
-    }
-
-    /// Returns the process id of the group leader. Returns `None` after the group has ended.
-    pub(crate) fn pid(&self) -> Option<u32> {
-        let leader = (*self.leader())?;
-        u32::try_from(leader.as_raw_nonzero().get()).ok()
-    }
-
-    fn is_alive(&self) -> bool {
-        self.leader()
-            .is_some_and(|pid| rustix::process::test_kill_process_group(pid).is_ok())
-    }
-
-    fn terminate(&self) {
-        self.signal(rustix::process::Signal::TERM);
-    }
-
-    /// Kills the process group without waiting for its end.
-    pub(crate) fn kill(&self) {
-        self.signal(rustix::process::Signal::KILL);
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        if let Some(pid) = *self.leader() {
-            // Sending a signal fails only if the group has already ended.
-            let _ = rustix::process::kill_process_group(pid, signal);
-        }
-    }
-
-    fn leader(&self) -> MutexGuard<'_, Option<rustix::process::Pid>> {
-        lock(&self.leader)
-    }
-}
-
-/// Other systems have no process groups. There, `kill_on_drop` and `start_kill` end only the
-/// process itself.
-#[cfg(not(unix))]
-#[allow(clippy::unused_self, reason = "the same interface as on Unix")]
-impl ProcessGroup {
-    fn enter(&self, _child: &Child) {}
-
-    fn leave(&self) {}
-
-    pub(crate) fn pid(&self) -> Option<u32> {
-        None
-    }
-
-    fn is_alive(&self) -> bool {
-        false
-    }
-
-    fn terminate(&self) {}
-
-    pub(crate) fn kill(&self) {}
 }

@@ -21,7 +21,7 @@ use crate::{
         connection::Connection,
         list_cache::{ListCache, ListKind},
         output::{LogMessage, MAX_LINES, MAX_LOGS, Tail},
-        process::{ProcessGroup, watchdog::Watchdog},
+        process::{group::ProcessGroup, watchdog::Watchdog},
         status::{ListFreshness, ServerIdentity, ServerState, ServerStatus},
     },
     server_requests::responder::RequestResponder,

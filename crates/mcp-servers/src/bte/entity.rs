@@ -23,7 +23,8 @@ use crate::{
 /// return a large response, and fail as a whole.
 const MAX_CATEGORIES: usize = 4;
 
-const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: NCBIGene, \
+const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer uses (genes: \
+    NCBIGene, \
     diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports any \
     predicate in both directions.";
 
@@ -85,8 +86,10 @@ impl<const BY_CATEGORIES: bool> BundledTool for EntityQuery<BY_CATEGORIES> {
         derives_from, derives_into. Results come with sources and publications, the best first."
     } else {
         "Queries BioThings Explorer (BTE) for everything that is related \
-        to one thing: biological processes, genes, proteins, gene and protein families, diseases and \
-        phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. Use it \
+        to one thing: biological processes, genes, proteins, gene and protein families, diseases \
+        and \
+        phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. Use \
+        it \
         for all relations, and query_bte_by_categories for particular categories. Predicates: \
         affected_by, affects, interacts_with, participates_in, derives_from, derives_into. Results \
         come with sources and publications, the best first."

@@ -148,7 +148,8 @@ impl BundledTool for GetMetaKnowledgeGraph {
 
 fn describe(data: &Output) -> String {
     if data.matching == 0 {
-        return "No relation matches. Omit a part of the filter. Categories have the form biolink:Gene, \
+        return "No relation matches. Omit a part of the filter. Categories have the form \
+            biolink:Gene, \
                 predicates the form biolink:affects."
             .to_owned();
     }

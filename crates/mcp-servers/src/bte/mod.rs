@@ -44,7 +44,8 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
     };
     let bte = options.bte.as_ref().ok_or_else(|| {
         setting(
-            "it requires the address of a TRAPI service, such as https://bte.transltr.io/v1; set it \
+            "it requires the address of a TRAPI service, such as https://bte.transltr.io/v1; set \
+             it \
              with --url"
                 .to_owned(),
         )
@@ -65,7 +66,8 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
     let storage = if graph.is_some() {
         "addToGraph adds the results to the knowledge graph of the conversation."
     } else {
-        "To store results, give their nodes and edges unchanged to the tools add_nodes and add_edges \
+        "To store results, give their nodes and edges unchanged to the tools add_nodes and \
+         add_edges \
          of the bundled graph server."
     };
     let naming = if resolver.is_some() {

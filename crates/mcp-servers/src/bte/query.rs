@@ -22,7 +22,8 @@ const MAX_NODES: usize = 5;
 /// Maximum number of edges in a query graph.
 const MAX_EDGES: usize = 4;
 
-const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such as \
+const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wider category such \
+    as \
     biolink:ChemicalEntity, or list the supported relations with get_meta_knowledge_graph.";
 
 pub(super) struct QueryBte(pub(super) Bte);
@@ -55,11 +56,13 @@ impl BundledTool for QueryBte {
 
     const NAME: &'static str = "query_bte";
     const TITLE: &'static str = "Ask BioThings Explorer";
-    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) with a TRAPI query graph, for \
+    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) with a TRAPI query graph, \
+        for \
         queries that the other tools do not support: several known things, particular predicates, \
         relations between two known things, or two hops. Example, drugs that affect a gene: \
         {\"nodes\": {\"n0\": {\"ids\": [\"NCBIGene:4353\"]}, \"n1\": {\"categories\": \
-        [\"biolink:SmallMolecule\"]}}, \"edges\": {\"e0\": {\"subject\": \"n1\", \"object\": \"n0\", \
+        [\"biolink:SmallMolecule\"]}}, \"edges\": {\"e0\": {\"subject\": \"n1\", \"object\": \
+            \"n0\", \
         \"predicates\": [\"biolink:affects\"]}}}. Results come with sources and publications, the \
         best first.";
 

@@ -41,7 +41,8 @@ pub(super) struct QueryEdge {
     pub(super) subject: String,
     /// The key of the object node.
     pub(super) object: String,
-    /// Biolink predicates, such as `biolink:affects`. Omit them unless you need a particular relation.
+    /// Biolink predicates, such as `biolink:affects`. Omit them unless you need a particular
+    /// relation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50))]
     pub(super) predicates: Vec<String>,

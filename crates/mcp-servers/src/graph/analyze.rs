@@ -45,7 +45,8 @@ pub(super) struct Output {
     node: NodeRef,
     /// Number of its edges.
     degree: usize,
-    /// Number of edges to the node. An edge from the node to itself counts as incoming and outgoing.
+    /// Number of edges to the node. An edge from the node to itself counts as incoming and
+    /// outgoing.
     incoming: usize,
     /// Number of edges from the node.
     outgoing: usize,
@@ -89,7 +90,8 @@ impl BundledTool for AnalyzeNodeRelationships {
 
     const NAME: &'static str = "analyze_node_relationships";
     const TITLE: &'static str = "Analyze a node's relationships";
-    const DESCRIPTION: &'static str = "Analyzes the relations of a node of the knowledge graph of this \
+    const DESCRIPTION: &'static str = "Analyzes the relations of a node of the knowledge graph of \
+        this \
         conversation: numbers of edges by predicate, by type of neighbour and by source, and the \
         most strongly related neighbours.";
 

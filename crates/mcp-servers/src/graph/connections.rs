@@ -111,7 +111,8 @@ impl BundledTool for FindConnections {
 
     const NAME: &'static str = "find_connections";
     const TITLE: &'static str = "Find connections";
-    const DESCRIPTION: &'static str = "Finds the paths between two nodes of the knowledge graph of this \
+    const DESCRIPTION: &'static str = "Finds the paths between two nodes of the knowledge graph \
+        of this \
         conversation, the shortest first. Without `to`, it lists the neighbours of the node \
         `from`.";
 

@@ -167,7 +167,8 @@ fn upsert(
     }
     if !missing.is_empty() {
         return Err(ToolError::Refused(format!(
-            "Edges have unknown nodes: {}. Nothing was added. Add these nodes first with add_nodes.",
+            "Edges have unknown nodes: {}. Nothing was added. Add these nodes first with \
+             add_nodes.",
             listed(&missing, 10)
         )));
     }

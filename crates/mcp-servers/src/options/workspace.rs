@@ -11,9 +11,9 @@ pub struct WorkspaceOptions {
     pub read_only: bool,
     /// The commands of `compile` and `test_run`, such as `cargo check` or `npm test`. Spaces
     /// separate words, quotes (`'` or `"`) group them, without a shell. The prefix `compile:` or
-    /// `test:` selects the tool; without it, a command with `test` in a word is for `test_run`. With
-    /// the last word `{args}`, the model may add arguments: no options, no URLs, and no paths that
-    /// leave the folder, contain a link or name a secret file.
+    /// `test:` selects the tool; without it, a command with `test` in a word is for `test_run`.
+    /// With the last word `{args}`, the model may add arguments: no options, no URLs, and no paths
+    /// that leave the folder, contain a link or name a secret file.
     pub commands: Vec<String>,
     /// Names of hidden or secret files and folders that the server may access, such as `.github` or
     /// `.env.example`.

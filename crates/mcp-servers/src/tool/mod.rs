@@ -114,7 +114,10 @@ impl ServedTool {
         let mut input = schema::input::<T::Input>();
         tool.adjust_input(&mut input);
         let validator = arguments::validator(&input)
-            .inspect_err(|error| tracing::error!(tool = T::NAME, %error, "failed to compile the input schema"))
+            .inspect_err(|error| {
+                tracing::error!(tool = T::NAME, %error, "failed to compile the \
+                input schema")
+            })
             .ok();
         let mut annotations = tool.annotations();
         // Clients with protocol version 2025-03-26 read the title of a tool from its annotations.

@@ -75,8 +75,9 @@ impl HttpServer {
         format!("http://{address}{PATH}")
     }
 
-    /// Serves any number of clients until `shutdown` completes (`std::future::pending()` for never).
-    /// Then it accepts no connections, and pending responses have three seconds to complete.
+    /// Serves any number of clients until `shutdown` completes (`std::future::pending()` for
+    /// never). Then it accepts no connections, and pending responses have three seconds to
+    /// complete.
     ///
     /// It stores no sessions, so clients continue after a restart. Requests for another host and
     /// from pages of another origin get status 403; see [`ServerOptions::with_allowed_host`].
@@ -85,8 +86,8 @@ impl HttpServer {
     ///
     /// [`ServerError::Ended`] if the listener fails.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
-        // Each connection has a task. The first token ends the acceptance of requests, the second one
-        // cancels pending requests. Both are also cancelled when this future is dropped.
+        // Each connection has a task. The first token ends the acceptance of requests, the second
+        // one cancels pending requests. Both are also cancelled when this future is dropped.
         let stop = CancellationToken::new();
         let cancel = CancellationToken::new();
         let _guards = (stop.clone().drop_guard(), cancel.clone().drop_guard());

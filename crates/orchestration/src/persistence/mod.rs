@@ -2,9 +2,10 @@
 //! after a crash.
 //!
 //! [`DurableRuns`] connects an [`Agent`] with the session store and the run store.
-//! [`DurableRuns::begin_run`] answers a message in a session and returns a [`PersistedRun`], a stream
-//! of stored events. [`DurableRuns::acquire_run`] and [`DurableRuns::resume_run`] resume a run that waits
-//! for a person or whose process ended. [`DurableRuns::abandon_run`] ends such a run.
+//! [`DurableRuns::begin_run`] answers a message in a session and returns a [`PersistedRun`], a
+//! stream of stored events. [`DurableRuns::acquire_run`] and [`DurableRuns::resume_run`] resume a
+//! run that waits for a person or whose process ended. [`DurableRuns::abandon_run`] ends such a
+//! run.
 //!
 //! Guarantees, whenever the process ends:
 //! - Every published event is stored, and event numbers have no gaps.

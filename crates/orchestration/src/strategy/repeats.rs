@@ -80,7 +80,8 @@ impl RepeatedCalls {
 }
 
 /// Note for the model above a repeated result.
-pub const NOTE: &str = "This call was made before with the same input, so it was not run again; the \
+pub const NOTE: &str = "This call was made before with the same input, so it was not run again; \
+    the \
      earlier result follows. Use it, or ask for something else.";
 
 /// Returns a copy of an earlier result for the tool use `id`, with [`NOTE`] above it.

@@ -67,7 +67,8 @@ impl ThinkingFields {
         if level != Some(configured) {
             let message = match level {
                 Some(level) => format!(
-                    "effort `{}` was sent as `{}`, the highest that {model} accepts in this request",
+                    "effort `{}` was sent as `{}`, the highest that {model} accepts in this \
+                     request",
                     configured.as_str(),
                     level.as_str()
                 ),

@@ -2,7 +2,7 @@
 //!
 //! Each line is a model. Its columns are separated by tabs: `provider/name`, the limits, the
 //! prices, the abilities, the day of deprecation, the rank among the featured models. `-` means
-//! unknown. The lines are sorted; those that begin with `#` are comments.
+//! unknown. The lines are sorted. Lines that begin with `#` are comments.
 
 use switchboard_domain::ModelCapabilities;
 

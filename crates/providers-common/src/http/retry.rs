@@ -120,7 +120,8 @@ impl<M: SingleAttempt> Retrying<M> {
 }
 
 fn announcement(attempts: &Attempts, pause: Duration, error: &ModelError) -> ModelEvent {
-    tracing::debug!(provider = error.provider(), ?pause, %error, "repeating a request after a pause");
+    tracing::debug!(provider = error.provider(), ?pause, %error, "repeating a request after a \
+        pause");
     let retry = ModelRetry {
         attempt: attempts.number(),
         delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),

@@ -1,4 +1,4 @@
-//! The events that every wire emits in the same way.
+//! The events that all wires share.
 
 use switchboard_domain::{
     FinishReason, ModelEvent, Part, PartStart, ToolChoiceOutcome, Warning, WarningKind,

@@ -24,7 +24,7 @@ use crate::{
 pub trait Wire: Sized + 'static {
     /// The provider's configuration.
     type Config: ProviderConfig;
-    /// Options of one model. Initially they are those of the configuration.
+    /// Options of one model, initially the options of the configuration.
     type Options: fmt::Debug + Clone + Send + Sync;
     /// Changes to later requests that avoid what the server has refused.
     type Adaptation: Default + Send;
@@ -136,7 +136,7 @@ pub struct PreparedRequest<D> {
 pub struct SentRequest {
     /// Path of the request, relative to [`ProviderConfig::endpoint`].
     pub path: Cow<'static, str>,
-    /// Headers of this request, in addition to those of the configuration.
+    /// Headers of this request, in addition to the headers of the configuration.
     pub headers: Headers,
     /// Whether the body requests a streamed answer.
     pub streams: bool,

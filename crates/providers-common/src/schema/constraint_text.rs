@@ -56,7 +56,7 @@ fn joined(text: &str, sentence: &str) -> String {
     format!("{text}{} {sentence}", if ends_sentence { "" } else { "." })
 }
 
-/// Describes a keyword of a schema in words. Returns `None` if the keyword has no meaning for a
+/// Describes a keyword of a schema as text. Returns `None` if the keyword has no meaning for a
 /// model.
 pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
     let json = compact(value);

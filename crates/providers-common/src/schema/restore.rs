@@ -12,8 +12,8 @@ use super::{
     rules::{AnyValue, Rules},
 };
 
-/// Constant part of the work budget for restoring one answer. The budget limits nested alternatives,
-/// which can be tried in very many ways, because each try copies values.
+/// Constant part of the work budget for restoring one answer. The budget limits nested
+/// alternatives, which can be tried in very many ways, because each try copies values.
 const MIN_WORK: usize = 500_000;
 /// Number of passes over the answer that the work budget allows, in addition to [`MIN_WORK`].
 const PASSES: usize = 32;

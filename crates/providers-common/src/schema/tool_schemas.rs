@@ -59,7 +59,8 @@ impl Serialize for ToolSchema {
 /// that each is compiled once per dialect.
 ///
 /// The requests share their definitions by `Arc`, so that a schema is found by the definition's
-/// address. An address is not reused while its entry exists, because the entry keeps the definition.
+/// address. An address is not reused while its entry exists, because the entry keeps the
+/// definition.
 ///
 /// ```
 /// use std::sync::Arc;

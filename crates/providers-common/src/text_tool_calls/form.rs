@@ -8,7 +8,8 @@
 #[non_exhaustive]
 pub enum RecoveryForm {
     /// A Markdown block that contains only calls as JSON:
-    /// ```` ```json {"name": …, "arguments": {…}} ``` ````. Small models without a form of their own
+    /// ```` ```json {"name": …, "arguments": {…}} ``` ````.
+    /// Small models without a form of their own
     /// write it, such as Qwen2.5-Coder. If the answer has other text, the block is an example.
     FencedJson,
     /// `<tool_call>…</tool_call>`, with any of these inside: JSON (`{"name": …, "arguments": …}`,

@@ -71,8 +71,8 @@ impl PromptedTools {
     /// | `Required`, `Only` | `Emulated`: the schema of a call | `Relaxed`: requested in the prompt |
     ///
     /// With `Only`, only the allowed tools are described. With `Auto`, a response format and a
-    /// constrained answer, the schema allows a call or the format. A stop sequence is added, because
-    /// small models invent the result of their call.
+    /// constrained answer, the schema allows a call or the format. A stop sequence is added,
+    /// because small models invent the result of their call.
     pub fn prepare(self, request: &ChatRequest) -> Prepared {
         let offered: Vec<&ToolDefinition> = allowed_tools(request).map(AsRef::as_ref).collect();
         let (outcome, warnings) = self.outcome(request, &offered);
@@ -173,8 +173,10 @@ impl PromptedTools {
             text.push('\n');
         }
         text.push_str(
-            "</tools>\n\nFor each call, return a JSON object with the tool's name and arguments within \
-             <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <tool name>, \"arguments\": \
+            "</tools>\n\nFor each call, return a JSON object with the tool's name and arguments \
+             within \
+             <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <tool name>, \
+                 \"arguments\": \
              <JSON object>}\n</tool_call>\n",
         );
         if request.parallel_tool_use == Some(false) {
@@ -183,7 +185,8 @@ impl PromptedTools {
         // The prompt does not describe the form of tool results, because a small model would begin
         // its answer with a result.
         text.push_str(
-            "Then stop, and wait for the results. What you do not know, such as an id, comes from a \
+            "Then stop, and wait for the results. What you do not know, such as an id, comes from \
+             a \
              result. Never make up a result or an argument, and call no tool that is not listed.",
         );
         text.push_str(self.demand(request));
@@ -201,7 +204,8 @@ impl PromptedTools {
                 "\n\nYour next answer must be a tool call in this form, and nothing else."
             }
             (false, true) if has_format => {
-                "\n\nYour answer is JSON: either one tool call, the JSON object alone without tags, \
+                "\n\nYour answer is JSON: either one tool call, the JSON object alone without \
+                 tags, \
                  or the final answer in the form that was asked for."
             }
             (false, _) => " If no tool helps, answer in plain words.",

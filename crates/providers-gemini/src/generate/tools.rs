@@ -239,7 +239,8 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             "this model takes no forced tool choice; it was left free to answer without"
         } else if plan.functions.is_empty() || !(forced.server.is_empty() || plan.server.is_empty())
         {
-            "this wire forces functions and not the provider's own tools; the model was left free to \
+            "this wire forces functions and not the provider's own tools; the model was left free \
+             to \
              answer without"
         } else {
             let names = forced.functions.iter();

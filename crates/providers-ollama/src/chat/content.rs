@@ -213,7 +213,8 @@ impl<'a> Mapper<'a, '_> {
                 ..wire::Message::new(RoleName::Assistant, content)
             });
         } else if !thinking.is_empty() {
-            let message = "reasoning omitted: the message has no other content, and an answer cannot be reasoning alone";
+            let message = "reasoning omitted: the message has no other content, and an answer \
+                cannot be reasoning alone";
             self.warn(WarningKind::PartDropped, message.to_owned());
         }
     }

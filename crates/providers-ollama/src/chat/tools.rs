@@ -55,7 +55,7 @@ pub(crate) fn tools<'a>(
     Ok(tools)
 }
 
-/// Validates the tools and the tool choice. Returns the tools of which one must be called, or
+/// Validates the tools and the tool choice. Returns the tools from which one must be called, or
 /// `None` if no call is required.
 pub(crate) fn checked<'a>(
     request: &'a ChatRequest,

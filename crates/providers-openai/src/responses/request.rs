@@ -52,8 +52,8 @@ pub struct ResponsesOptions {
     /// summary, and OpenAI refuses summaries for organizations that are not verified.
     pub reasoning_summary: Option<ReasoningSummary>,
     /// Tools that the provider runs on its own servers. They are declared after the request's
-    /// functions and before a list `tools` in [`ChatRequest::extra`]. A tool in that list replaces a
-    /// tool here with the same type, label or name. A tool with the name of a function is dropped
+    /// functions and before a list `tools` in [`ChatRequest::extra`]. A tool in that list replaces
+    /// a tool here with the same type, label or name. A tool with the name of a function is dropped
     /// with a warning.
     pub server_tools: Vec<ServerTool>,
     /// Overrides [`Profile::strict_tools`] for models on the Responses API.
@@ -105,9 +105,10 @@ pub struct WireRequest<'a> {
 /// Options and parts that `capabilities` does not allow are dropped with a warning. `profile`
 /// contains the differences of the server.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest),
-/// which names the field, when the tool choice names an undeclared tool, a server tool is invalid or
-/// the name of a schema is not valid. Fails with
+/// Fails with
+/// [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest), which
+/// names the field, when the tool choice names an undeclared tool, a server tool is invalid or the
+/// name of a schema is not valid. Fails with
 /// [`ModelErrorKind::Unsupported`](switchboard_domain::ModelErrorKind::Unsupported) when the model
 /// does not support functions.
 pub fn to_wire<'a>(

@@ -180,11 +180,15 @@ fn snake_case(name: &str) -> String {
     snake
 }
 
-/// Returns the lines that are too wide. Tables of Markdown and lines of one word cannot be wrapped.
+/// Returns the lines that are too wide. Skips tables, code blocks of Markdown, lines with a long
+/// word, and inline tests.
 pub(super) fn wide_lines(file: &str, text: &str) -> Vec<usize> {
     let is_markdown = files::is_markdown(file);
     let mut in_code = false;
     let mut wide = Vec::new();
+    // An inline test module ends with its file.
+    let end = text.find("#[cfg(test)]\nmod tests {");
+    let text = &text[..end.unwrap_or(text.len())];
     for (at, line) in text.lines().enumerate() {
         in_code ^= line.trim().starts_with("```");
         let is_table = line.trim_start_matches(['/', '!', ' ']).starts_with('|');

@@ -28,7 +28,7 @@ pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<
         .map(|tool| format!("`{}`", one_line(tool, 64)));
     let names: Vec<String> = names.collect();
     Some(format!(
-        "{} of server `{server}` {have} changed since first seen: look at `switchboard tools \
+        "{} of server `{server}` {have} changed since first seen: see `switchboard tools \
          list`, then \
          `switchboard tools accept {server}`",
         names.join(", ")

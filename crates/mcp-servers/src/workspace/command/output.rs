@@ -6,7 +6,7 @@ use anstream::adapter::strip_str;
 #[derive(Debug)]
 pub(super) struct Tail {
     limit: usize,
-    kept: Vec<u8>,
+    buffered: Vec<u8>,
     omitted: usize,
 }
 
@@ -15,29 +15,29 @@ impl Tail {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            kept: Vec::new(),
+            buffered: Vec::new(),
             omitted: 0,
         }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.kept.extend_from_slice(bytes);
-        self.omit(self.kept.len().saturating_sub(self.limit));
+        self.buffered.extend_from_slice(bytes);
+        self.omit(self.buffered.len().saturating_sub(self.limit));
     }
 
     /// Returns the buffered text and the number of omitted bytes. A shortened text starts with a
     /// complete line.
     pub(super) fn finish(mut self) -> (String, u64) {
-        let line_end = self.kept.iter().position(|&byte| byte == b'\n');
+        let line_end = self.buffered.iter().position(|&byte| byte == b'\n');
         if let Some(end) = line_end.filter(|_| self.omitted > 0) {
             self.omit(end + 1);
         }
-        let text = without_terminal_codes(&String::from_utf8_lossy(&self.kept));
+        let text = without_terminal_codes(&String::from_utf8_lossy(&self.buffered));
         (text, u64::try_from(self.omitted).unwrap_or(u64::MAX))
     }
 
     fn omit(&mut self, bytes: usize) {
-        self.kept.drain(..bytes);
+        self.buffered.drain(..bytes);
         self.omitted += bytes;
     }
 }

@@ -207,7 +207,8 @@ impl Watcher {
             .kill_on_drop(true)
             .spawn();
         let shell = shell.inspect_err(|error| {
-            tracing::warn!(%error, "failed to start the watcher shell; a command may outlive a killed server");
+            tracing::warn!(%error, "failed to start the watcher shell; a command may outlive a \
+                killed server");
         });
         Some(Self {
             _shell: shell.ok()?,

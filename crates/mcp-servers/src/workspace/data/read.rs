@@ -69,7 +69,8 @@ impl BundledTool for DataRead {
 
     const NAME: &'static str = "data_read";
     const TITLE: &'static str = "Read data";
-    const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines) in \
+    const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines) \
+        in \
         pages. Use data_query to count, sum, filter or join.";
 
     async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {

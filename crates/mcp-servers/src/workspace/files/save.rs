@@ -78,7 +78,8 @@ impl BundledTool for FileSave {
 
     const NAME: &'static str = "file_save";
     const TITLE: &'static str = "Save a file";
-    const DESCRIPTION: &'static str = "Saves a text file: creates it, replaces its complete content \
+    const DESCRIPTION: &'static str = "Saves a text file: creates it, replaces its complete \
+        content \
         (with the hash from file_load), or changes one passage (old_text and new_text), which is \
         best for small changes.";
 

@@ -200,7 +200,13 @@ impl NameRules {
 /// Folds the case of a file name and removes invisible characters, which some file systems ignore.
 fn fold(name: &str) -> String {
     let visible = name.chars().filter(|character| {
-        !matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        !matches!(
+            character,
+            '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+        )
     });
     // Both conversions are needed, because some letters, such as the long s, are equal only in
     // upper case.

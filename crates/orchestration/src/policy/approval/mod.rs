@@ -1,8 +1,8 @@
 //! Approval of tool calls: policy, rules and remembered decisions.
 //!
 //! [`Approvals`] is the configuration: an [`ApprovalPolicy`] for all tools and [`Rules`] for some.
-//! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict_for_call`] combines them in
-//! this order:
+//! [`Decisions`] are the remembered decisions of people. [`Approvals::verdict_for_call`] combines
+//! them in this order:
 //!
 //! 1. A rule that denies.
 //! 2. A remembered denial, also if the tool was redefined since.

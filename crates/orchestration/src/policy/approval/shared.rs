@@ -8,8 +8,8 @@ use crate::policy::approval::Decisions;
 
 /// Remembered approval decisions, shared between the runs of a program. Cheap to clone.
 ///
-/// [`SharedDecisions::copy_decisions`] returns the data that must be stored between two starts of the
-/// program.
+/// [`SharedDecisions::copy_decisions`] returns the data that must be stored between two starts of
+/// the program.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SharedDecisions(Arc<Mutex<Decisions>>);

@@ -112,8 +112,8 @@ impl History {
         }
     }
 
-    /// Returns the messages to send after [`History::fit_to_limit`]. They are the same `Arc`s except for
-    /// shortened results and the summary.
+    /// Returns the messages to send after [`History::fit_to_limit`]. They are the same `Arc`s
+    /// except for shortened results and the summary.
     pub fn messages_to_send(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let first_gap = self.left_out.first().map(|range| range.start);
         let mut sent = Vec::with_capacity(messages.len() + 1);

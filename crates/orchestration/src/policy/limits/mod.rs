@@ -1,9 +1,10 @@
 //! Limits of a run and its consumption.
 //!
 //! [`Limits`] is the configuration, [`Ledger`] the consumption, and [`LimitHit`] a reached limit.
-//! [`Ledger::check_before_model_call`] decides before each model call, and [`Ledger::admit_tool_call`]
-//! before each tool call. The tokens of a model call are known only afterwards, so a run can exceed
-//! a limit of tokens or cost by one answer. [`Ledger::remaining_output_tokens`] reduces that excess.
+//! [`Ledger::check_before_model_call`] decides before each model call, and
+//! [`Ledger::admit_tool_call`] before each tool call. The tokens of a model call are known only
+//! afterwards, so a run can exceed a limit of tokens or cost by one answer.
+//! [`Ledger::remaining_output_tokens`] reduces that excess.
 
 mod hit;
 mod ledger;

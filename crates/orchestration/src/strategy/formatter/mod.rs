@@ -84,7 +84,8 @@ pub fn answer_schema() -> Value {
                                 "type": {"type": "string", "enum": ["artifact"]},
                                 "artifactType": {
                                     "type": "string",
-                                    "description": "text/markdown, code, table, mermaid, chart, html, svg, \
+                                    "description": "text/markdown, code, table, mermaid, chart, \
+                                     html, svg, \
                                         json or another kind."
                                 },
                                 "title": {"type": "string"},
@@ -94,7 +95,8 @@ pub fn answer_schema() -> Value {
                                 },
                                 "content": {
                                     "type": "string",
-                                    "description": "The artifact itself, without a code fence around \
+                                    "description": "The artifact itself, without a code fence \
+                                     around \
                                         it."
                                 }
                             },

@@ -13,7 +13,8 @@ use crate::AnswerItem;
 ///
 /// The text of an item is emitted as it arrives if its keys are in the order of the
 /// [schema](super::schema), and with the next item otherwise. Malformed answers may be emitted at
-/// their end only: [`PartialFormatter::remaining_text`] returns the part of an answer that was not emitted.
+/// their end only: [`PartialFormatter::remaining_text`] returns the part of an answer that was not
+/// emitted.
 ///
 /// ```
 /// use switchboard_orchestration::strategy::formatter::PartialFormatter;

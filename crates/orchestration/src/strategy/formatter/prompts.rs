@@ -20,7 +20,8 @@ unless the user asked about them.
 const FORM: &str = "\
 3. The answer is `conversation`, a list of items in reading order, never a string:
    - text: {\"type\": \"text\", \"content\": \"Markdown\"}
-   - artifact: {\"type\": \"artifact\", \"artifactType\": \"…\", \"title\": \"…\", \"language\": \"…\", \
+   - artifact: {\"type\": \"artifact\", \"artifactType\": \"…\", \"title\": \"…\", \"language\": \
+       \"…\", \
 \"content\": \"…\"}
 4. Use artifacts for code (`code`, with its `language`), tables (`table`), diagrams (`mermaid`), \
 charts (`chart`), documents (`text/markdown`), `html`, `svg` and `json`. Everything else is text. \
@@ -48,7 +49,8 @@ pub(super) fn system_prompt(
                 .to_owned()
         }
         _ => format!(
-            "\nYou MUST call the tool `{TOOL}` once, with the whole answer. Use only `{TOOL}`, and write \
+            "\nYou MUST call the tool `{TOOL}` once, with the whole answer. Use only `{TOOL}`, \
+             and write \
              no text outside of it.\n"
         ),
     };
@@ -70,7 +72,8 @@ pub(super) fn new_answer_request(mode: FormatterMode) -> Message {
 pub(super) fn format_fault_message(mode: FormatterMode, error: &str) -> String {
     if mode == FormatterMode::Native {
         format!(
-            "Your answer could not be read: {error}. Write it again, as one JSON object in the form \
+            "Your answer could not be read: {error}. Write it again, as one JSON object in the \
+             form \
              that was described and nothing else."
         )
     } else {

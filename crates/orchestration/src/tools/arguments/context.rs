@@ -51,7 +51,8 @@ impl MissingContext {
             );
         }
         format!(
-            "tool `{tool}` requires the argument `{argument}`, which {sets}, and the client did not \
+            "tool `{tool}` requires the argument `{argument}`, which {sets}, and the client did \
+             not \
              send `{}` for this run; send it in the field `context` of the request",
             client.join("`, `")
         )

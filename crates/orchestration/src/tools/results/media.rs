@@ -80,7 +80,8 @@ mod tests {
             [
                 "a chart",
                 "[image image/png, omitted: this model does not accept images]",
-                "[audio audio/wav at https://example.com/a.wav, omitted: this model does not accept audio]",
+                "[audio audio/wav at https://example.com/a.wav, omitted: this model does not \
+                 accept audio]",
             ]
         );
         assert_eq!(for_model(None, Some(true)), content);

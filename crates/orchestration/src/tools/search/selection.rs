@@ -180,7 +180,8 @@ fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String])
         }
     }
     description.push_str(
-        ". Before you answer that something is not possible, search for a tool. Tools that are found \
+        ". Before you answer that something is not possible, search for a tool. Tools that are \
+         found \
          are listed from then on and can be called.",
     );
     let schema = json!({

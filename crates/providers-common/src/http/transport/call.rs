@@ -267,7 +267,8 @@ impl<'a> Call<'a> {
             Err(_) => redact::display_address(&location),
         };
         let message = format!(
-            "{} redirects to {}. Redirects are not followed, because the key would be sent along. If the \
+            "{} redirects to {}. Redirects are not followed, because the key would be sent along. \
+             If the \
              new address is right, configure it",
             self.address,
             self.redactor
