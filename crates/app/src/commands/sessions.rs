@@ -133,7 +133,9 @@ async fn run_sessions_command(
             let messages = store.messages(owner, &session.id, 0).await?;
             match output {
                 ListFormat::Text => {
-                    output::print_server_text(&transcript::format_as_markdown(&session, &messages))?
+                    output::print_server_text(&transcript::format_as_markdown(
+                        &session, &messages,
+                    ))?;
                 }
                 ListFormat::Json => {
                     let runs = store.runs(owner, Some(&session.id), u32::MAX).await?;

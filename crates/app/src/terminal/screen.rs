@@ -127,7 +127,7 @@ impl ScreenState {
         match event {
             RunEventKind::ToolsUnavailable { problem } => {
                 self.print_above_bars(|| {
-                    print_warning(&format!("{}: {}", problem.server, problem.message))
+                    print_warning(&format!("{}: {}", problem.server, problem.message));
                 });
             }
             RunEventKind::ModelCallStarted { model, .. } => {
@@ -155,7 +155,7 @@ impl ScreenState {
                 self.remove_spinner();
             }
             RunEventKind::Warning { warning } => {
-                self.print_above_bars(|| print_warning(&warning.message))
+                self.print_above_bars(|| print_warning(&warning.message));
             }
             RunEventKind::ToolPlanned {
                 id,

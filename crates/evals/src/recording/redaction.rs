@@ -97,10 +97,10 @@ impl Redaction {
             }
             ("type" | "role" | "media_type" | "base64" | "blob", Value::String(_)) => {}
             ("input" | "structured" | "value" | "extra", value) => {
-                *value = self.redact_value(value)
+                *value = self.redact_value(value);
             }
             ("input_schema" | "output_schema" | "schema", value) => {
-                *value = self.redact_schema(value)
+                *value = self.redact_schema(value);
             }
             (_, value) => self.redact_fields(value),
         }
@@ -169,7 +169,7 @@ impl Redaction {
                     self.redactor.redact_known_in_value(&mut state.data);
                 }
                 ModelEvent::Warning { warning } => {
-                    warning.message = self.redact_text(&warning.message)
+                    warning.message = self.redact_text(&warning.message);
                 }
                 ModelEvent::Finished { raw, .. } => {
                     *raw = raw.as_deref().map(|raw| self.redact_text(raw));

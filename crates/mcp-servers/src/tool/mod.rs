@@ -116,7 +116,7 @@ impl ServedTool {
         let validator = arguments::validator(&input)
             .inspect_err(|error| {
                 tracing::error!(tool = T::NAME, %error, "failed to compile the \
-                input schema")
+                input schema");
             })
             .ok();
         let mut annotations = tool.annotations();

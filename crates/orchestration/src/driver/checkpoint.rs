@@ -1,4 +1,4 @@
-//! CheckpointStore: defined points at which a run is stored, so that another process can resume it.
+//! Checkpoints: the points at which a run is stored, so that another process can resume it.
 
 use async_trait::async_trait;
 

@@ -246,7 +246,7 @@ impl Agent {
     #[must_use]
     pub fn with_instructions(self, text: impl Into<String>) -> Self {
         self.change_settings(|settings| {
-            settings.instructions = Some(Arc::new(Message::system(text)))
+            settings.instructions = Some(Arc::new(Message::system(text)));
         })
     }
 

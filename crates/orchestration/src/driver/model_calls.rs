@@ -370,7 +370,7 @@ impl OutputMapper {
                 let id = self
                     .ids
                     .get_or_insert_with(|| run.create_id_generator())
-                    .to_unique_id(&id);
+                    .make_unique_id(&id);
                 self.open_tools.insert(index, id.clone());
                 if self.formatter.is_some() {
                     return Vec::new();

@@ -360,7 +360,7 @@ impl Run {
         let mut ids = self.create_id_generator();
         for part in &mut message.parts {
             if let Part::ToolUse(tool_use) = part {
-                tool_use.id = ids.to_unique_id(&tool_use.id);
+                tool_use.id = ids.make_unique_id(&tool_use.id);
             }
         }
     }
@@ -393,7 +393,7 @@ pub(crate) struct ToolUseIdGenerator {
 
 impl ToolUseIdGenerator {
     /// Converts a tool use id that the model sent into an id that is unique within the run.
-    pub(crate) fn to_unique_id(&mut self, id_of_model: &str) -> String {
+    pub(crate) fn make_unique_id(&mut self, id_of_model: &str) -> String {
         let base = if id_of_model.is_empty() {
             "call"
         } else {

@@ -12,7 +12,7 @@ use crate::AnswerItem;
 /// Incremental reader of the formatter's JSON that returns the text of the answer.
 ///
 /// The text of an item is emitted as it arrives if its keys are in the order of the
-/// [schema](super::schema), and with the next item otherwise. Malformed answers may be emitted at
+/// schema, and with the next item otherwise. Malformed answers may be emitted at
 /// their end only: [`PartialFormatter::remaining_text`] returns the part of an answer that was not
 /// emitted.
 ///

@@ -187,7 +187,7 @@ impl Function {
         let settings = SchemaSettings::draft2020_12().for_serialize();
         let schema = settings.into_generator().into_root_schema_for::<T>();
         self.change_definition(|tool| {
-            tool.output_schema = Some(remove_unused_keywords(schema.to_value()))
+            tool.output_schema = Some(remove_unused_keywords(schema.to_value()));
         })
     }
 }

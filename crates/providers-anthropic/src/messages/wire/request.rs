@@ -131,7 +131,7 @@ impl Serialize for BlocksWithBreakpoint<'_, '_> {
                     list.serialize_element(&BlockWithCacheControl {
                         block,
                         cache_control: control,
-                    })?
+                    })?;
                 }
                 None => list.serialize_element(block)?,
             }

@@ -73,7 +73,7 @@ impl EventEncoder for OpenAiChatStream {
             ClientEvent::PartDelta(part, text) => match part.kind {
                 AnswerPartKind::Text => self.write_delta(&json!({"content": text}), out),
                 AnswerPartKind::Reasoning => {
-                    self.write_delta(&json!({"reasoning_content": text}), out)
+                    self.write_delta(&json!({"reasoning_content": text}), out);
                 }
             },
             ClientEvent::Other(event) => self.write_chunk(&json!({}), None, Some(event), out),
