@@ -23,7 +23,7 @@ const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
 const PROVIDERS: &str = "providers";
 
 /// Converts the parsed document of `file` to a configuration. In the sections `optional_sections`,
-/// entries with unset variables are left out.
+/// entries with unset variables are omitted.
 pub(super) fn config_from_value(
     file: &Path,
     mut value: Value,

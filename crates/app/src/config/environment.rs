@@ -20,7 +20,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Copies the environment of this process. Variables that are not Unicode are left out.
+    /// Copies the environment of this process. Omits variables that are not Unicode.
     pub(crate) fn from_process() -> std::io::Result<Self> {
         use etcetera::BaseStrategy as _;
         let variables = std::env::vars_os()

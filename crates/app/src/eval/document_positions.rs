@@ -139,7 +139,7 @@ scenarios:
             ("scenarios[0].name", 5),
             ("scenarios[0].turns[1].say", 8),
             ("scenarios[0].turns[1].calls[0].input.id", 8),
-            // What is not there is missing in what is.
+            // An absent key has the position of the object that lacks it.
             ("scenarios[0].turns[1].answer.matches", 8),
             ("scenarios[3].name", 5),
         ] {
