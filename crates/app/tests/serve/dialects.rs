@@ -70,6 +70,50 @@ async fn late_tool_results_are_a_conflict() {
     }
 }
 
+#[tokio::test]
+async fn an_answer_that_does_not_fit_the_requested_schema_is_an_error_in_every_dialect() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+        "required": ["name", "age"],
+        "additionalProperties": false,
+    });
+    let messages = json!([{"role": "user", "content": "Who is Ann?"}]);
+    let openai = json!({
+        "model": "default", "messages": messages, "response_format": {
+            "type": "json_schema", "json_schema": {"name": "person", "schema": schema},
+        },
+    });
+    let anthropic = json!({
+        "model": "default", "messages": messages, "max_tokens": 100,
+        "output_config": {"format": {"type": "json_schema", "schema": schema}},
+    });
+    let fake = FakeModel::start().await.unwrap();
+    fake.otherwise(|_, _| says(r#"{"a":20,"b":22}"#));
+    let server = start_server(&fake).await;
+    let requests = [
+        ("/v1/chat/completions", openai),
+        ("/v1/messages", anthropic),
+    ];
+    for (path, body) in &requests {
+        let answered = server.post(path, body).await;
+        assert_eq!(answered.status, 502, "{path}: {answered:?}");
+        assert!(answered.text.contains("error"), "{path}: {answered:?}");
+        // A stream has sent its status before the answer is known to be wrong.
+        let mut body = body.clone();
+        body["stream"] = json!(true);
+        let frames = frames(&server.post(path, &body).await);
+        let errors = frames.iter().filter(|frame| frame["error"].is_object());
+        assert_eq!(errors.count(), 1, "{path}: {frames:?}");
+    }
+    fake.otherwise(|_, _| says(r#"{"name":"Ann","age":30}"#));
+    for (path, body) in &requests {
+        let answered = server.post(path, body).await;
+        assert_eq!(answered.status, 200, "{path}: {answered:?}");
+        assert!(answered.text.contains("Ann"), "{path}: {answered:?}");
+    }
+}
+
 /// A server whose tool needs a word, and the chat that has just heard of it.
 async fn asked(fake: &FakeModel, slow: &SlowServer) -> (Serving, Value) {
     fake.answer(call_left());
