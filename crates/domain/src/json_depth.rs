@@ -5,9 +5,7 @@
 //! therefore checked where it enters the program: from a model, from a tool, from an HTTP client
 //! and from a person.
 
-use std::slice;
-
-use serde_json::{Value, map};
+use serde_json::Value;
 
 /// Maximum number of nested arrays and objects in a value from outside.
 pub const MAX_JSON_DEPTH: usize = 64;
@@ -35,22 +33,23 @@ pub struct TooDeep {
 /// assert!(check_depth(&nested(MAX_JSON_DEPTH + 1)).is_err());
 /// ```
 pub fn check_depth(value: &Value) -> Result<(), TooDeep> {
-    let mut open: Vec<Children<'_>> = Children::of(value).into_iter().collect();
-    while let Some(innermost) = open.last_mut() {
-        let Some(child) = innermost.next() else {
-            open.pop();
-            continue;
-        };
-        if let Some(children) = Children::of(child) {
-            if open.len() == MAX_JSON_DEPTH {
-                return Err(TooDeep {
-                    max: MAX_JSON_DEPTH,
-                });
-            }
-            open.push(children);
-        }
+    if is_deeper_than(value, MAX_JSON_DEPTH) {
+        return Err(TooDeep {
+            max: MAX_JSON_DEPTH,
+        });
     }
     Ok(())
+}
+
+/// Returns whether the value has more than `levels` nested arrays and objects. The recursion stops
+/// at that level.
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let is_deeper = |child: &Value| is_deeper_than(child, levels - 1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(is_deeper),
+        Value::Object(fields) => levels == 0 || fields.values().any(is_deeper),
+        _ => false,
+    }
 }
 
 /// Checks that a JSON text has at most [`MAX_DOCUMENT_DEPTH`] nested arrays and objects. Does not
@@ -79,34 +78,6 @@ pub fn check_document_depth(json: &[u8]) -> Result<(), TooDeep> {
         }
     }
     Ok(())
-}
-
-/// The children of an array or object that are still to be checked.
-enum Children<'v> {
-    Items(slice::Iter<'v, Value>),
-    Fields(map::Values<'v>),
-}
-
-impl<'v> Children<'v> {
-    /// Returns `None` for a value that is neither an array nor an object.
-    fn of(value: &'v Value) -> Option<Self> {
-        match value {
-            Value::Array(items) => Some(Self::Items(items.iter())),
-            Value::Object(fields) => Some(Self::Fields(fields.values())),
-            _ => None,
-        }
-    }
-}
-
-impl<'v> Iterator for Children<'v> {
-    type Item = &'v Value;
-
-    fn next(&mut self) -> Option<&'v Value> {
-        match self {
-            Self::Items(items) => items.next(),
-            Self::Fields(fields) => fields.next(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -34,7 +34,6 @@ pub mod nearest;
 pub mod port;
 #[cfg(feature = "redact")]
 pub mod redact;
-pub mod schema_dialect;
 mod tool;
 
 pub use json_depth::{

@@ -41,7 +41,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use self::known_secrets::{KnownSecrets, Place};
-use crate::{MAX_DOCUMENT_DEPTH, Media, MediaSource, ToolContent, ToolOutput};
+use crate::{MAX_DOCUMENT_DEPTH, MediaSource, ToolContent, ToolOutput};
 
 /// The replacement of a secret.
 pub const REDACTED: &str = "[redacted]";
@@ -182,29 +182,22 @@ impl Redactor {
         self.without_known(name, Place::Name)
     }
 
-    /// Removes known secrets from a tool output and returns whether there were any.
-    ///
-    /// Does not search the bytes of images, audio and resources.
-    pub fn redact_known_in_output(&self, output: &mut ToolOutput) -> bool {
-        if self.secret_count() == 0 {
-            return false;
+    /// Replaces the known secrets in a tool output. Does not search the bytes of images, audio and
+    /// resources.
+    pub fn redact_known_in_output(&self, output: &mut ToolOutput) {
+        if self.secret_count() > 0 {
+            for part in &mut output.content {
+                self.redact_known_in_part(part);
+            }
+            if let Some(structured) = &mut output.structured {
+                self.redact_known_in_value(structured);
+            }
         }
-        let mut changed = false;
-        for part in &mut output.content {
-            changed |= self.redact_known_in_part(part);
-        }
-        if let Some(structured) = &mut output.structured {
-            changed |= self.redact_known_in_value(structured);
-        }
-        changed
     }
 
-    /// Removes known secrets from a value and returns whether there were any.
-    pub fn redact_known_in_value(&self, value: &mut Value) -> bool {
-        let clean = Walk::known_only(self).value(value, 0);
-        let changed = clean != *value;
-        *value = clean;
-        changed
+    /// Replaces the known secrets in a value.
+    pub fn redact_known_in_value(&self, value: &mut Value) {
+        *value = Walk::known_only(self).value(value, 0);
     }
 
     /// Removes known and likely secrets from a text and limits its size.
@@ -265,18 +258,18 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
-    fn redact_known_in_part(&self, part: &mut ToolContent) -> bool {
+    fn redact_known_in_part(&self, part: &mut ToolContent) {
+        let replace = |text: &mut String| *text = self.redact_known(text).into_owned();
         match part {
-            ToolContent::Text { text } => self.replace_known(text),
-            ToolContent::Image(Media { source, .. }) | ToolContent::Audio(Media { source, .. }) => {
-                match source {
-                    MediaSource::Url(url) => self.replace_known(url),
-                    _ => false,
+            ToolContent::Text { text } => replace(text),
+            ToolContent::Image(media) | ToolContent::Audio(media) => {
+                if let MediaSource::Url(url) = &mut media.source {
+                    replace(url);
                 }
             }
             ToolContent::Resource { uri, text, .. } => {
-                let changed = self.replace_known(uri);
-                text.as_mut().is_some_and(|text| self.replace_known(text)) | changed
+                replace(uri);
+                text.iter_mut().for_each(replace);
             }
             ToolContent::ResourceLink {
                 uri,
@@ -284,21 +277,11 @@ impl Redactor {
                 description,
                 ..
             } => {
-                let changed = self.replace_known(uri) | self.replace_known(name);
-                let description = description.as_mut();
-                description.is_some_and(|text| self.replace_known(text)) | changed
+                replace(uri);
+                replace(name);
+                description.iter_mut().for_each(replace);
             }
             ToolContent::Unknown { value } => self.redact_known_in_value(value),
-        }
-    }
-
-    fn replace_known(&self, text: &mut String) -> bool {
-        match self.redact_known(text) {
-            Cow::Borrowed(_) => false,
-            Cow::Owned(clean) => {
-                *text = clean;
-                true
-            }
         }
     }
 

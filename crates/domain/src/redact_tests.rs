@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::Media;
 
 #[test]
 fn values_with_a_secret_name_are_redacted_at_every_depth() {
@@ -177,7 +178,7 @@ fn known_secrets_are_redacted_in_every_part_of_a_tool_output() {
         structured: Some(value),
         is_error: false,
     };
-    assert!(redactor.redact_known_in_output(&mut output));
+    redactor.redact_known_in_output(&mut output);
     let expected = ToolOutput {
         content: vec![
             ToolContent::text(r#"{"[redacted]":["at [redacted]",[redacted],3]}"#),
@@ -192,8 +193,6 @@ fn known_secrets_are_redacted_in_every_part_of_a_tool_output() {
         is_error: false,
     };
     assert_eq!(output, expected);
-    assert!(!redactor.redact_known_in_output(&mut output));
-    assert!(!Redactor::default().redact_known_in_output(&mut output));
 }
 
 #[test]

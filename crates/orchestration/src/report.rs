@@ -8,7 +8,7 @@ use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelId, ToolContent, Usage, Warning,
 };
 
-use crate::{ToolFailure, policy::limits::LimitHit};
+use crate::ToolFailure;
 
 /// The result of a run, which `--output json` prints and `POST /chat` returns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -165,22 +165,6 @@ impl RunError {
     }
 }
 
-impl From<&LimitHit> for RunError {
-    fn from(hit: &LimitHit) -> Self {
-        let kind = match hit {
-            LimitHit::Steps { .. } => RunErrorKind::StepLimit,
-            LimitHit::ToolCalls { .. }
-            | LimitHit::CallsPerResponse { .. }
-            | LimitHit::CallsPerMinute { .. } => RunErrorKind::ToolCallLimit,
-            LimitHit::Cost { .. } | LimitHit::PriceUnknown { .. } => RunErrorKind::CostLimit,
-            LimitHit::WallTime { .. } => RunErrorKind::TimeLimit,
-            LimitHit::AnswerBytes { .. } => RunErrorKind::OutputLimit,
-            _ => RunErrorKind::TokenLimit,
-        };
-        Self::new(kind, hit.to_string())
-    }
-}
-
 impl From<&ModelError> for RunError {
     fn from(error: &ModelError) -> Self {
         Self {
@@ -204,7 +188,7 @@ impl From<&ModelErrorKind> for RunErrorKind {
 }
 
 /// A record of one tool call in a run, for people and scripts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolCallRecord {
     /// Id of the tool use that requested the call.
     pub id: String,

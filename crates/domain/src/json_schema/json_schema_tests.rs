@@ -204,7 +204,7 @@ fn estimates_the_size_of_patterns() {
         ("a\\{3}", 5),
         ("", 1),
     ] {
-        assert_eq!(graph::pattern_size(pattern), expected, "{pattern}");
+        assert_eq!(cost::pattern_size(pattern), expected, "{pattern}");
     }
 }
 

@@ -22,14 +22,11 @@
 //! ```
 
 mod cost;
-mod graph;
+mod references;
 
 pub use jsonschema::{Draft, JsonType, ValidationError, error};
-use jsonschema::{PatternOptions, ValidationOptions, Validator};
+use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
-
-use crate::schema_dialect;
-use graph::SchemaGraph;
 
 /// Maximum number of steps of one check. A step applies one schema node to one value node. The
 /// slowest allowed check takes less than 100 ms on one core.
@@ -48,7 +45,8 @@ const MAX_PATTERN_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: Validator,
-    graph: SchemaGraph,
+    /// The schema, whose steps are counted before a check.
+    schema: Value,
 }
 
 /// Options of [`SchemaValidator::compile_with`]. The default is that of MCP: the draft that
@@ -100,7 +98,6 @@ impl SchemaValidator {
     /// ignored; the rest of the schema is checked.
     pub fn compile_with(schema: &Value, options: SchemaOptions) -> Result<Self, SchemaError> {
         check_size(schema)?;
-        let graph = SchemaGraph::new(schema)?;
         let validator = match build(schema, options) {
             Ok(validator) => validator,
             Err(error) => match without_unsupported_patterns(schema) {
@@ -108,12 +105,13 @@ impl SchemaValidator {
                 None => return Err(invalid(&error)),
             },
         };
-        Ok(Self { validator, graph })
+        let schema = schema.clone();
+        Ok(Self { validator, schema })
     }
 
     /// Returns whether the value fits the schema.
     pub fn is_valid(&self, value: &Value) -> Result<bool, TooExpensive> {
-        self.visits(value)?;
+        self.check_steps(value)?;
         Ok(self.validator.is_valid(value))
     }
 
@@ -123,8 +121,8 @@ impl SchemaValidator {
         &'i self,
         value: &'i Value,
     ) -> Result<Vec<ValidationError<'i>>, TooExpensive> {
-        self.visits(value)?;
-        let steps = cost::error_steps(&self.graph, value, MAX_VISITS);
+        self.check_steps(value)?;
+        let steps = cost::error_steps(&self.schema, value, MAX_VISITS);
         if steps.is_none_or(|steps| steps > MAX_ERROR_STEPS) {
             let max = MAX_VISITS;
             return if self.validator.is_valid(value) {
@@ -136,9 +134,11 @@ impl SchemaValidator {
         Ok(self.validator.iter_errors(value).collect())
     }
 
-    /// Returns an upper bound of the steps that a check of this value takes.
-    pub fn visits(&self, value: &Value) -> Result<u64, TooExpensive> {
-        cost::visits(&self.graph, value, MAX_VISITS).ok_or(TooExpensive { max: MAX_VISITS })
+    /// Refuses a check that takes too many steps.
+    fn check_steps(&self, value: &Value) -> Result<(), TooExpensive> {
+        let max = MAX_VISITS;
+        let steps = cost::visits(&self.schema, value, max);
+        steps.map(drop).ok_or(TooExpensive { max })
     }
 }
 
@@ -146,19 +146,10 @@ fn build(schema: &Value, options: SchemaOptions) -> Result<Validator, Validation
     let base = jsonschema::options()
         .offline()
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES));
-    let is_default = options.draft.is_none() && options.assert_formats.is_none();
-    if is_default && schema_dialect::is_common(schema) {
-        // Draft 7 checks the schema itself in a fraction of the time and memory of 2020-12.
-        let draft7 = base.clone().with_draft(Draft::Draft7);
-        if let Ok(validator) = draft7.should_validate_formats(false).build(schema) {
-            return Ok(validator);
-        }
-    }
-    let with_draft = |base: ValidationOptions<'static>| match options.draft {
+    let base = match options.draft {
         Some(draft) => base.with_draft(draft),
         None => base,
     };
-    let base = with_draft(base);
     let base = match options.assert_formats {
         Some(yes) => base.should_validate_formats(yes),
         None => base,

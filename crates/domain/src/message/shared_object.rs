@@ -31,7 +31,6 @@ pub struct SharedObject {
     value: Arc<Value>,
 }
 
-static EMPTY: LazyLock<SharedObject> = LazyLock::new(|| JsonObject::new().into());
 /// The target of `Deref` for a value that is not an object, which does not occur.
 static EMPTY_OBJECT: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
 
@@ -79,9 +78,8 @@ impl<'o> IntoIterator for &'o SharedObject {
 }
 
 impl Default for SharedObject {
-    /// Returns the empty object. All empty objects share one allocation.
     fn default() -> Self {
-        EMPTY.clone()
+        JsonObject::new().into()
     }
 }
 
@@ -93,12 +91,6 @@ impl Deref for SharedObject {
             Value::Object(object) => object,
             _ => &EMPTY_OBJECT,
         }
-    }
-}
-
-impl AsRef<JsonObject> for SharedObject {
-    fn as_ref(&self) -> &JsonObject {
-        self
     }
 }
 

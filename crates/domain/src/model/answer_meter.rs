@@ -1,7 +1,5 @@
 //! The size of an answer that streams.
 
-use std::io;
-
 use serde::Serialize;
 
 use crate::{ModelEvent, PartStart};
@@ -52,25 +50,8 @@ impl AnswerMeter {
     }
 }
 
-/// Returns the length of a value as JSON text, without building the text.
 fn size_as_json(value: &impl Serialize) -> u64 {
-    struct Length(u64);
-
-    impl io::Write for Length {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.saturating_add(bytes.len() as u64);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut length = Length(0);
-    // Writing to a counter cannot fail, and these values are JSON already.
-    let _ = serde_json::to_writer(&mut length, value);
-    length.0
+    serde_json::to_vec(value).map_or(0, |json| json.len() as u64)
 }
 
 #[cfg(test)]

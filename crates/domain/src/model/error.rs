@@ -34,34 +34,42 @@ struct RetryHint {
 }
 
 /// The classification of a failed model request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ModelErrorKind {
     /// The API key is missing or wrong.
+    #[error("the API key was not accepted")]
     Authentication,
     /// The API key lacks the permission.
+    #[error("not permitted")]
     Permission,
     /// The model or the address does not exist.
+    #[error("not found")]
     NotFound,
     /// The provider rejects the request as invalid.
+    #[error("the request was refused{}", because_of(field.as_deref()))]
     InvalidRequest {
         /// The offending field, where the provider names it.
         field: Option<String>,
     },
     /// Too many requests or tokens per time.
+    #[error("rate limit reached{}", come_back_in(*retry_after))]
     RateLimited {
         /// The delay that the provider requests.
         retry_after: Option<Duration>,
     },
     /// The account's credit or quota is used up. A retry does not help.
+    #[error("the account's quota is used up")]
     QuotaExhausted,
     /// The provider is overloaded or has an internal error.
+    #[error("overloaded or failing")]
     Overloaded {
         /// The delay that the provider requests.
         retry_after: Option<Duration>,
     },
     /// The provider did not respond in time.
+    #[error("{} within {after:?}", phase.describe())]
     Timeout {
         /// The phase of the request.
         phase: TimeoutPhase,
@@ -69,18 +77,25 @@ pub enum ModelErrorKind {
         after: Duration,
     },
     /// The connection failed before the answer began.
+    #[error("no connection")]
     Connection,
     /// The conversation does not fit the model's context window.
+    #[error("the conversation does not fit the model")]
     ContextOverflow,
     /// A filter of the provider withheld the prompt or the answer.
+    #[error("withheld by a content filter")]
     ContentFilter,
     /// The connection failed after the answer began.
+    #[error("the answer broke off")]
     Interrupted,
     /// The adapter or the wire does not support a requested feature.
+    #[error("{feature} is not supported")]
     Unsupported { feature: String },
     /// The provider violated its protocol.
+    #[error("the provider's answer could not be read")]
     Protocol,
     /// A configuration value is missing or wrong.
+    #[error("configuration")]
     Configuration,
 }
 
@@ -280,41 +295,22 @@ impl ModelErrorKind {
     }
 }
 
-impl fmt::Display for ModelErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl TimeoutPhase {
+    fn describe(self) -> &'static str {
         match self {
-            Self::Authentication => f.write_str("the API key was not accepted"),
-            Self::Permission => f.write_str("not permitted"),
-            Self::NotFound => f.write_str("not found"),
-            Self::InvalidRequest { field: Some(field) } => {
-                write!(f, "the request was refused because of `{field}`")
-            }
-            Self::InvalidRequest { field: None } => f.write_str("the request was refused"),
-            Self::RateLimited {
-                retry_after: Some(after),
-            } => {
-                write!(f, "rate limit reached, come back in {after:?}")
-            }
-            Self::RateLimited { retry_after: None } => f.write_str("rate limit reached"),
-            Self::QuotaExhausted => f.write_str("the account's quota is used up"),
-            Self::Overloaded { .. } => f.write_str("overloaded or failing"),
-            Self::Timeout { phase, after } => {
-                let phase = match phase {
-                    TimeoutPhase::Connect => "no connection",
-                    TimeoutPhase::FirstByte => "no answer",
-                    TimeoutPhase::Idle => "the answer stalled",
-                };
-                write!(f, "{phase} within {after:?}")
-            }
-            Self::Connection => f.write_str("no connection"),
-            Self::ContextOverflow => f.write_str("the conversation does not fit the model"),
-            Self::ContentFilter => f.write_str("withheld by a content filter"),
-            Self::Interrupted => f.write_str("the answer broke off"),
-            Self::Unsupported { feature } => write!(f, "{feature} is not supported"),
-            Self::Protocol => f.write_str("the provider's answer could not be read"),
-            Self::Configuration => f.write_str("configuration"),
+            Self::Connect => "no connection",
+            Self::FirstByte => "no answer",
+            Self::Idle => "the answer stalled",
         }
     }
+}
+
+fn because_of(field: Option<&str>) -> String {
+    field.map_or_else(String::new, |field| format!(" because of `{field}`"))
+}
+
+fn come_back_in(time: Option<Duration>) -> String {
+    time.map_or_else(String::new, |time| format!(", come back in {time:?}"))
 }
 
 #[cfg(test)]

@@ -88,33 +88,6 @@ impl ApprovalRequest {
         let mended = self.input.as_ref();
         mended.map_or_else(|| self.tool_use.input.shown(), SharedObject::to_value)
     }
-
-    /// Returns this request for another tool use.
-    #[must_use]
-    pub fn about(&self, tool_use: ToolUse) -> Self {
-        let Self {
-            run_id,
-            tool_use: _,
-            origin,
-            annotations,
-            description,
-            input,
-            fingerprint,
-            redefined,
-            expires_at,
-        } = self;
-        Self {
-            run_id: run_id.clone(),
-            tool_use,
-            origin: origin.clone(),
-            annotations: *annotations,
-            description: description.clone(),
-            input: input.clone(),
-            fingerprint: fingerprint.clone(),
-            redefined: *redefined,
-            expires_at: expires_at.clone(),
-        }
-    }
 }
 
 /// An approval decision for one tool call.

@@ -39,20 +39,10 @@ impl ToolDefinition {
     }
 }
 
-/// Returns the value with the keys of every object in alphabetical order.
 fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => {
-            let mut entries: Vec<_> = object.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            let entries = entries
-                .into_iter()
-                .map(|(key, value)| (key.clone(), sorted(value)));
-            Value::Object(entries.collect())
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
-    }
+    let mut sorted = value.clone();
+    sorted.sort_all_objects();
+    sorted
 }
 
 #[cfg(test)]

@@ -29,8 +29,6 @@ pub(super) struct Driver {
     pub(super) publisher: EventPublisher,
     /// Time at which the wall time of the run ends; `None` if it is unlimited.
     pub(super) deadline: Option<Instant>,
-    /// The tools as their host declares them, with the hidden properties and the output schemas.
-    pub(super) declared_tools: Vec<Arc<ToolDefinition>>,
     /// The recipe that the run started with.
     pub(super) recipe: Option<Arc<Recipe>>,
     selection: Option<RecipeTools>,
@@ -69,7 +67,6 @@ impl Driver {
             agent,
             publisher,
             deadline: None,
-            declared_tools: Vec::new(),
             selection: None,
             resumed: false,
             trace: Some(trace),
@@ -207,23 +204,16 @@ impl Driver {
         }
     }
 
-    /// Publishes events of the run. If the events contain a model response or a tool result, the
-    /// run is first stored together with the events. Then a crash loses neither, and no published
-    /// action is repeated.
-    pub(super) async fn store_and_publish(&self, run: &mut Run, kinds: Vec<RunEventKind>) {
-        let point = select_checkpoint(&kinds);
-        self.store_and_publish_at(run, point, kinds).await;
-    }
-
-    /// Stores the run and `kinds` at the checkpoint `point`, and then publishes the events. Returns
-    /// `false` if the run could not be stored.
-    async fn store_and_publish_at(
+    /// Publishes events of the run. If the events contain a model response, a tool result or an
+    /// approval decision, the run is first stored together with the events. Then a crash loses
+    /// none of them, and no published action is repeated. Returns `false` if storing failed.
+    pub(super) async fn store_and_publish(
         &self,
         run: &mut Run,
-        point: Option<Checkpoint>,
         mut kinds: Vec<RunEventKind>,
     ) -> bool {
         let mut is_stored = true;
+        let point = select_checkpoint(&kinds);
         if let Some(point) = point.filter(|_| self.agent.checkpoints.is_some()) {
             run.set_pending_events(kinds);
             is_stored = self.store_checkpoint(run, point).await;
@@ -339,13 +329,14 @@ impl Driver {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 
-    /// Stores the declared tools in the run. Returns the tools without the properties that are
+    /// Stores the tools in the run as their host declares them. Returns the tools without the properties that are
     /// hidden from the model, and the problems of the recipe's tool selection.
     pub(super) fn declare_and_hide_arguments(
-        &mut self,
+        &self,
+        run: &mut Run,
         tools: Vec<Arc<ToolDefinition>>,
     ) -> (Vec<Arc<ToolDefinition>>, Vec<String>) {
-        let (tools, problems) = match &mut self.selection {
+        let (tools, problems) = match &self.selection {
             None => (tools, Vec::new()),
             Some(selection) => {
                 let selected = selection.select_tools(&tools);
@@ -354,12 +345,8 @@ impl Driver {
         };
         let visible = tools.iter().map(|tool| self.context.hide_arguments(tool));
         let visible = visible.collect();
-        self.declared_tools = tools;
+        run.set_declared_tools(tools);
         (visible, problems)
-    }
-
-    pub(super) fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        self.declared_tools.iter().find(|tool| tool.name == name)
     }
 
     /// Lists the current tools and checks the planned calls against them. Returns `false` if the
@@ -371,8 +358,7 @@ impl Driver {
         let Ok(catalog) = self.wait_unless_stopped(host.tools()).await else {
             return false;
         };
-        let (tools, _) = self.declare_and_hide_arguments(catalog.tools);
-        run.set_declared_tools(self.declared_tools.clone());
+        let (tools, _) = self.declare_and_hide_arguments(run, catalog.tools);
         let events = run.update_tools(&tools);
         self.store_and_publish(run, events).await;
         true
@@ -382,7 +368,7 @@ impl Driver {
     /// their server is down. A person can still deny these calls.
     async fn suspend_unavailable_calls(&self, run: &mut Run) {
         let mut missing = run.unstarted_tool_names();
-        missing.retain(|name| self.find_declared_tool(name).is_none());
+        missing.retain(|name| run.declared_tool(name).is_none());
         if missing.is_empty() {
             return;
         }
@@ -400,9 +386,7 @@ impl Driver {
             events.push(RunEventKind::Warning { warning });
         }
         self.publish_events(events).await;
-        let is_available = |name: &str| self.find_declared_tool(name).is_some();
-        self.publish_events(run.suspend_calls_without_tool(is_available))
-            .await;
+        self.publish_events(run.suspend_calls_without_tool()).await;
     }
 
     /// Publishes changes of the tool host since the last step. Returns whether any tools changed.
@@ -493,7 +477,7 @@ impl Driver {
             };
             let request = open.iter().find(|request| request.tool_use.id == id);
             let is_unavailable =
-                request.is_some_and(|request| self.is_tool_unavailable(&request.tool_use.name));
+                request.is_some_and(|request| self.is_tool_unavailable(run, request));
             // The tool of an approved call is unavailable, so the call waits until the run is
             // resumed.
             let decision = match decision {
@@ -509,7 +493,7 @@ impl Driver {
             };
             self.update_run_time(run);
             let events = run.apply_decision(&id, decision)?;
-            is_stored = self.store_and_publish_decision(run, events).await;
+            is_stored = self.store_and_publish(run, events).await;
         }
     }
 
@@ -550,8 +534,8 @@ impl Driver {
     }
 
     /// Returns whether the run was resumed and its tool host no longer offers this tool.
-    fn is_tool_unavailable(&self, tool: &str) -> bool {
-        self.resumed && self.find_declared_tool(tool).is_none()
+    fn is_tool_unavailable(&self, run: &Run, request: &ApprovalRequest) -> bool {
+        self.resumed && run.declared_tool(&request.tool_use.name).is_none()
     }
 
     /// Returns the ids of the calls that need an approval that has not been requested yet.
@@ -565,7 +549,7 @@ impl Driver {
         }
         let waiting = run.pending_approvals().into_iter();
         let others = waiting.filter(|request| {
-            !is_requested(&request.tool_use.id) && !self.is_tool_unavailable(&request.tool_use.name)
+            !is_requested(&request.tool_use.id) && !self.is_tool_unavailable(run, request)
         });
         others.map(|request| request.tool_use.id.clone()).collect()
     }
@@ -601,16 +585,9 @@ impl Driver {
         let mut pending = run.pending_approvals().into_iter();
         if pending.any(|request| request.tool_use.id == call) {
             let events = run.apply_decision(call, decision)?;
-            self.store_and_publish_decision(run, events).await;
+            self.store_and_publish(run, events).await;
         }
         Ok(())
-    }
-
-    /// Stores the run with an approval decision and then publishes the events of the decision.
-    /// Returns whether the run is stored.
-    async fn store_and_publish_decision(&self, run: &mut Run, kinds: Vec<RunEventKind>) -> bool {
-        let point = select_checkpoint(&kinds).unwrap_or(Checkpoint::Waiting);
-        self.store_and_publish_at(run, Some(point), kinds).await
     }
 }
 
@@ -623,6 +600,9 @@ fn select_checkpoint(kinds: &[RunEventKind]) -> Option<Checkpoint> {
                 return Some(Checkpoint::ModelAnswered);
             }
             RunEventKind::ToolFinished { .. } => point = Some(Checkpoint::ToolAnswered),
+            RunEventKind::ToolApproved { .. } | RunEventKind::ToolDenied { .. } => {
+                point.get_or_insert(Checkpoint::Waiting);
+            }
             _ => {}
         }
     }
@@ -638,9 +618,4 @@ fn find_earliest_expiry(run: &Run, requests: &[ApprovalRequest]) -> Option<(usiz
             Some((index, run.remaining_decision_time(&request.tool_use.id)?))
         })
         .min_by_key(|(_, time)| *time)
-}
-
-/// Converts a duration to whole milliseconds.
-pub(super) fn to_milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

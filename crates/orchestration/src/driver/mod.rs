@@ -10,7 +10,7 @@ mod tool_calls;
 
 use std::{fmt, sync::Arc};
 
-use futures_core::Stream;
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use switchboard_domain::{Approver, ChatModel, Message, ModelId, Principal, Role, ToolHost};
 use tracing::Instrument as _;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use self::checkpoint::CheckpointStore;
 use crate::{
-    Run, RunEvent, RunOptions, SharedDecisions, SteadyClock,
+    Run, RunOptions, SharedDecisions, SteadyClock,
     observe::trace::AgentTrace,
     policy::limits::Pricing,
     questions::Questions,
@@ -342,15 +342,8 @@ impl Agent {
         );
         let (span, cancellation) = (trace.span(), publisher.cancellation_token().clone());
         let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
-        let (driver, run) = (Box::new(driver), Box::new(run));
-        // The memory is allocated before the future exists, so that the compiler does not copy
-        // several kilobytes.
-        let allocation = Box::new_uninit();
-        let future = Box::write(
-            allocation,
-            driver.execute_run(run, resumed).instrument(span),
-        );
-        RunStream::new(events, cancellation, Box::into_pin(future))
+        let driving = Box::new(driver).execute_run(Box::new(run), resumed);
+        RunStream::new(events, cancellation, driving.instrument(span).boxed())
     }
 }
 
@@ -362,8 +355,3 @@ impl fmt::Debug for Agent {
             .finish_non_exhaustive()
     }
 }
-
-const _: fn() = || {
-    fn is_stream<S: Stream<Item = RunEvent> + Send>() {}
-    is_stream::<RunStream>();
-};

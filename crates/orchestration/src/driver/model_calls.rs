@@ -16,7 +16,6 @@ use super::{
 use crate::{
     CallPurpose, ModelCall, Outcome, Run, RunEventKind, RunPhase, UnexpectedInput,
     observe::trace::ChatTrace,
-    policy::limits::LimitHit,
     run::ToolUseIdGenerator,
     strategy::formatter::{FormatterMode, PartialFormatter},
 };
@@ -30,8 +29,8 @@ enum ModelCallEnd {
     Whole(Box<ChatResponse>),
     Failed(ModelError),
     Stopped(StopReason),
-    /// The streamed response exceeds the size limit of answers.
-    TooLarge(LimitHit),
+    /// The streamed response has more than this number of bytes.
+    TooLarge(u64),
 }
 
 /// The received part of a streamed response, and the conversion of model events to run events.
@@ -97,15 +96,13 @@ impl Driver {
         if let Some(reason) = self.stop_reason() {
             return Err(reason);
         }
-        let (tools, problems) = self.declare_and_hide_arguments(tools);
-        run.set_declared_tools(self.declared_tools.clone());
+        let (tools, problems) = self.declare_and_hide_arguments(run, tools);
         self.publish_events(run.report_missing_tools(problems))
             .await;
         if run.steps() == 0
             && let Some(recipe) = &self.recipe
         {
-            let examples = recipe.example_messages(&tools);
-            run.add_examples(examples.messages);
+            run.add_examples(recipe.example_messages(&tools));
         }
         Ok(run.begin_model_call(tools))
     }
@@ -190,8 +187,8 @@ impl Driver {
                 run.set_pricing(self.find_model_price(run.model()));
                 events
             }
-            ModelCallEnd::TooLarge(hit) => {
-                run.end_at_answer_limit(&hit, partial);
+            ModelCallEnd::TooLarge(max) => {
+                run.end_at_answer_limit(max, partial);
                 Vec::new()
             }
             ModelCallEnd::Stopped(reason) => self.stop_run(run, reason, partial, &HashMap::new()),
@@ -327,7 +324,7 @@ impl OutputMapper {
         }
         let max = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
         if self.meter.count(&event) > max {
-            return Err(ModelCallEnd::TooLarge(LimitHit::AnswerBytes { max }));
+            return Err(ModelCallEnd::TooLarge(max));
         }
         let pushed = self.answer.push(&event);
         pushed.map_err(|fault| ModelCallEnd::Failed(ModelError::from_grammar(provider, fault)))?;

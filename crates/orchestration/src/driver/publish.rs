@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     future::poll_fn,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -247,14 +246,6 @@ impl PublisherState {
         self.log.log_run_event(&event);
         self.unread.fetch_add(1, Ordering::Relaxed);
         self.events.send(event).is_ok()
-    }
-}
-
-impl fmt::Debug for EventPublisher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventPublisher")
-            .field("run_id", &self.run_id())
-            .finish_non_exhaustive()
     }
 }
 

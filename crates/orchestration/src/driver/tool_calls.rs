@@ -17,11 +17,12 @@ use tracing::Instrument as _;
 
 use super::{
     checkpoint::Checkpoint,
-    drive::{Driver, StepOutcome, to_milliseconds},
+    drive::{Driver, StepOutcome},
 };
 use crate::{
     PlannedCall, Run, RunStep, ToolCallOutcome, UnexpectedInput,
     observe::trace::ToolTrace,
+    policy::seconds::to_milliseconds,
     tools::is_read_only,
     tools::results::{CacheKey, ResultCache},
 };
@@ -66,10 +67,8 @@ impl Driver {
         if calls.is_empty() {
             // The stored run has calls that an earlier process sent, and `Run::recover` was not
             // called.
-            return Err(UnexpectedInput {
-                method: "next_step",
-                reason: "calls are under way that this driver did not start".to_owned(),
-            });
+            let reason = "calls are under way that this driver did not start";
+            return Err(UnexpectedInput(reason.to_owned()));
         }
         let max_concurrent = run.options().max_concurrent_tools.max(1);
         let timeout = run.options().tool_timeout;
@@ -83,7 +82,7 @@ impl Driver {
             let mut starting = Vec::new();
             while running.len() + starting.len() < max_concurrent && self.stop_reason().is_none() {
                 let Some(planned) = waiting.next() else { break };
-                let input = self.add_hidden_values(&planned);
+                let input = self.add_hidden_values(run, &planned);
                 let key = self.create_cache_key(run, &planned, &input);
                 let cache = self.agent.cache.as_ref().zip(key.as_ref());
                 let cached =
@@ -173,16 +172,20 @@ impl Driver {
         planned: &PlannedCall,
         input: &Result<SharedObject, ToolCallError>,
     ) -> Option<CacheKey> {
-        let declared = self.find_declared_tool(&planned.name)?;
+        let declared = run.declared_tool(&planned.name)?;
         let cache = self.agent.cache.as_ref()?;
         cache.create_key(run.principal(), declared, input.as_ref().ok()?)
     }
 
     /// Returns the input of a call with the hidden values, which events do not contain.
-    fn add_hidden_values(&self, planned: &PlannedCall) -> Result<SharedObject, ToolCallError> {
-        let Some(declared) = self.find_declared_tool(&planned.name) else {
+    fn add_hidden_values(
+        &self,
+        run: &Run,
+        planned: &PlannedCall,
+    ) -> Result<SharedObject, ToolCallError> {
+        let Some(declared) = run.declared_tool(&planned.name) else {
             // The tool no longer exists, so its hidden values and permissions are unknown.
-            let available = self.declared_tools.iter().map(|tool| tool.name.clone());
+            let available = run.declared_tools().iter().map(|tool| tool.name.clone());
             return Err(ToolCallError::UnknownTool {
                 name: planned.name.clone(),
                 available: available.collect(),

@@ -38,7 +38,7 @@ pub use self::{
     resume::LeasedRun,
 };
 pub use crate::driver::checkpoint;
-use crate::{Agent, Outcome, RestoreError, Run, SnapshotMark};
+use crate::{Agent, RestoreError, Run, SnapshotMark};
 
 /// Access to the sessions and durable runs of one principal. Cheap to clone.
 #[derive(Clone)]
@@ -290,17 +290,6 @@ fn no_such_run_error(run: &str) -> SessionStoreError {
     SessionStoreError::NoSuchRun {
         run: run.to_owned(),
     }
-}
-
-/// Returns the name of a run outcome, as in run reports.
-fn outcome_name(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::Limited => "limited",
-        Outcome::Failed => "failed",
-        Outcome::Cancelled => "cancelled",
-    }
-    .to_owned()
 }
 
 fn count_messages(messages: usize) -> u64 {

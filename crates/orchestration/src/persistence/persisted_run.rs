@@ -20,9 +20,11 @@ use super::{
     DurableRunError,
     checkpoint_channel::{CheckpointChannel, PendingCheckpoint},
     lease::{RunLease, retry_until_available},
-    outcome_name,
 };
-use crate::{Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark};
+use crate::{
+    Agent, CancelHandle, Run, RunEvent, RunEventKind, RunReport, RunStream, SnapshotMark,
+    observe::audit::serialized_name,
+};
 
 /// Maximum number of emitted events that are not stored yet.
 const MAX_AHEAD: usize = 512;
@@ -387,7 +389,7 @@ impl UnsavedEnd {
         let messages = mem::take(&mut self.messages);
         let (state, outcome) = match &self.end {
             PersistedRunEnd::Finished(report) => {
-                (RunState::Finished, Some(outcome_name(report.outcome)))
+                (RunState::Finished, Some(serialized_name(&report.outcome)))
             }
             PersistedRunEnd::Waiting(_) | PersistedRunEnd::Failed(_) => (RunState::Waiting, None),
         };

@@ -7,10 +7,13 @@ use switchboard_domain::{ModelId, RunRecord, RunState, SessionStoreError, Stored
 use super::{
     DurableRunError, DurableRuns,
     lease::RunLease,
-    no_such_run_error, outcome_name,
+    no_such_run_error,
     persisted_run::{PersistedEvent, PersistedRun},
 };
-use crate::{Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotMark};
+use crate::{
+    Agent, RestoreError, Run, RunEvent, RunEventKind, RunOptions, SnapshotMark,
+    observe::audit::serialized_name,
+};
 
 /// Number of events that are read from the store at once.
 const PAGE: u32 = 1_000;
@@ -311,7 +314,7 @@ impl DurableRuns {
             .iter()
             .map(PersistedEvent::to_stored_event)
             .collect();
-        let outcome = run.outcome().map(outcome_name);
+        let outcome = run.outcome().map(|outcome| serialized_name(&outcome));
         lease
             .finish_run(
                 &stored,

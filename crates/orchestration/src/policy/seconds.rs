@@ -1,4 +1,4 @@
-//! Serialization of an optional duration as a number of seconds.
+//! Durations as numbers: seconds in configurations, milliseconds elsewhere.
 
 use std::time::Duration;
 
@@ -30,4 +30,9 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
             })
         })
         .transpose()
+}
+
+/// Converts a duration to whole milliseconds.
+pub(crate) fn to_milliseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -41,60 +41,37 @@ pub struct ExampleCall {
     pub is_error: bool,
 }
 
-/// Few-shot examples as messages of a conversation.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct ExampleMessages {
-    /// Messages of the examples. Every tool use has a result, and the last message is an answer.
-    pub messages: Vec<Message>,
-    /// Messages that explain why examples are omitted.
-    pub omitted: Vec<String>,
-}
-
 /// Converts the examples of a recipe to messages. See [`super::Recipe::example_messages`].
 pub(super) fn convert_examples(
     examples: &[Example],
     tools: &[Arc<ToolDefinition>],
-) -> ExampleMessages {
-    let mut made = ExampleMessages::default();
+) -> Vec<Message> {
+    let mut messages = Vec::new();
     for (index, example) in examples.iter().enumerate() {
-        let number = index + 1;
-        let missing = example
-            .calls
-            .iter()
-            .flatten()
-            .find(|call| find_declared_name(call, tools).is_none());
-        if let Some(call) = missing {
-            made.omitted.push(format!(
-                "example {number} of the recipe is omitted because the tool `{}` does not exist",
-                call.tool
-            ));
+        let names = example.calls.iter().flatten();
+        let names = names.map(|call| find_declared_name(call, tools));
+        let Some(names) = names.collect::<Option<Vec<&str>>>() else {
+            // A tool of the example does not exist.
             continue;
-        }
-        made.messages.push(Message::user(&example.user));
-        let mut calls = 0;
-        for step in &example.calls {
+        };
+        let mut names = (1..).zip(names);
+        messages.push(Message::user(&example.user));
+        for step in example.calls.iter().filter(|step| !step.is_empty()) {
             let (mut uses, mut results) = (Vec::new(), Vec::new());
-            for call in step {
-                let Some(name) = find_declared_name(call, tools) else {
-                    continue;
-                };
-                calls += 1;
-                let id = format!("example_{number}_{calls}");
+            for (call, (number, name)) in step.iter().zip(names.by_ref()) {
+                let id = format!("example_{}_{number}", index + 1);
                 let input = ToolInput::from(call.input.clone());
                 results.push(call.to_tool_result(&id, name));
                 uses.push(Part::ToolUse(ToolUse::new(id, name, input)));
             }
-            if !uses.is_empty() {
-                made.messages.push(Message::new(Role::Assistant, uses));
-                made.messages.push(Message::tool_results(results));
-            }
+            messages.push(Message::new(Role::Assistant, uses));
+            messages.push(Message::tool_results(results));
         }
-        made.messages.push(Message::assistant(&example.answer));
+        messages.push(Message::assistant(&example.answer));
     }
-    made
+    messages
 }
 
-/// Returns the name that the model sees for the tool of a call, or `None` if there is no such tool.
 fn find_declared_name<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
     tools
         .iter()

@@ -32,7 +32,7 @@ use switchboard_domain::ReasoningEffort;
 
 use crate::strategy::Strategy;
 pub use error::RecipeError;
-pub use examples::{Example, ExampleCall, ExampleMessages};
+pub use examples::{Example, ExampleCall};
 pub use policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
 pub use tools::{RecipeTools, SelectedTools, ToolRules, matches};
 
@@ -157,7 +157,7 @@ impl Recipe {
     pub fn example_messages(
         &self,
         tools: &[std::sync::Arc<switchboard_domain::ToolDefinition>],
-    ) -> ExampleMessages {
+    ) -> Vec<switchboard_domain::Message> {
         examples::convert_examples(&self.examples, tools)
     }
 }

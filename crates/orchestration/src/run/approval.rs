@@ -27,11 +27,11 @@ impl Run {
         id: &str,
         decision: ApprovalDecision,
     ) -> Result<Events, UnexpectedInput> {
-        let position = self.find_unfinished_call("apply_decision", id)?;
+        let position = self.find_unfinished_call(id)?;
         let call = &self.state.batch_calls()[position];
         if !matches!(call.state, CallState::Waiting { .. }) {
             let reason = format!("`{id}` does not wait for approval");
-            return Err(UnexpectedInput::new("apply_decision", reason));
+            return Err(UnexpectedInput(reason));
         }
         if decision == ApprovalDecision::Later {
             return Ok(Vec::new());

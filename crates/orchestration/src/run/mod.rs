@@ -170,9 +170,18 @@ impl Run {
     }
 
     /// Returns the definition that people approve for the tool with this name.
+    /// Returns the tools as their host declares them, with the hidden properties.
+    pub(crate) fn declared_tools(&self) -> &[Arc<ToolDefinition>] {
+        &self.caches.declared
+    }
+
+    pub(crate) fn declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
+        self.caches.declared.iter().find(|tool| tool.name == name)
+    }
+
     fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
-        let declared = self.caches.declared.iter().find(|tool| tool.name == name);
-        declared.or_else(|| self.find_tool_definition(name))
+        self.declared_tool(name)
+            .or_else(|| self.find_tool_definition(name))
     }
 
     /// Marks tools whose definitions changed after a person last saw them.
@@ -332,13 +341,9 @@ impl Run {
 
     fn check_limits(&self, limits: &Limits) -> Result<(), RunError> {
         let state = &self.state;
-        let checked = state.ledger.check_before_model_call(
-            limits,
-            &state.model,
-            state.pricing.as_deref(),
-            state.now,
-        );
-        checked.map_err(|hit| RunError::from(&hit))
+        let pricing = state.pricing.as_deref();
+        let ledger = &state.ledger;
+        ledger.check_before_model_call(limits, &state.model, pricing, state.now)
     }
 
     /// Returns the report of a finished run; `None` before its end.

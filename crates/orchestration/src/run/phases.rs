@@ -14,9 +14,10 @@ use crate::{
     policy::limits::Limits,
     strategy::{
         GatherFormat, Strategy,
-        formatter::{self, FormatDecision, FormatState, FormatterMode, PartialFormatter},
+        formatter::{
+            self, FormatDecision, FormatState, FormattedAnswer, FormatterMode, PartialFormatter,
+        },
         gather::{self, GatherCall, GatherContinuation, GatherState},
-        repeats::RepeatVerdict,
     },
     tools::arguments,
 };
@@ -209,34 +210,25 @@ impl Run {
         let StrategyPhase::Gather(gathering) = &mut self.state.stage else {
             return;
         };
-        let inputs: Vec<(&ToolUse, String)> = message
+        let calls: Vec<GatherCall<'_>> = message
             .tool_uses()
             .map(|tool_use| {
                 let input = match &tool_use.input {
                     ToolInput::Object(input) => arguments::canonical_digest(input),
                     ToolInput::Malformed { raw, .. } => raw.clone(),
                 };
-                (tool_use, input)
-            })
-            .collect();
-        let calls: Vec<GatherCall<'_>> = inputs
-            .iter()
-            .map(|(tool_use, input)| GatherCall {
-                id: &tool_use.id,
-                name: &tool_use.name,
-                input,
+                // Tool names contain no line break, so the key is unambiguous.
+                let key = format!("{}\n{input}", tool_use.name);
+                let id = &tool_use.id;
+                GatherCall { id, key }
             })
             .collect();
         let decision = gathering
             .state
             .decide_after_response(&message.text(), &calls);
-        gathering.repeats = calls
-            .iter()
-            .zip(decision.calls)
-            .filter_map(|(call, verdict)| match verdict {
-                RepeatVerdict::Repeat { of } => Some((call.id.to_owned(), of)),
-                RepeatVerdict::Run => None,
-            })
+        let repeats = calls.iter().zip(decision.repeats);
+        gathering.repeats = repeats
+            .filter_map(|(call, of)| Some((call.id.to_owned(), of?)))
             .collect();
         gathering.next = Some(decision.next);
     }
@@ -318,50 +310,40 @@ impl Run {
         let read = formatting
             .state
             .read_response(&complete, finish, &formatting.gathered);
-        let (answer, items, repairs, error) = match read {
-            FormatDecision::Reask { messages, error } => {
+        let (repairs, error) = match read {
+            FormatDecision::Reask {
+                message: fault,
+                error,
+            } => {
                 // Providers reject a message without parts.
                 if !message.parts.is_empty() {
                     formatting.messages.push(Arc::new(message));
                 }
-                let messages = messages.into_iter().map(Arc::new);
-                formatting.messages.extend(messages);
+                formatting.messages.push(Arc::new(fault));
                 self.state.phase = LoopState::Model;
                 return vec![self.create_retry_event(error)];
             }
             FormatDecision::Done(formatted) => {
-                let message = formatted.to_message();
-                (
-                    Some(message),
-                    Some(formatted.items),
-                    formatted.repairs,
-                    None,
-                )
-            }
-            FormatDecision::Unfit { text, error } => {
-                let message = Message::assistant(&text);
-                let error = RunError::new(
-                    RunErrorKind::MalformedAnswer,
-                    format!(
-                        "the answer does not have the requested form: {error}. Ask again or use \
+                // The tool use of the formatter is not part of the history, because it would need a
+                // result and later responses would imitate it.
+                let answer = Message::assistant(formatted.to_markdown());
+                self.messages.push(Arc::new(answer));
+                formatting.items = Some(formatted.items);
+                let error = formatted.fault.map(|fault| {
+                    let message = format!(
+                        "the answer does not have the requested form: {fault}. Ask again or use \
                          another model"
-                    ),
-                );
-                let items = vec![AnswerItem::Text { text }];
-                (Some(message), Some(items), Vec::new(), Some(error))
+                    );
+                    RunError::new(RunErrorKind::MalformedAnswer, message)
+                });
+                (formatted.repairs, error)
             }
             FormatDecision::Silent => {
-                let error = RunError::new(
-                    RunErrorKind::EmptyAnswer,
-                    "the model returned an empty answer; ask again or use another model",
-                );
-                (None, None, Vec::new(), Some(error))
+                let message = "the model returned an empty answer; ask again or use another model";
+                let error = RunError::new(RunErrorKind::EmptyAnswer, message);
+                (Vec::new(), Some(error))
             }
         };
-        if items.is_some() {
-            formatting.items = items;
-        }
-        self.messages.extend(answer.map(Arc::new));
         if is_cut_off_or_withheld(finish) {
             self.end_by_finish_reason(finish.clone());
         } else if let Some(error) = error {
@@ -397,13 +379,11 @@ impl Run {
         };
         let complete = formatting.join_paused_parts(message);
         let finish = FinishReason::Interrupted;
-        let items = match formatting
+        let read = formatting
             .state
-            .read_response(&complete, &finish, &formatting.gathered)
-        {
-            FormatDecision::Done(formatted) => formatted.items,
-            FormatDecision::Unfit { text, .. } => vec![AnswerItem::Text { text }],
-            FormatDecision::Reask { .. } | FormatDecision::Silent => return,
+            .read_response(&complete, &finish, &formatting.gathered);
+        let FormatDecision::Done(FormattedAnswer { items, .. }) = read else {
+            return;
         };
         let text = formatter::render(&items);
         formatting.items = Some(items);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use switchboard_domain::{ApprovalScope, JsonObject, SharedObject, ToolDefinition, ToolUse};
 
 use super::{
-    Run, server_and_tool_name,
+    LoopState, Run, server_and_tool_name,
     state::{CallEnd, CallState, PendingCall},
 };
 use crate::{
-    RecordedResult, RunEventKind, ToolCallRecord, ToolFailure,
+    RunEventKind, ToolCallRecord, ToolFailure,
     policy::approval::{self, CheckedCall, DecisionStatus, Verdict},
     tools::{
         arguments::{CheckedInput, InputFault},
@@ -18,14 +18,14 @@ use crate::{
 };
 
 impl Run {
-    /// Plans the call of one tool use. `withheld` is the reason, if any, why no call of this
-    /// response may run.
+    /// Adds the call of one tool use to the batch. `withheld` is the reason, if any, why no call of
+    /// this response may run.
     pub(super) fn plan_call(
         &mut self,
         tool_use: ToolUse,
         withheld: Option<&'static str>,
         events: &mut Vec<RunEventKind>,
-    ) -> PendingCall {
+    ) {
         let definition = self.find_tool_definition(&tool_use.name).cloned();
         if let Some(definition) = &definition
             && !self
@@ -53,13 +53,7 @@ impl Run {
             server,
             tool,
             // The conversation contains the input, so the record does not repeat it.
-            input: Arc::default(),
-            is_error: false,
-            failure: None,
-            cached: false,
-            attempts: 0,
-            duration_ms: 0,
-            result: RecordedResult::default(),
+            ..ToolCallRecord::default()
         });
         let planned = match (withheld, &definition) {
             (Some(why), _) => Err(CallEnd::from_failure(
@@ -71,32 +65,32 @@ impl Run {
                 self.plan_known_tool_call(&tool_use, definition, record, events)
             }
         };
-        let (state, input) = planned.unwrap_or_else(|end| {
-            let (id, name) = (tool_use.id.clone(), tool_use.name.clone());
-            let (event, result) = self.record_call_end(record, id, name, end);
-            events.push(event);
-            (CallState::Settled { result }, None)
-        });
-        let is_waiting = matches!(state, CallState::Waiting { .. });
-        let fingerprint = definition
-            .as_ref()
-            .filter(|_| is_waiting)
-            .map(|definition| {
-                let declared = self
-                    .find_declared_tool(&definition.name)
-                    .unwrap_or(definition);
-                approval::fingerprint(declared)
-            });
         let mut guards = self.state.options.guards.iter();
         let is_guarded = guards.any(|guard| guard.applies_to_tool(&tool_use.name));
-        let annotations = definition.as_ref().map(|tool| tool.annotations);
-        let mut call = PendingCall::new(tool_use, record, state);
-        call.input = input;
+        let mut call = PendingCall::new(tool_use, record);
         call.origin = origin;
-        call.annotations = annotations.unwrap_or_default();
-        call.barrier = is_guarded || definition.is_some_and(|tool| tool.sequential);
-        call.fingerprint = fingerprint;
-        call
+        if let Some(definition) = &definition {
+            call.annotations = definition.annotations;
+            call.barrier = definition.sequential;
+        }
+        call.barrier |= is_guarded;
+        let end = match planned {
+            Ok((state, input)) => {
+                if let (CallState::Waiting { .. }, Some(definition)) = (&state, &definition) {
+                    let declared = self.find_declared_tool(&definition.name);
+                    let declared = declared.unwrap_or(definition);
+                    call.fingerprint = Some(approval::fingerprint(declared));
+                }
+                (call.state, call.input) = (state, input);
+                None
+            }
+            Err(end) => Some(end),
+        };
+        let position = self.state.batch_calls().len();
+        if let LoopState::Batch(calls) = &mut self.state.phase {
+            calls.push(call);
+        }
+        events.extend(end.map(|end| self.store_call_result(position, end)));
     }
 
     /// Plans a call of a known tool: validates and repairs its input, then applies limits and
@@ -135,8 +129,9 @@ impl Run {
             .state
             .ledger
             .admit_tool_call(&self.state.options.limits, self.state.now);
-        admitted.map_err(|hit| {
-            CallEnd::from_failure(ToolFailure::LimitReached, format!("Not executed: {hit}."))
+        admitted.map_err(|error| {
+            let text = format!("Not executed: {}.", error.message);
+            CallEnd::from_failure(ToolFailure::LimitReached, text)
         })?;
         self.state.turn.selection.offer_tool(&tool_use.name);
         match self.review_call(definition) {
@@ -223,7 +218,12 @@ impl Run {
         } else {
             return None;
         };
-        Some(CallEnd::from_builtin_tool(output))
+        Some(CallEnd {
+            failure: output.is_error.then_some(ToolFailure::ToolError),
+            output,
+            attempts: 1,
+            ..CallEnd::default()
+        })
     }
 
     fn unknown_tool_end(&self, name: &str) -> CallEnd {

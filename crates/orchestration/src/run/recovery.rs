@@ -14,7 +14,8 @@ use crate::{
     Outcome, RunError, RunErrorKind, RunEventKind, ToolFailure,
     policy::{
         approval::{self, Verdict},
-        limits::LimitHit,
+        limits::{answer_limit_error, time_limit_error},
+        seconds::to_milliseconds,
     },
     tools::is_read_only,
 };
@@ -49,24 +50,21 @@ impl Run {
             return Vec::new();
         }
         let max = self.state.options.limits.max_wall_time.unwrap_or_default();
-        let hit = LimitHit::WallTime {
-            used_ms: self.state.ledger.elapsed_ms(self.state.now),
-            max_ms: u64::try_from(max.as_millis()).unwrap_or(u64::MAX),
-        };
+        let used_ms = self.state.ledger.elapsed_ms(self.state.now);
         let events = self.stop_open_calls(partial, elapsed_ms, "the run's time is up");
-        self.end_with_error(RunError::from(&hit));
+        self.end_with_error(time_limit_error(used_ms, to_milliseconds(max)));
         events
     }
 
     /// Ends the run because a streamed response reached a limit. Keeps the received part of the
     /// response.
-    pub fn end_at_answer_limit(&mut self, hit: &LimitHit, partial: Option<ChatResponse>) {
+    pub fn end_at_answer_limit(&mut self, max_bytes: u64, partial: Option<ChatResponse>) {
         if self.outcome().is_some() {
             return;
         }
         self.store_partial_response(partial);
         self.state.finish = Some(FinishReason::Length);
-        self.end_with_error(RunError::from(hit));
+        self.end_with_error(answer_limit_error(max_bytes));
     }
 
     fn stop_open_calls(
@@ -79,20 +77,21 @@ impl Run {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[position];
-            let (text, attempts, duration_ms) = match call.state {
+            let end = match call.state {
                 CallState::Settled { .. } => continue,
-                CallState::Started => (
-                    "Cancelled while running; whether the tool did its work is not known."
-                        .to_owned(),
-                    1,
-                    elapsed_ms.get(&call.tool_use.id).copied().unwrap_or(0),
-                ),
+                CallState::Started => CallEnd {
+                    attempts: 1,
+                    duration_ms: elapsed_ms.get(&call.tool_use.id).copied().unwrap_or(0),
+                    ..CallEnd::from_failure(
+                        ToolFailure::Cancelled,
+                        "Cancelled while running; whether the tool did its work is not known.",
+                    )
+                },
                 CallState::Waiting { .. } | CallState::Ready | CallState::Repeats { .. } => {
-                    (format!("Not executed: {why}."), 0, 0)
+                    CallEnd::from_failure(ToolFailure::Cancelled, format!("Not executed: {why}."))
                 }
             };
-            let end = CallEnd::from_failure(ToolFailure::Cancelled, text);
-            events.push(self.store_call_result(position, end.with_attempts(attempts, duration_ms)));
+            events.push(self.store_call_result(position, end));
         }
         // The run ends, so the next phase of its strategy must not start.
         let closed = self.finish_batch_if_complete().into_iter();
@@ -132,12 +131,15 @@ impl Run {
             if is_read_only(call.annotations) || call.annotations.idempotent == Some(true) {
                 call.state = CallState::Ready;
             } else {
-                let end = CallEnd::from_failure(
-                    ToolFailure::Interrupted,
-                    "Interrupted: the program ended while the tool was running. Whether it did its \
-                     work is not known; check before you try again.",
-                );
-                events.extend(self.end_call(position, end.with_attempts(1, 0)));
+                let end = CallEnd {
+                    attempts: 1,
+                    ..CallEnd::from_failure(
+                        ToolFailure::Interrupted,
+                        "Interrupted: the program ended while the tool was running. Whether it did \
+                         its work is not known; check before you try again.",
+                    )
+                };
+                events.extend(self.end_call(position, end));
             }
         }
         events.extend(self.finish_batch_if_complete());
@@ -171,8 +173,7 @@ impl Run {
             return Vec::new();
         }
         let was_ready = matches!(call.state, CallState::Ready);
-        let mut declared = self.caches.declared.iter();
-        let declared = declared.find(|tool| tool.name == current.name);
+        let declared = self.declared_tool(&current.name);
         let fingerprint = approval::fingerprint(declared.unwrap_or(current));
         // A tool that moved to another server needs a new approval, even if its definition is
         // equal.
@@ -239,15 +240,12 @@ impl Run {
 
     /// Returns ready calls to the waiting state if their tool is missing. Such calls wait until the
     /// tool is available again or until a person denies them.
-    pub(crate) fn suspend_calls_without_tool(
-        &mut self,
-        is_available: impl Fn(&str) -> bool,
-    ) -> Events {
+    pub(crate) fn suspend_calls_without_tool(&mut self) -> Events {
         let mut events = Vec::new();
         for position in 0..self.state.batch_calls().len() {
             let call = &self.state.batch_calls()[position];
             let is_ready = matches!(call.state, CallState::Ready);
-            if !is_ready || is_available(&call.tool_use.name) {
+            if !is_ready || self.declared_tool(&call.tool_use.name).is_some() {
                 continue;
             }
             events.push(RunEventKind::ToolAwaitingApproval {

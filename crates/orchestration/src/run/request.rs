@@ -10,10 +10,7 @@ use switchboard_domain::{
 use super::{CallPurpose, Events, LoopState, ModelCall, Run, UnexpectedInput};
 use crate::{
     RunError, RunEventKind, RunPhase,
-    policy::{
-        history::{FitResult, HistoryPolicy, summary_request},
-        limits::TokenEstimate,
-    },
+    policy::history::{HistoryPolicy, summary_request},
     tools::{results, tokens},
 };
 
@@ -47,7 +44,10 @@ impl Run {
         self.state.turn.has_examples = true;
         self.state.turn.tools = self.select_offered_tools(&tools);
         let policy = self.history_policy();
-        let fit = self.trim_history(&policy);
+        let turn = &mut self.state.turn;
+        let overhead = tokens::estimate_tools(&turn.tools);
+        let fit = turn.history.fit_to_limit(&policy, &self.messages, overhead);
+        turn.request_tokens = Some(fit.tokens);
         let may_summarise = policy.summarise && !matches!(self.state.phase, LoopState::Summarising);
         if let Some(trimmed) = &fit.trimmed {
             let dropped = self.state.turn.history.summary_source(&self.messages);
@@ -70,12 +70,11 @@ impl Run {
                 };
             }
         }
-        if let Some(over) = &fit.over {
+        if let Some(max) = policy.max_tokens.filter(|_| fit.is_over) {
             // The token estimate is not exact, so the request is sent anyway and the provider
             // decides.
             let message = format!(
-                "the conversation is longer than {} tokens and cannot be shortened further",
-                over.max_tokens
+                "the conversation is longer than {max} tokens and cannot be shortened further"
             );
             events.extend(self.add_warning(Warning::new(WarningKind::HistoryTooLong, message)));
         }
@@ -141,8 +140,7 @@ impl Run {
         summary: Result<ChatResponse, &ModelError>,
     ) -> Result<Events, UnexpectedInput> {
         if !matches!(self.state.phase, LoopState::Summarising) {
-            let reason = "no summary was requested";
-            return Err(UnexpectedInput::new("summary_finished", reason));
+            return Err(UnexpectedInput("no summary was requested".to_owned()));
         }
         self.state.phase = LoopState::Model;
         let event = |answer: Option<&ChatResponse>, error: Option<RunError>| {
@@ -193,50 +191,20 @@ impl Run {
         offered
     }
 
-    /// Trims the history to the token limit. Without a limit, no tokens are estimated.
-    fn trim_history(&mut self, policy: &HistoryPolicy) -> FitResult {
-        let turn = &mut self.state.turn;
-        if policy.max_tokens.is_none() {
-            turn.request_tokens = None;
-            return FitResult {
-                tokens: 0,
-                trimmed: None,
-                over: None,
-            };
-        }
-        let overhead = tokens::estimate_tools(&turn.tools);
-        let fit = turn.history.fit_to_limit(policy, &self.messages, overhead);
-        turn.request_tokens = Some(fit.tokens);
-        fit
-    }
-
     /// Adds the token usage of a response to the totals. Estimates counts that the provider does
     /// not report. `answer` is not yet part of the conversation.
     pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let state = &mut self.state;
         state.usage.add(*usage);
-        let mut estimate = TokenEstimate::default();
-        if usage.input_tokens.is_none() {
-            estimate.input = state.turn.request_tokens.unwrap_or_else(|| {
-                let unbounded = HistoryPolicy {
-                    max_tokens: None,
-                    ..state.options.history.clone()
-                };
-                let overhead = tokens::estimate_tools(&state.turn.tools);
-                let fit = state
-                    .turn
-                    .history
-                    .fit_to_limit(&unbounded, &self.messages, overhead);
-                fit.tokens
-            });
-        }
-        if usage.output_tokens.is_none() {
-            estimate.output = tokens::estimate_message(answer);
-        }
+        // Numbers that the provider does not report are estimated.
+        let mut counted = *usage;
+        let estimate = state.turn.request_tokens.unwrap_or(0);
+        counted.input_tokens.get_or_insert(estimate);
+        counted
+            .output_tokens
+            .get_or_insert_with(|| tokens::estimate_message(answer));
         let pricing = state.pricing.as_deref();
-        state
-            .ledger
-            .record_usage(usage, estimate, pricing, state.now);
+        state.ledger.record_usage(&counted, pricing, state.now);
     }
 
     fn history_policy(&self) -> HistoryPolicy {

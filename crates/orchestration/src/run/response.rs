@@ -46,7 +46,7 @@ impl Run {
         &mut self,
         answer: ChatResponse,
     ) -> Result<Events, UnexpectedInput> {
-        self.expect_model_call("model_answered")?;
+        self.expect_model_call()?;
         let mut events = vec![RunEventKind::ModelCallFinished {
             step: self.steps(),
             model: answer.model,
@@ -91,22 +91,21 @@ impl Run {
         Ok(events)
     }
 
-    fn expect_model_call(&self, method: &'static str) -> Result<(), UnexpectedInput> {
+    fn expect_model_call(&self) -> Result<(), UnexpectedInput> {
         if matches!(self.state.phase, LoopState::CallingModel) {
             return Ok(());
         }
-        Err(UnexpectedInput::new(method, "no model call is in progress"))
+        Err(UnexpectedInput("no model call is in progress".to_owned()))
     }
 
     /// Plans a call for each tool use of a response.
     fn plan_tool_calls(&mut self, tool_uses: Vec<ToolUse>, finish: FinishReason) -> Events {
         let mut events = Vec::new();
         let withheld = reason_to_withhold_calls(&finish);
-        let calls = tool_uses
-            .into_iter()
-            .map(|tool_use| self.plan_call(tool_use, withheld, &mut events))
-            .collect();
-        self.state.phase = LoopState::Batch(calls);
+        self.state.phase = LoopState::Batch(Vec::new());
+        for tool_use in tool_uses {
+            self.plan_call(tool_use, withheld, &mut events);
+        }
         for position in 0..self.state.batch_calls().len() {
             events.extend(self.skip_calls_after_denial_or_guard(position));
         }
@@ -136,7 +135,7 @@ impl Run {
         partial: Option<ChatResponse>,
         next: Option<(ModelId, ModelCapabilities)>,
     ) -> Result<Events, UnexpectedInput> {
-        self.expect_model_call("model_failed")?;
+        self.expect_model_call()?;
         let run_error = RunError::from(error);
         let mut events = vec![RunEventKind::ModelCallFailed {
             step: self.steps(),

@@ -16,11 +16,11 @@ impl Run {
     /// Records that the driver starts a tool call. The effect of the call is unknown until it
     /// finishes.
     pub fn record_tool_start(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
-        let position = self.find_unfinished_call("tool_started", id)?;
+        let position = self.find_unfinished_call(id)?;
         let call = &mut self.state.batch_calls_mut()[position];
         if !matches!(call.state, CallState::Ready) {
             let reason = format!("`{id}` is not ready to start");
-            return Err(UnexpectedInput::new("tool_started", reason));
+            return Err(UnexpectedInput(reason));
         }
         call.state = CallState::Started;
         Ok(vec![RunEventKind::ToolStarted { id: id.to_owned() }])
@@ -28,7 +28,7 @@ impl Run {
 
     /// Reverts the start of a tool call that was not sent. No start event was emitted for the call.
     pub(crate) fn revert_tool_start(&mut self, id: &str) -> Result<(), UnexpectedInput> {
-        let position = self.find_unfinished_call("cancel_start", id)?;
+        let position = self.find_unfinished_call(id)?;
         let call = &mut self.state.batch_calls_mut()[position];
         if matches!(call.state, CallState::Started) {
             call.state = CallState::Ready;
@@ -39,7 +39,7 @@ impl Run {
     /// Ends a tool call without executing it, because the run could not be stored before the call.
     /// After a crash, the call might run twice.
     pub(crate) fn reject_unstored_call(&mut self, id: &str) -> Result<Events, UnexpectedInput> {
-        let position = self.find_unfinished_call("reject_unstored_call", id)?;
+        let position = self.find_unfinished_call(id)?;
         let end = CallEnd::from_failure(
             ToolFailure::NotStored,
             "Not executed: the run could not be stored before this call, so after a crash the tool \
@@ -56,7 +56,7 @@ impl Run {
         id: &str,
         outcome: ToolCallOutcome,
     ) -> Result<Events, UnexpectedInput> {
-        let position = self.find_unfinished_call("tool_finished", id)?;
+        let position = self.find_unfinished_call(id)?;
         let is_expected = match self.state.batch_calls()[position].state {
             CallState::Started => true,
             CallState::Ready => outcome.cached,
@@ -64,7 +64,7 @@ impl Run {
         };
         if !is_expected {
             let reason = format!("`{id}` was not started");
-            return Err(UnexpectedInput::new("tool_finished", reason));
+            return Err(UnexpectedInput(reason));
         }
         let end = CallEnd::from(outcome);
         // The guard checks the complete output, before the output is truncated for the model.
@@ -122,32 +122,20 @@ impl Run {
         events
     }
 
-    /// Stores the result of a tool call and returns the event of its end.
+    /// Stores the result of a tool call and returns the event of its end. The event, the record and
+    /// the result contain the content that the model reads. A truncated result is stored completely
+    /// for [`READ_TOOL`](crate::tools::results::READ_TOOL).
     pub(super) fn store_call_result(&mut self, position: usize, end: CallEnd) -> RunEventKind {
         let call = &self.state.batch_calls()[position];
         let (id, name) = (call.tool_use.id.clone(), call.tool_use.name.clone());
-        let (event, result) = self.record_call_end(call.record, id, name, end);
-        self.state.batch_calls_mut()[position].state = CallState::Settled { result };
-        event
-    }
-
-    /// Records the end of a tool call. The event, the record and the result contain the content
-    /// that the model reads. A truncated result is stored completely for
-    /// [`READ_TOOL`](crate::tools::results::READ_TOOL).
-    pub(super) fn record_call_end(
-        &mut self,
-        record: usize,
-        id: String,
-        name: String,
-        end: CallEnd,
-    ) -> (RunEventKind, ToolResult) {
+        let record = call.record;
         let mut output = end.output;
         if end.is_limited {
             let complete;
             (output, complete) = self.state.options.results.limit_result(&id, &name, output);
             if let Some(complete) = complete {
-                let position = self.messages.len();
-                self.state.complete_results.store_result(complete, position);
+                let after = self.messages.len();
+                self.state.complete_results.store_result(complete, after);
             }
         }
         let ToolOutput {
@@ -191,7 +179,8 @@ impl Run {
             structured,
             is_error,
         };
-        (event, result)
+        self.state.batch_calls_mut()[position].state = CallState::Settled { result };
+        event
     }
 
     /// Adds all tool results as one message, in the order of the calls, once every call of the
@@ -242,10 +231,11 @@ impl Run {
                 }
             };
             let end = match result {
-                Some(result) => CallEnd::from_earlier_result(&repeats::repeated_result(
-                    result,
-                    &call.tool_use.id,
-                )),
+                Some(result) => CallEnd {
+                    output: (&repeats::repeated_result(result, &call.tool_use.id)).into(),
+                    failure: Some(ToolFailure::Repeated),
+                    ..CallEnd::default()
+                },
                 None => CallEnd::from_failure(
                     ToolFailure::Repeated,
                     "Not executed: the same call was made before.",
@@ -257,15 +247,9 @@ impl Run {
     }
 
     /// Returns the index in the batch of the unfinished call with this id.
-    pub(super) fn find_unfinished_call(
-        &self,
-        method: &'static str,
-        id: &str,
-    ) -> Result<usize, UnexpectedInput> {
+    pub(super) fn find_unfinished_call(&self, id: &str) -> Result<usize, UnexpectedInput> {
         let mut calls = self.state.batch_calls().iter();
         let position = calls.position(|call| call.tool_use.id == id && !call.has_result());
-        position.ok_or_else(|| {
-            UnexpectedInput::new(method, format!("no open tool call has the id `{id}`"))
-        })
+        position.ok_or_else(|| UnexpectedInput(format!("no open tool call has the id `{id}`")))
     }
 }

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ApprovalDecision, ApprovalScope, ModelId, Part, Principal, Role, ToolDefinition, ToolInput,
+    ApprovalDecision, ApprovalScope, ModelId, Part, Principal, ToolDefinition, ToolInput,
     ToolOutput, ToolProgress, ToolUse,
 };
 
 use super::{super::tests::answer, *};
-use crate::{Outcome, RunOptions, RunStep, ToolCallOutcome};
+use crate::{RunOptions, ToolCallOutcome};
 use crate::{
     policy::approval::{Decisions, Requester},
     tools::results::FullResult,
@@ -79,7 +79,8 @@ fn a_state_does_not_grow_with_the_conversation_before_the_run() {
         assert_eq!(state["state"]["initial_messages"], before + 1);
         snapshot.state.len() - 2 * before.to_string().len()
     };
-    assert_eq!(length(10), length(1_000));
+    // The estimated size of the request is written in digits too.
+    assert!(length(1_000) <= length(10) + 2);
 }
 
 #[test]
@@ -190,23 +191,6 @@ fn pending_events_are_emitted_once() {
     let mut all = told.clone();
     all.push(RunEventKind::ToolStarted { id: "a".into() });
     assert_eq!(taken_up(&all, 11), (Vec::new(), 12));
-}
-
-#[test]
-fn an_interrupted_answer_is_in_the_session() {
-    let mut run = run_after(0);
-    calls(&mut run, &["a"]);
-    finishes(&mut run, "a", "seen");
-    drop(run.begin_model_call(vec![tool()]));
-    let half = answer(vec![Part::text("I saw that")], FinishReason::Interrupted);
-    run.cancel(Some(half), &HashMap::new());
-    assert_eq!(run.outcome(), Some(Outcome::Cancelled));
-    let roles: Vec<_> = run.session_messages().iter().map(|it| it.role).collect();
-    assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Assistant]);
-    assert_eq!(run.session_messages()[2].text(), "I saw that");
-    // For the run itself it is none: its calls must not run, and its thinking is not signed.
-    assert_eq!(run.new_messages().len(), 2);
-    assert_eq!(run.next_step(), RunStep::Done);
 }
 
 /// A tool that takes a text, which may be long.

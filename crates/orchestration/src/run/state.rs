@@ -195,13 +195,13 @@ pub(super) enum CallState {
 }
 
 impl PendingCall {
-    pub(super) fn new(tool_use: ToolUse, record: usize, state: CallState) -> Self {
+    pub(super) fn new(tool_use: ToolUse, record: usize) -> Self {
         Self {
             tool_use,
             input: None,
             origin: None,
             annotations: ToolAnnotations::default(),
-            state,
+            state: CallState::Ready,
             record,
             barrier: false,
             fingerprint: None,
@@ -243,7 +243,7 @@ impl PendingCall {
 }
 
 /// The end of a tool call: its output for the model, its attempts and its duration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CallEnd {
     pub(super) output: ToolOutput,
     pub(super) failure: Option<ToolFailure>,
@@ -256,60 +256,32 @@ pub(super) struct CallEnd {
 }
 
 impl CallEnd {
-    /// Creates the end of a call that has no output. The model reads `message` instead.
+    /// Creates the end of a call that did not succeed, with a message for the model.
     pub(super) fn from_failure(failure: ToolFailure, message: impl Into<String>) -> Self {
-        Self::without_size_limit(create_error_output(message), Some(failure), 0)
-    }
-
-    /// Creates the end of a call to a tool that the run itself provides.
-    pub(super) fn from_builtin_tool(output: ToolOutput) -> Self {
-        let failure = output.is_error.then_some(ToolFailure::ToolError);
-        Self::without_size_limit(output, failure, 1)
-    }
-
-    /// Creates the end of a call that repeats an earlier call, with the earlier result.
-    pub(super) fn from_earlier_result(result: &ToolResult) -> Self {
-        Self::without_size_limit(result.into(), Some(ToolFailure::Repeated), 0)
-    }
-
-    fn without_size_limit(output: ToolOutput, failure: Option<ToolFailure>, attempts: u32) -> Self {
         Self {
-            output,
-            failure,
-            attempts,
-            duration_ms: 0,
-            cached: false,
-            is_limited: false,
+            output: create_error_output(message),
+            failure: Some(failure),
+            ..Self::default()
         }
-    }
-
-    /// Sets the number of attempts and their total duration in milliseconds.
-    pub(super) fn with_attempts(mut self, attempts: u32, duration_ms: u64) -> Self {
-        self.attempts = attempts;
-        self.duration_ms = duration_ms;
-        self
     }
 }
 
 impl From<ToolCallOutcome> for CallEnd {
     fn from(outcome: ToolCallOutcome) -> Self {
-        let (output, failure) = match outcome.result.map(ToolOutput::with_checked_depth) {
-            Ok(output) => {
-                let failure = output.is_error.then_some(ToolFailure::ToolError);
-                (output, failure)
-            }
-            Err(error) => {
-                let end = Self::from_failure(ToolFailure::from(&error), error.to_string());
-                (end.output, end.failure)
-            }
+        let end = match outcome.result.map(ToolOutput::with_checked_depth) {
+            Ok(output) => Self {
+                failure: output.is_error.then_some(ToolFailure::ToolError),
+                output,
+                ..Self::default()
+            },
+            Err(error) => Self::from_failure(ToolFailure::from(&error), error.to_string()),
         };
         Self {
-            output,
-            failure,
             attempts: outcome.attempts,
             duration_ms: outcome.duration_ms,
             cached: outcome.cached,
             is_limited: true,
+            ..end
         }
     }
 }

@@ -8,6 +8,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::policy::seconds::to_milliseconds;
+
 /// A monotonic clock of one process. Clones of a clock share its times.
 ///
 /// Approval requests expire by this clock, so changes of the system clock do not affect them. The
@@ -68,8 +70,4 @@ impl SteadyTime {
         let left = Duration::from_millis(end.ms.saturating_sub(self.ms));
         (self.clock == end.clock).then_some(left)
     }
-}
-
-fn to_milliseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -100,22 +100,7 @@ impl CallPurpose {
     }
 }
 
-/// An error about a method call that does not fit the state of the run. It indicates a defect of
-/// the driver.
+/// An error about an input that does not fit the state of the run, which is a defect of the driver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{method}` does not fit the run's state: {reason}")]
-pub struct UnexpectedInput {
-    /// Name of the method that was called.
-    pub method: &'static str,
-    /// The reason why the method call does not fit the state.
-    pub reason: String,
-}
-
-impl UnexpectedInput {
-    pub(super) fn new(method: &'static str, reason: impl Into<String>) -> Self {
-        Self {
-            method,
-            reason: reason.into(),
-        }
-    }
-}
+#[error("an input does not fit the state of the run: {0}")]
+pub struct UnexpectedInput(pub String);

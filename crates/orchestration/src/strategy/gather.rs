@@ -3,10 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{GatherFormat, marker, repeats::RepeatedCalls};
-pub use super::{
-    prompt::system_prompt,
-    repeats::{GatherCall, RepeatVerdict},
-};
+pub use super::{prompt::system_prompt, repeats::GatherCall};
 
 /// State of the gather phase. It is part of the stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,9 +19,8 @@ pub struct GatherState {
 /// Decision after a model response in the gather phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherDecision {
-    /// One verdict for each tool call, in order. They apply before `next`, because every call needs
-    /// a result.
-    pub calls: Vec<RepeatVerdict>,
+    /// The id of the earlier call for each repeated call, in the order of the calls.
+    pub repeats: Vec<Option<String>>,
     /// How the run continues.
     pub next: GatherContinuation,
 }
@@ -57,11 +53,6 @@ impl GatherState {
         }
     }
 
-    /// Returns the number of model responses in the gather phase so far.
-    pub fn response_count(&self) -> u32 {
-        self.steps
-    }
-
     /// Decides how the run continues after a response with this text (without reasoning) and these
     /// tool calls.
     ///
@@ -74,7 +65,7 @@ impl GatherState {
         calls: &[GatherCall<'_>],
     ) -> GatherDecision {
         self.steps = self.steps.saturating_add(1);
-        let (verdicts, is_looping) = self.calls.check_calls(calls);
+        let (repeats, is_looping) = self.calls.check_calls(calls);
         let wants_more = marker::contains_marker(text);
         let may_review = self.review && !self.reviewing && !calls.is_empty();
         let continues = !is_looping && (wants_more || may_review) && self.steps < self.max_steps;
@@ -85,10 +76,7 @@ impl GatherState {
         } else {
             GatherContinuation::Format
         };
-        GatherDecision {
-            calls: verdicts,
-            next,
-        }
+        GatherDecision { repeats, next }
     }
 
     /// Forgets a tool call that did not run, for example because of a limit. The next equal call
@@ -104,11 +92,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn call<'a>(id: &'a str, input: &'a str) -> GatherCall<'a> {
-        GatherCall {
-            id,
-            name: "find",
-            input,
-        }
+        let key = input.to_owned();
+        GatherCall { id, key }
     }
 
     const THINK: GatherContinuation = GatherContinuation::Think { nudge: None };
@@ -173,7 +158,7 @@ mod tests {
                 let mut resumed: GatherState = serde_json::from_str(&stored).unwrap();
                 let decision = state.decide_after_response(text, &calls);
                 prop_assert_eq!(&resumed.decide_after_response(text, &calls), &decision);
-                prop_assert_eq!(decision.calls.len(), calls.len());
+                prop_assert_eq!(decision.repeats.len(), calls.len());
                 if decision.next == GatherContinuation::Format {
                     break;
                 }

@@ -5,6 +5,7 @@ use std::{fmt::Write as _, sync::Arc};
 use switchboard_domain::ToolDefinition;
 
 use super::GatherFormat;
+use crate::tools::shorten_text;
 
 /// Maximum number of characters of a tool's description in the prompt. The tool definition has the
 /// complete description.
@@ -50,7 +51,7 @@ pub fn system_prompt(
     }
     prompt.push_str("\n# Tools\n\n");
     for tool in tools.iter().take(settings.described_tools) {
-        let description = shorten_description(&tool.description);
+        let description = shorten_text(&tool.description, MAX_DESCRIPTION);
         // Writing to a string cannot fail.
         let _ = match description.as_str() {
             "" => writeln!(prompt, "- `{}`", tool.name),
@@ -70,28 +71,6 @@ pub(super) fn with_instructions(instructions: Option<&str>, rules: &str) -> Stri
         Some(instructions) => format!("{instructions}\n\n{rules}"),
         None => rules.to_owned(),
     }
-}
-
-/// Returns a tool description on one line, truncated at a word.
-fn shorten_description(description: &str) -> String {
-    let mut text = String::new();
-    let mut length = 0;
-    for word in description.split_whitespace() {
-        length += word.chars().count() + 1;
-        if length > MAX_DESCRIPTION + 1 {
-            // A single word may be longer than the maximum.
-            if text.is_empty() {
-                text.extend(word.chars().take(MAX_DESCRIPTION));
-            }
-            text.push('…');
-            break;
-        }
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text.push_str(word);
-    }
-    text
 }
 
 #[cfg(test)]
@@ -118,12 +97,14 @@ mod tests {
     #[test]
     fn a_long_description_is_cut_at_a_word() {
         let long = "word ".repeat(100);
-        let short = shorten_description(&long);
+        let short = shorten_text(&long, MAX_DESCRIPTION);
         assert!(short.ends_with("word…") && short.chars().count() <= MAX_DESCRIPTION + 1);
         assert_eq!(
-            shorten_description(&"é".repeat(400)).chars().count(),
+            shorten_text(&"é".repeat(400), MAX_DESCRIPTION)
+                .chars()
+                .count(),
             MAX_DESCRIPTION + 1
         );
-        assert_eq!(shorten_description(" \n "), "");
+        assert_eq!(shorten_text(" \n ", MAX_DESCRIPTION), "");
     }
 }

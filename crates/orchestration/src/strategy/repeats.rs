@@ -6,27 +6,12 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{ToolContent, ToolResult};
 
 /// A tool call in a model response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherCall<'a> {
     /// Id of the tool use, unique within the run.
     pub id: &'a str,
-    /// Name of the tool.
-    pub name: &'a str,
-    /// Canonical JSON of the input, or a digest of that JSON.
-    pub input: &'a str,
-}
-
-/// Verdict about a tool call in the gather phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RepeatVerdict {
-    /// The call is new and runs.
-    Run,
-    /// The call was made before. It gets the earlier result, see [`repeated_result`].
-    Repeat {
-        /// Id of the earlier tool use, which may be in the same response.
-        of: String,
-    },
+    /// Text that is equal for calls of the same tool with the same input.
+    pub key: String,
 }
 
 /// Tool calls of a run, with the number of their repetitions.
@@ -43,34 +28,29 @@ struct SeenCall {
 }
 
 impl RepeatedCalls {
-    /// Returns a verdict for each tool call of a response, and whether a call was repeated for the
-    /// second time.
+    /// Returns the id of the earlier call for each repeated call, and whether a call was repeated
+    /// for the second time. A repeated call gets the earlier result, see [`repeated_result`].
     ///
     /// Equal calls within one response run once and do not count as repetitions.
-    pub fn check_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<RepeatVerdict>, bool) {
-        let mut counted: HashSet<String> = HashSet::new();
+    pub fn check_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<Option<String>>, bool) {
+        let mut counted: HashSet<&str> = HashSet::new();
         let mut is_looping = false;
-        let verdicts = calls
-            .iter()
-            .map(|call| {
-                // Tool names contain no line break, so the key is unambiguous.
-                let key = format!("{}\n{}", call.name, call.input);
-                let Some(seen) = self.seen.get_mut(&key) else {
-                    let id = call.id.to_owned();
-                    counted.insert(key.clone());
-                    self.seen.insert(key, SeenCall { id, repeats: 0 });
-                    return RepeatVerdict::Run;
-                };
-                if counted.insert(key) {
-                    seen.repeats = seen.repeats.saturating_add(1);
-                    is_looping |= seen.repeats > 1;
-                }
-                RepeatVerdict::Repeat {
-                    of: seen.id.clone(),
-                }
-            })
-            .collect();
-        (verdicts, is_looping)
+        let mut earlier = Vec::with_capacity(calls.len());
+        for GatherCall { id, key } in calls {
+            let is_first_in_response = counted.insert(key);
+            let Some(seen) = self.seen.get_mut(key) else {
+                let id = (*id).to_owned();
+                self.seen.insert(key.clone(), SeenCall { id, repeats: 0 });
+                earlier.push(None);
+                continue;
+            };
+            if is_first_in_response {
+                seen.repeats = seen.repeats.saturating_add(1);
+                is_looping |= seen.repeats > 1;
+            }
+            earlier.push(Some(seen.id.clone()));
+        }
+        (earlier, is_looping)
     }
 
     /// Forgets a tool call that did not run. The next equal call counts as new.
@@ -134,20 +114,17 @@ mod tests {
                     .collect();
                 let given: Vec<_> = texts
                     .iter()
-                    .map(|(id, name, input)| GatherCall { id, name, input })
+                    .map(|(id, name, input)| GatherCall { id, key: format!("{name}/{input}") })
                     .collect();
-                let (verdicts, _) = calls.check_calls(&given);
-                prop_assert_eq!(verdicts.len(), given.len());
-                for (call, verdict) in given.iter().zip(verdicts) {
-                    let key = (call.name.to_owned(), call.input.to_owned());
-                    match verdict {
-                        RepeatVerdict::Run => {
-                            prop_assert!(!ran.iter().any(|(_, made)| *made == key));
-                            ran.push((call.id.to_owned(), key));
+                let (earlier, _) = calls.check_calls(&given);
+                prop_assert_eq!(earlier.len(), given.len());
+                for (call, of) in given.iter().zip(earlier) {
+                    match of {
+                        None => {
+                            prop_assert!(!ran.iter().any(|(_, made)| *made == call.key));
+                            ran.push((call.id.to_owned(), call.key.clone()));
                         }
-                        RepeatVerdict::Repeat { of } => {
-                            prop_assert!(ran.contains(&(of, key)));
-                        }
+                        Some(of) => prop_assert!(ran.contains(&(of, call.key.clone()))),
                     }
                 }
                 let stored = serde_json::to_string(&calls).unwrap();

@@ -23,3 +23,26 @@ pub(crate) fn create_error_output(text: impl Into<String>) -> ToolOutput {
         ..ToolOutput::text(text)
     }
 }
+
+/// Joins the words of a text with single spaces. A longer text than `max_chars` ends after a word
+/// with an ellipsis.
+pub(crate) fn shorten_text(text: &str, max_chars: usize) -> String {
+    let mut short = String::new();
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        length += word.chars().count() + 1;
+        if length > max_chars + 1 {
+            // A single word may be longer than the maximum.
+            if short.is_empty() {
+                short.extend(word.chars().take(max_chars));
+            }
+            short.push('…');
+            break;
+        }
+        if !short.is_empty() {
+            short.push(' ');
+        }
+        short.push_str(word);
+    }
+    short
+}

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -12,6 +11,7 @@ use switchboard_domain::ToolDefinition;
 ///
 /// The key is the address of the definition's `Arc`. Hosts return the same `Arc` until the tool
 /// changes, so a lookup compares no schemas.
+#[derive(Debug)]
 pub(crate) struct DefinitionCache<T> {
     /// Cached values by address. A weak pointer prevents the reuse of an address.
     values: Mutex<Values<T>>,
@@ -52,14 +52,6 @@ impl<T> Default for DefinitionCache<T> {
         Self {
             values: Mutex::default(),
         }
-    }
-}
-
-impl<T> fmt::Debug for DefinitionCache<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DefinitionCache")
-            .field("values", &self.lock().len())
-            .finish()
     }
 }
 

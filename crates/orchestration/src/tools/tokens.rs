@@ -108,7 +108,7 @@ fn estimate_part(part: &Part) -> u64 {
     match part {
         Part::Text(text) => estimate_text(&text.text),
         Part::Image(_) => PER_IMAGE,
-        Part::Audio(media) => PER_PART + estimate_audio(media),
+        Part::Audio(media) => PER_PART + estimate_media(media, AUDIO_BYTES),
         Part::Document(given) => PER_PART + estimate_document(given),
         Part::Reasoning(reasoning) => PER_PART + estimate_text(&reasoning.text),
         Part::ToolUse(tool_use) => {
@@ -139,7 +139,7 @@ fn estimate_content_item(piece: &ToolContent) -> u64 {
             text: Some(text), ..
         } => estimate_text(text),
         ToolContent::Image(_) => PER_IMAGE,
-        ToolContent::Audio(media) => PER_PART + estimate_audio(media),
+        ToolContent::Audio(media) => PER_PART + estimate_media(media, AUDIO_BYTES),
         ToolContent::Resource {
             uri,
             blob: Some(blob),
@@ -162,21 +162,17 @@ fn estimate_content_item(piece: &ToolContent) -> u64 {
     }
 }
 
-fn estimate_audio(media: &Media) -> u64 {
-    media_size(media) / AUDIO_BYTES
-}
-
 fn estimate_document(document: &Document) -> u64 {
     let is_text = document.media.media_type.starts_with("text/");
     let title = document.title.as_deref().map_or(0, estimate_text);
-    title + media_size(&document.media) / if is_text { 4 } else { DOCUMENT_BYTES }
+    title + estimate_media(&document.media, if is_text { 4 } else { DOCUMENT_BYTES })
 }
 
-/// Returns the size of media in bytes. Media outside of the message count like an image.
-fn media_size(media: &Media) -> u64 {
+/// Estimates the tokens of media. The size of media behind an address is unknown.
+fn estimate_media(media: &Media, bytes_per_token: u64) -> u64 {
     match &media.source {
-        MediaSource::Base64(data) => decoded_base64_size(data),
-        _ => PER_IMAGE * DOCUMENT_BYTES,
+        MediaSource::Base64(data) => decoded_base64_size(data) / bytes_per_token,
+        _ => PER_IMAGE,
     }
 }
 

@@ -12,7 +12,7 @@ use switchboard_orchestration::{
     Agent, QuestionAction, RunEvent, RunEventKind, RunStream,
     persistence::PersistedRunEnd,
     questions::{NoSuchQuestion, Questions},
-    tools::arguments::ContextInjection,
+    tools::arguments::{ContextInjection, ContextTemplate},
 };
 
 use crate::{
@@ -417,7 +417,8 @@ async fn a_question_contains_no_injected_values() {
             Ok(ToolOutput::text("ok"))
         }
     });
-    let context = ContextInjection::new().with("accessToken", json!("t0p-s3cret-token"));
+    let token = ContextTemplate::parse(&json!("t0p-s3cret-token")).unwrap();
+    let context = ContextInjection::new().with_template("accessToken", token);
     let mut run = Agent::new(Scripted::new([ask(&["a"])]))
         .with_tools(Arc::new(tools))
         .with_context(context)

@@ -14,7 +14,7 @@ use switchboard_domain::{
 };
 use switchboard_orchestration::{
     Agent, RunEventKind, RunOptions, ToolFailure,
-    tools::arguments::ContextInjection,
+    tools::arguments::{ContextInjection, ContextTemplate},
     tools::results::{CacheOptions, READ_TOOL, ResultCache, ResultLimit},
 };
 use tokio::sync::Notify;
@@ -253,10 +253,13 @@ async fn injected_values_are_not_visible() {
         )]),
         Answer::Says("ok"),
     ]);
-    let context = ContextInjection::new().with(
-        "databaseContext",
-        json!({"conversationId": "c-1", "apiBaseUrl": "https://graph.invalid", "accessToken": SECRET}),
-    );
+    let values = json!({
+        "conversationId": "c-1",
+        "apiBaseUrl": "https://graph.invalid",
+        "accessToken": SECRET,
+    });
+    let values = ContextTemplate::parse(&values).unwrap();
+    let context = ContextInjection::new().with_template("databaseContext", values);
     let agent = Agent::new(model.clone())
         .with_tools(tools.clone())
         .with_context(context);

@@ -7,9 +7,7 @@ use switchboard_domain::{
 };
 
 use super::OpenQuestion;
-
-/// Maximum number of faults that an error message lists.
-const MAX_FAULTS: usize = 5;
+use crate::tools::arguments::describe_faults;
 
 impl OpenQuestion {
     /// Validates a person's answer against the form of the question. Missing fields get their
@@ -26,22 +24,10 @@ impl OpenQuestion {
             return Ok(());
         };
         let completed = Value::Object(fill_default_values(schema, content));
-        let faults = validator
-            .errors(&completed)
-            .map_err(|error| error.to_string())?;
-        let faults: Vec<String> = faults
-            .iter()
-            .take(MAX_FAULTS)
-            .map(|fault| match fault.instance_path().as_str() {
-                "" => fault.to_string(),
-                path => format!("{}: {fault}", path.trim_start_matches('/')),
-            })
-            .collect();
-        if faults.is_empty() {
-            Ok(())
-        } else {
-            Err(faults.join("; "))
+        if validator.is_valid(&completed) == Ok(true) {
+            return Ok(());
         }
+        Err(describe_faults(&validator, &completed))
     }
 }
 

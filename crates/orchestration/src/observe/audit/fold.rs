@@ -347,7 +347,7 @@ impl RunEventReducer {
 
 /// Returns the string that the value serializes to, or `other` if it does not serialize to a
 /// string.
-pub(in crate::observe) fn serialized_name(value: &impl Serialize) -> String {
+pub(crate) fn serialized_name(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(name)) => name,
         _ => "other".to_owned(),

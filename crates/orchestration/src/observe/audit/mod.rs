@@ -9,7 +9,8 @@ mod record;
 mod trail;
 
 pub use fold::CostFunction;
-pub(super) use fold::{RunEventReducer, serialized_name};
+pub(super) use fold::RunEventReducer;
+pub(crate) use fold::serialized_name;
 pub use record::{
     ApprovalEntry, ApprovalStage, AuditKind, AuditRecord, DecisionSource, ModelCallEntry,
     ModelCallResult, QuestionEntry, QuestionStage, RunEntry, RunStage, ToolCallEntry,

@@ -1,13 +1,10 @@
 //! Log lines about the events of a run.
 
-use serde_json::Value;
-use switchboard_domain::{FinishReason, ToolContent, redact::Redactor};
+use serde::Serialize;
+use switchboard_domain::{ToolContent, redact::Redactor};
 use tracing::debug;
 
-use super::{
-    LOG,
-    spans::{format_tool_choice, format_tool_choice_outcome},
-};
+use super::LOG;
 use crate::{
     RunEvent, RunEventKind, ToolFailure,
     observe::audit::{AuditKind, RunEventReducer, ToolCallEntry, ToolCallStage, serialized_name},
@@ -23,14 +20,11 @@ pub struct RunLog {
     answer: AnswerPartSizes,
 }
 
-/// Sizes of the parts of the current model answer, in bytes.
+/// Sizes of the parts of the current model answer.
 #[derive(Debug, Default)]
 struct AnswerPartSizes {
-    text: usize,
-    reasoning: usize,
-    /// Id, tool name and input size of each tool call.
-    tool_calls: Vec<(String, String, usize)>,
-    provider_blocks: Vec<String>,
+    /// Key, description and size in bytes of each part, in the order of their start.
+    parts: Vec<(String, String, usize)>,
 }
 
 impl RunLog {
@@ -55,50 +49,27 @@ impl RunLog {
         }
     }
 
+    /// Logs the start or the end of a tool call.
     fn log_tool_call(&self, run: &str, call: &ToolCallEntry, kind: &RunEventKind) {
-        let ToolCallEntry {
-            id, server, tool, ..
-        } = call;
-        let input = self.redactor.redact_value(&call.input).to_string();
+        let entry = self.to_redacted_json(call);
         if call.moment == ToolCallStage::Started {
-            debug!(target: LOG, run, id, server, tool, input, "tool call started");
-            return;
+            debug!(target: LOG, run, call = entry, "tool call started");
+        } else if call.failure == Some(ToolFailure::Repeated) {
+            let message = "repeated tool call answered with its earlier result";
+            debug!(target: LOG, run, call = entry, "{message}");
+        } else if let RunEventKind::ToolFinished { content, .. } = kind {
+            // The result of a call that did not run is a text of this program with the reason.
+            let did_not_run = call.failure.is_some_and(ToolFailure::did_not_run);
+            let why = did_not_run.then(|| {
+                let pieces: Vec<String> = content.iter().map(ToolContent::as_text).collect();
+                self.redactor.redact_text(&pieces.join("\n"))
+            });
+            debug!(target: LOG, run, call = entry, why, "tool call finished");
         }
-        if call.failure == Some(ToolFailure::Repeated) {
-            debug!(
-                target: LOG, run, id, server, tool, input,
-                "repeated tool call answered with its earlier result"
-            );
-            return;
-        }
-        let RunEventKind::ToolFinished { content, .. } = kind else {
-            return;
-        };
-        // The result of a tool call that did not run is a text of this program with the reason.
-        let did_not_run = call.failure.is_some_and(ToolFailure::did_not_run);
-        let why = did_not_run.then(|| {
-            let pieces: Vec<String> = content.iter().map(ToolContent::as_text).collect();
-            self.redactor.redact_text(&pieces.join("\n"))
-        });
-        debug!(
-            target: LOG,
-            run,
-            id,
-            server,
-            tool,
-            is_error = call.is_error,
-            failure = call.failure.map(ToolFailure::as_str),
-            why,
-            attempts = call.attempts,
-            cached = call.cached,
-            duration_ms = call.duration_ms,
-            result = format_content_sizes(content),
-            "tool call finished"
-        );
     }
 
-    fn log_event(&mut self, run: &str, kind: &RunEventKind) {
-        match kind {
+    fn log_event(&self, run: &str, kind: &RunEventKind) {
+        let message = match kind {
             // Deltas contain text of the conversation. Tool calls are logged by `log_tool_call`.
             RunEventKind::TextDelta { .. }
             | RunEventKind::ReasoningDelta { .. }
@@ -107,148 +78,71 @@ impl RunLog {
             | RunEventKind::ProviderBlock { .. }
             | RunEventKind::ToolProgressed { .. }
             | RunEventKind::ToolStarted { .. }
-            | RunEventKind::ToolFinished { .. } => {}
-            RunEventKind::RunStarted { model, resumed } => {
-                debug!(target: LOG, run, %model, resumed, "run started");
-            }
-            RunEventKind::ModelCallStarted {
-                step,
-                model,
-                tools,
-                tool_choice,
-            } => {
-                let tool_choice = format_tool_choice(tool_choice);
-                debug!(target: LOG, run, step, %model, tools, tool_choice, "model call started");
-            }
-            RunEventKind::ModelCallFinished {
-                step,
-                model,
-                finish_reason,
-                finish_raw,
-                usage,
-                tool_choice,
-            } => debug!(
-                target: LOG,
-                run,
-                step,
-                model,
-                finish = finish_reason.as_str(),
-                finish_raw,
-                parts = std::mem::take(&mut self.answer).format_sizes(),
-                tool_choice = format_tool_choice_outcome(tool_choice),
-                input_tokens = usage.input_tokens,
-                output_tokens = usage.output_tokens,
-                "model call finished"
-            ),
-            RunEventKind::ToolPlanned {
-                id,
-                server,
-                tool,
-                input,
-            } => {
-                let input = self.redactor.redact_value(input).to_string();
-                debug!(target: LOG, run, id, server, tool, input, "tool call planned");
-            }
-            RunEventKind::ToolDenied { id, reason } => {
-                let reason = self.redactor.redact_text(reason);
-                debug!(target: LOG, run, id, reason, "tool call denied");
-            }
+            | RunEventKind::ToolFinished { .. } => return,
             RunEventKind::QuestionAsked { id, question } => {
                 let server = question.server.as_str();
                 debug!(target: LOG, run, id, server, "server question asked");
+                return;
             }
-            RunEventKind::HistoryTrimmed {
-                left_out,
-                tokens_before,
-                tokens_after,
-                summarised,
-            } => debug!(
-                target: LOG, run, left_out, tokens_before, tokens_after, summarised,
-                "older messages omitted from the request"
-            ),
-            RunEventKind::ModelSwitched { from, to, reason } => {
-                let reason = self.redactor.redact_text(reason);
-                debug!(target: LOG, run, %from, %to, reason, "switched to another model");
+            RunEventKind::RunFinished { report } => {
+                let outcome = serialized_name(&report.outcome);
+                let error = report.error.as_ref();
+                let error = error.map(|error| serialized_name(&error.kind));
+                let steps = report.steps;
+                debug!(target: LOG, run, outcome, steps, error, "run finished");
+                return;
             }
-            RunEventKind::RunFinished { report } => debug!(
-                target: LOG,
-                run,
-                outcome = serialized_name(&report.outcome),
-                finish = report.finish_reason.as_ref().map(FinishReason::as_str),
-                steps = report.steps,
-                tool_calls = report.tool_calls.len(),
-                answer = report.answer.len(),
-                error = report.error.as_ref().map(|error| serialized_name(&error.kind)),
-                "run finished"
-            ),
-            other => {
-                let event = serde_json::to_value(other).unwrap_or(Value::Null);
-                let event = self.redactor.redact_value(&event).to_string();
-                debug!(target: LOG, run, event, "run event");
+            RunEventKind::ModelCallFinished { .. } => {
+                let parts = self.answer.format_sizes();
+                let event = self.to_redacted_json(kind);
+                debug!(target: LOG, run, event, parts, "model call finished");
+                return;
             }
-        }
+            RunEventKind::RunStarted { .. } => "run started",
+            RunEventKind::ModelCallStarted { .. } => "model call started",
+            RunEventKind::ToolPlanned { .. } => "tool call planned",
+            RunEventKind::ToolDenied { .. } => "tool call denied",
+            RunEventKind::HistoryTrimmed { .. } => "older messages omitted from the request",
+            RunEventKind::ModelSwitched { .. } => "switched to another model",
+            _ => "run event",
+        };
+        debug!(target: LOG, run, event = self.to_redacted_json(kind), "{message}");
+    }
+
+    fn to_redacted_json(&self, value: &impl Serialize) -> String {
+        let value = serde_json::to_value(value).unwrap_or_default();
+        self.redactor.redact_value(&value).to_string()
     }
 }
 
 impl AnswerPartSizes {
     fn add_event(&mut self, kind: &RunEventKind) {
-        match kind {
+        let (key, description, bytes) = match kind {
             RunEventKind::ModelCallStarted { .. } | RunEventKind::ModelCallRetried { .. } => {
-                *self = Self::default();
+                self.parts.clear();
+                return;
             }
-            RunEventKind::TextDelta { text } => self.text += text.len(),
-            RunEventKind::ReasoningDelta { text } => self.reasoning += text.len(),
+            RunEventKind::TextDelta { text } => ("text", "text".to_owned(), text.len()),
+            RunEventKind::ReasoningDelta { text } => {
+                ("reasoning", "reasoning".to_owned(), text.len())
+            }
             RunEventKind::ToolInputStarted { id, name } => {
-                self.tool_calls.push((id.clone(), name.clone(), 0));
+                (id.as_str(), format!("tool call {name}"), 0)
             }
-            RunEventKind::ToolInputDelta { id, json } => {
-                let mut calls = self.tool_calls.iter_mut().rev();
-                if let Some((_, _, bytes)) = calls.find(|(open, _, _)| open == id) {
-                    *bytes += json.len();
-                }
-            }
-            RunEventKind::ProviderBlock { kind, .. } => self.provider_blocks.push(kind.clone()),
-            _ => {}
+            RunEventKind::ToolInputDelta { id, json } => (id.as_str(), String::new(), json.len()),
+            RunEventKind::ProviderBlock { kind, .. } => (kind.as_str(), format!("block {kind}"), 0),
+            _ => return,
+        };
+        match self.parts.iter_mut().rfind(|(known, ..)| known == key) {
+            Some((.., sum)) => *sum += bytes,
+            None => self.parts.push((key.to_owned(), description, bytes)),
         }
     }
 
-    /// Formats the parts with their sizes, such as `text 120 bytes, tool call get_customer 24
-    /// bytes`.
-    fn format_sizes(self) -> String {
-        let mut parts = Vec::new();
-        if self.reasoning > 0 {
-            parts.push(format!("reasoning {} bytes", self.reasoning));
-        }
-        if self.text > 0 {
-            parts.push(format!("text {} bytes", self.text));
-        }
-        for (_, name, bytes) in self.tool_calls {
-            parts.push(format!("tool call {name} {bytes} bytes"));
-        }
-        let blocks = self.provider_blocks.into_iter();
-        parts.extend(blocks.map(|kind| format!("block {kind}")));
-        join_or_nothing(&parts)
-    }
-}
-
-/// Formats the parts of a tool result with their sizes, such as `text 120 bytes, image`.
-fn format_content_sizes(content: &[ToolContent]) -> String {
-    let pieces = content.iter().map(|piece| match piece {
-        ToolContent::Text { text } => format!("text {} bytes", text.len()),
-        ToolContent::Image(_) => "image".to_owned(),
-        ToolContent::Audio(_) => "audio".to_owned(),
-        ToolContent::Resource { .. } => "resource".to_owned(),
-        ToolContent::ResourceLink { .. } => "resource link".to_owned(),
-        _ => "unknown".to_owned(),
-    });
-    join_or_nothing(&pieces.collect::<Vec<_>>())
-}
-
-fn join_or_nothing(pieces: &[String]) -> String {
-    if pieces.is_empty() {
-        "nothing".to_owned()
-    } else {
-        pieces.join(", ")
+    fn format_sizes(&self) -> String {
+        let parts = self.parts.iter();
+        let parts = parts.map(|(_, description, bytes)| format!("{description} {bytes} bytes"));
+        parts.collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -302,7 +302,7 @@ fn conventional_provider_name(provider: &str) -> &str {
 }
 
 /// Formats the requested tool choice for spans and log lines.
-pub(super) fn format_tool_choice(choice: &ToolChoice) -> String {
+fn format_tool_choice(choice: &ToolChoice) -> String {
     match choice {
         ToolChoice::Auto => "auto".to_owned(),
         ToolChoice::None => "none".to_owned(),
@@ -312,7 +312,7 @@ pub(super) fn format_tool_choice(choice: &ToolChoice) -> String {
 }
 
 /// Formats the tool choice that the provider applied, for spans and log lines.
-pub(super) fn format_tool_choice_outcome(outcome: &ToolChoiceOutcome) -> String {
+fn format_tool_choice_outcome(outcome: &ToolChoiceOutcome) -> String {
     match outcome {
         ToolChoiceOutcome::Native => "native".to_owned(),
         ToolChoiceOutcome::Emulated { how } => format!("emulated: {how}"),

@@ -494,61 +494,6 @@ fn the_number_of_session_decisions_per_person_is_limited() {
 }
 
 #[test]
-fn annotations_of_a_changed_definition_do_not_relax_the_verdict() {
-    let reads = says(Some(true), Some(false));
-    let harmless = says(Some(false), Some(false));
-    let asks_destructive = [Rule {
-        destructive: Some(true),
-        ..Rule::ask_for_all_calls()
-    }];
-    let denies_writes = [Rule {
-        read_only: Some(false),
-        ..Rule::deny_all_calls("nothing is written")
-    }];
-    let allows_reads = [Rule {
-        read_only: Some(true),
-        ..Rule::allow_all_calls()
-    }];
-    let again = Verdict::Ask { redefined: true };
-    let cases = [
-        (approvals(ApprovalPolicy::Ask, []), reads, again.clone()),
-        (
-            approvals(ApprovalPolicy::Ask, allows_reads),
-            reads,
-            again.clone(),
-        ),
-        (
-            approvals(ApprovalPolicy::All, asks_destructive),
-            harmless,
-            again,
-        ),
-        (approvals(ApprovalPolicy::All, []), reads, Verdict::Run),
-        (
-            approvals(
-                ApprovalPolicy::Ask,
-                [Rule::allow_all_calls().with_server("s")],
-            ),
-            reads,
-            Verdict::Run,
-        ),
-    ];
-    for (approvals, annotations, expected) in cases {
-        let mut tool = tool("s", "t");
-        tool.annotations = annotations;
-        let call = CheckedCall::from_tool(&tool);
-        assert_eq!(fresh(&approvals, &call), Verdict::Run, "{approvals:?}");
-        let verdict = fresh(&approvals, &call.with_redefined_tool(true));
-        assert_eq!(verdict, expected, "{approvals:?}");
-    }
-    let mut tool = tool("s", "t");
-    tool.annotations = reads;
-    let call = CheckedCall::from_tool(&tool).with_redefined_tool(true);
-    assert!(is_refused(&fresh(&ApprovalPolicy::None.into(), &call)));
-    let approvals = approvals(ApprovalPolicy::All, denies_writes);
-    assert!(is_refused(&fresh(&approvals, &call)));
-}
-
-#[test]
 fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
     let writes = tool("s", "t");
     let mut reads = tool("s", "r");

@@ -40,7 +40,6 @@
 //! ```
 
 mod decisions;
-mod fingerprint;
 mod rules;
 mod shared;
 
@@ -51,11 +50,10 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Principal, ToolAnnotations, ToolDefinition, ToolOrigin};
 
 pub use decisions::{DecisionStatus, Decisions, RememberedDecision};
-pub use fingerprint::fingerprint;
 use rules::find_first_match;
 pub use rules::{Rule, RuleVerdict, Rules};
 
-use crate::tools::is_read_only;
+use crate::tools::{arguments::hex_sha256, is_read_only};
 pub use shared::SharedDecisions;
 
 /// The approval policy for tools without a rule.
@@ -306,6 +304,14 @@ pub struct Requester<'a> {
     pub principal: &'a Principal,
     /// Session id, or the run id if the run has no session.
     pub session: &'a str,
+}
+
+/// Returns the SHA-256 of a tool's [identity](ToolDefinition::identity) as 64 hexadecimal digits.
+///
+/// The MCP host uses the same digests
+/// ([`ToolHostChange::ToolRedefined`](switchboard_domain::ToolHostChange::ToolRedefined)).
+pub fn fingerprint(tool: &ToolDefinition) -> String {
+    hex_sha256(&tool.identity())
 }
 
 /// Returns `now` plus `span`, at most [`Timestamp::MAX`].

@@ -11,7 +11,7 @@
 //! - [pinned](History::pin_message) messages.
 //!
 //! If the current turn alone is too long, its oldest tool results are shortened, with a marker for
-//! the model. If the request is still too long, [`FitResult::over`] is set and the caller decides.
+//! the model. If the request is still too long, [`FitResult::is_over`] is set and the caller decides.
 //!
 //! A trim reduces the request to a low-water mark below the limit. The first messages then stay
 //! equal for many steps, so that the prompt cache of the provider is effective.
@@ -80,58 +80,25 @@ impl Default for HistoryPolicy {
 }
 
 /// Result of fitting a conversation to its size limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FitResult {
     /// Estimated number of tokens of the request.
     pub tokens: u64,
     /// Effect of the trim. `None` if nothing was omitted or shortened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trimmed: Option<TrimEffect>,
-    /// Sizes of a request that is still too long. `None` if the request fits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over: Option<ExceededBudget>,
+    /// Whether the request is still too long.
+    pub is_over: bool,
 }
 
 /// Effect of trimming a conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrimEffect {
-    /// Number of messages that the trim omitted.
+    /// Number of messages that the trim omitted. It can be 0, because results are also shortened.
     pub messages: usize,
-    /// Number of tool result messages that were shortened. A message that a second pass shortened
-    /// again counts twice.
-    pub shortened: usize,
     /// Estimated number of tokens of the request before the trim.
     pub tokens_before: u64,
     /// Estimated number of tokens of the request after the trim.
     pub tokens_after: u64,
-}
-
-/// Sizes of a conversation that exceeds its limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error(
-    "the conversation has about {tokens} tokens and may have {max_tokens}: {overhead_tokens} are \
-     the tools, {current_turn_tokens} the current turn and {} the messages that are always sent \
-     before it",
-    self.retained_tokens()
-)]
-pub struct ExceededBudget {
-    /// Estimated number of tokens of the request.
-    pub tokens: u64,
-    /// Maximum number of tokens of the request.
-    pub max_tokens: u64,
-    /// Estimated number of tokens of tools and other parts that are not messages.
-    pub overhead_tokens: u64,
-    /// Estimated number of tokens of the current turn.
-    pub current_turn_tokens: u64,
-}
-
-impl ExceededBudget {
-    fn retained_tokens(&self) -> u64 {
-        let others = self
-            .overhead_tokens
-            .saturating_add(self.current_turn_tokens);
-        self.tokens.saturating_sub(others)
-    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, Part, Role};
 
 use super::{
-    ExceededBudget, FitResult, HistoryPolicy, TrimEffect, shorten::shorten_results,
-    summary::summary_message,
+    FitResult, HistoryPolicy, TrimEffect, shorten::shorten_results, summary::summary_message,
 };
 use crate::tools::tokens::estimate_message;
 
@@ -24,7 +23,7 @@ pub struct History {
     /// Index ranges of the omitted messages, in order and without overlaps.
     left_out: Vec<Range<usize>>,
     /// Indices of shortened tool result messages, with the number of tokens that each result keeps.
-    shortened: BTreeMap<usize, u64>,
+    pub(super) shortened: BTreeMap<usize, u64>,
     pinned: BTreeSet<usize>,
     summary: Option<HistorySummary>,
 }
@@ -73,8 +72,7 @@ impl History {
         let Some(max) = policy.max_tokens.filter(|max| before > *max) else {
             return FitResult {
                 tokens: before,
-                trimmed: None,
-                over: None,
+                ..FitResult::default()
             };
         };
         let percent = u64::from(policy.low_water_percent.min(100));
@@ -88,27 +86,18 @@ impl History {
             let turn = measured.turns[at - 1]..measured.turns[at];
             dropped += self.omit_turn(turn, messages, &mut measured);
         }
-        let mut cut = 0;
         if measured.total > max {
-            cut = self.shorten_turn(policy, messages, (target, max), &mut measured);
+            self.shorten_turn(policy, messages, (target, max), &mut measured);
         }
         let tokens = measured.total;
         FitResult {
             tokens,
-            trimmed: (dropped + cut > 0).then_some(TrimEffect {
+            trimmed: (tokens < before).then_some(TrimEffect {
                 messages: dropped,
-                shortened: cut,
                 tokens_before: before,
                 tokens_after: tokens,
             }),
-            over: (tokens > max).then(|| ExceededBudget {
-                tokens,
-                max_tokens: max,
-                overhead_tokens,
-                current_turn_tokens: measured.tokens[measured.current_turn_start()..]
-                    .iter()
-                    .sum(),
-            }),
+            is_over: tokens > max,
         }
     }
 
@@ -126,11 +115,6 @@ impl History {
             }
         }
         sent
-    }
-
-    /// Returns the indices of messages with shortened tool results, in order.
-    pub fn shortened_messages(&self) -> impl Iterator<Item = usize> {
-        self.shortened.keys().copied()
     }
 
     /// Returns the messages for a new summary: the earlier summary, and the messages that were
@@ -250,7 +234,6 @@ impl History {
     }
 
     /// Shortens tool results of the current turn until the request has at most `max` tokens.
-    /// Returns the number of shortened messages.
     ///
     /// The first step shortens all but the last results, the second step removes their content, and
     /// the third step shortens the last results.
@@ -260,22 +243,21 @@ impl History {
         messages: &[Arc<Message>],
         (target, max): (u64, u64),
         measured: &mut MeasuredConversation,
-    ) -> usize {
+    ) {
         let has_result = |at: &usize| messages[*at].results().next().is_some();
         let turn = measured.current_turn_start()..messages.len();
         let Some(last) = turn.clone().rfind(has_result) else {
-            return 0;
+            return;
         };
-        let mut count = 0;
         for keep in [policy.shortened_tokens, 0] {
             for at in turn.start..last {
                 if measured.total <= target {
                     break;
                 }
-                count += usize::from(self.shorten_message(messages, at, keep, measured));
+                self.shorten_message(messages, at, keep, measured);
             }
             if measured.total <= max {
-                return count;
+                return;
             }
         }
         let results = u64::try_from(messages[last].results().count()).unwrap_or(u64::MAX);
@@ -283,7 +265,7 @@ impl History {
         let markers = results.saturating_mul(MARKER);
         let share = max.saturating_sub(others).saturating_sub(markers) / results.max(1);
         let keep = share.max(policy.shortened_tokens);
-        count + usize::from(self.shorten_message(messages, last, keep, measured))
+        self.shorten_message(messages, last, keep, measured);
     }
 
     fn shorten_message(
@@ -292,25 +274,19 @@ impl History {
         at: usize,
         keep: u64,
         measured: &mut MeasuredConversation,
-    ) -> bool {
-        if self
-            .shortened
-            .get(&at)
-            .is_some_and(|before| *before <= keep)
-        {
-            return false;
+    ) {
+        if self.shortened.get(&at).is_some_and(|kept| *kept <= keep) {
+            return;
         }
         let Some(message) = shorten_results(&messages[at], keep) else {
-            return false;
+            return;
         };
         let (tokens, before) = (estimate_message(&message), measured.tokens[at]);
-        if tokens >= before {
-            return false;
+        if tokens < before {
+            measured.total = measured.total - before + tokens;
+            measured.tokens[at] = tokens;
+            self.shortened.insert(at, keep);
         }
-        measured.total = measured.total - before + tokens;
-        measured.tokens[at] = tokens;
-        self.shortened.insert(at, keep);
-        true
     }
 }
 

@@ -6,7 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ModelId, Usage};
 
-use super::{LimitHit, Limits, Pricing};
+use super::{
+    Limits, Pricing,
+    errors::{
+        cost_limit_error, step_limit_error, time_limit_error, token_limit_error,
+        tool_call_limit_error, unknown_price_error,
+    },
+};
+use crate::{RunError, policy::seconds::to_milliseconds};
 
 const MINUTE: SignedDuration = SignedDuration::from_secs(60);
 
@@ -41,15 +48,6 @@ pub struct Ledger {
     period_start: Option<Timestamp>,
     /// Latest time that the caller passed.
     latest_time: Option<Timestamp>,
-}
-
-/// Estimated token counts of an answer, for counts that its provider does not report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TokenEstimate {
-    /// Estimated number of input tokens.
-    pub input: u64,
-    /// Estimated number of output tokens.
-    pub output: u64,
 }
 
 impl Ledger {
@@ -102,55 +100,57 @@ impl Ledger {
         model: &ModelId,
         pricing: Option<&Pricing>,
         now: Timestamp,
-    ) -> Result<(), LimitHit> {
+    ) -> Result<(), RunError> {
         if self.steps >= limits.max_steps {
-            return Err(LimitHit::Steps {
-                max: limits.max_steps,
-            });
+            return Err(step_limit_error(limits.max_steps));
         }
         if let Some(max) = limits.max_tool_calls
             && self.is_exhausted
         {
-            return Err(LimitHit::ToolCalls { max });
+            return Err(tool_call_limit_error(max, "", "max_tool_calls"));
         }
         self.check_token_limits(limits)?;
         if let Some(max_usd) = limits.max_cost_usd {
             // The total cost is unknown if the model or an earlier answer has no price.
             let is_priced = pricing.is_some_and(Pricing::is_valid) && self.unpriced_answers == 0;
             if !is_priced {
-                return Err(LimitHit::PriceUnknown {
-                    model: model.clone(),
-                });
+                return Err(unknown_price_error(model));
             }
             // A maximum that is not a number (NaN) allows no cost.
             if max_usd.is_nan() || self.cost_usd >= max_usd {
-                return Err(LimitHit::Cost {
-                    used_usd: self.cost_usd,
-                    max_usd,
-                });
+                return Err(cost_limit_error(self.cost_usd, max_usd));
             }
         }
         if let Some(max) = limits.max_wall_time {
-            let (used_ms, max_ms) = (self.elapsed_ms(now), milliseconds(max));
+            let (used_ms, max_ms) = (self.elapsed_ms(now), to_milliseconds(max));
             if used_ms >= max_ms {
-                return Err(LimitHit::WallTime { used_ms, max_ms });
+                return Err(time_limit_error(used_ms, max_ms));
             }
         }
         Ok(())
     }
 
-    fn check_token_limits(&self, limits: &Limits) -> Result<(), LimitHit> {
-        let reached = |used: u64, max: Option<u64>| max.filter(|max| used >= *max);
+    fn check_token_limits(&self, limits: &Limits) -> Result<(), RunError> {
         let (input, output) = (self.input_tokens, self.output_tokens);
         let total = input.saturating_add(output);
-        if let Some(max) = reached(input, limits.max_input_tokens) {
-            return Err(LimitHit::InputTokens { used: input, max });
-        }
-        if let Some(max) = reached(output, limits.max_output_tokens) {
-            return Err(LimitHit::OutputTokens { used: output, max });
-        }
-        if let Some(max) = reached(total, limits.max_total_tokens) {
-            return Err(LimitHit::TotalTokens { used: total, max });
+        for (used, max, kind, setting) in [
+            (input, limits.max_input_tokens, "input", "max_input_tokens"),
+            (
+                output,
+                limits.max_output_tokens,
+                "output",
+                "max_output_tokens",
+            ),
+            (
+                total,
+                limits.max_total_tokens,
+                "input and output",
+                "max_total_tokens",
+            ),
+        ] {
+            if let Some(max) = max.filter(|max| used >= *max) {
+                return Err(token_limit_error(used, max, kind, setting));
+            }
         }
         Ok(())
     }
@@ -158,18 +158,19 @@ impl Ledger {
     /// Counts a tool call, or returns an error if a limit forbids it.
     ///
     /// Call this function once per tool call, in the order of the answer, and not for retries.
-    pub fn admit_tool_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), LimitHit> {
+    pub fn admit_tool_call(&mut self, limits: &Limits, now: Timestamp) -> Result<(), RunError> {
         self.latest_time = Some(now);
         if let Some(max) = limits.max_tool_calls
             && self.tool_calls >= max
         {
             self.is_exhausted = true;
-            return Err(LimitHit::ToolCalls { max });
+            return Err(tool_call_limit_error(max, "", "max_tool_calls"));
         }
         if let Some(max) = limits.max_calls_per_response
             && self.calls_in_response >= max
         {
-            return Err(LimitHit::CallsPerResponse { max });
+            let setting = "max_calls_per_response";
+            return Err(tool_call_limit_error(max, " in one answer", setting));
         }
         if let Some(max) = limits.max_calls_per_minute {
             // Later times are removed too: if the clock was set back, the wait is at most a minute.
@@ -178,13 +179,8 @@ impl Ledger {
                 age < MINUTE && !age.is_negative()
             });
             if self.recent_calls.len() >= usize::try_from(max).unwrap_or(usize::MAX) {
-                let oldest = self.recent_calls.front().map_or(MINUTE, |oldest| {
-                    MINUTE.saturating_sub(now.duration_since(*oldest))
-                });
-                return Err(LimitHit::CallsPerMinute {
-                    max,
-                    retry_after_ms: to_ms(oldest),
-                });
+                let setting = "max_calls_per_minute";
+                return Err(tool_call_limit_error(max, " in a minute", setting));
             }
             self.recent_calls.push_back(now);
         }
@@ -197,22 +193,14 @@ impl Ledger {
     ///
     /// `estimate` replaces counts that the provider does not report. `pricing` is the price of the
     /// model that answered.
-    pub fn record_usage(
-        &mut self,
-        usage: &Usage,
-        estimate: TokenEstimate,
-        pricing: Option<&Pricing>,
-        now: Timestamp,
-    ) {
+    pub fn record_usage(&mut self, usage: &Usage, pricing: Option<&Pricing>, now: Timestamp) {
         self.latest_time = Some(now);
-        let mut usage = *usage;
-        let input = *usage.input_tokens.get_or_insert(estimate.input);
-        let output = *usage.output_tokens.get_or_insert(estimate.output);
-        self.input_tokens = self.input_tokens.saturating_add(input);
-        self.output_tokens = self.output_tokens.saturating_add(output);
+        let (input, output) = (usage.input_tokens, usage.output_tokens);
+        self.input_tokens = self.input_tokens.saturating_add(input.unwrap_or(0));
+        self.output_tokens = self.output_tokens.saturating_add(output.unwrap_or(0));
         match pricing.filter(|pricing| pricing.is_valid()) {
             Some(pricing) => {
-                let cost = pricing.compute_cost(&usage);
+                let cost = pricing.compute_cost(usage);
                 self.cost_usd += cost.usd;
                 self.unpriced_requests = self
                     .unpriced_requests
@@ -251,13 +239,5 @@ impl Ledger {
 
 /// Returns the milliseconds from `start` to `end`, or 0 if the clock was set back.
 fn ms_between(start: Timestamp, end: Timestamp) -> u64 {
-    to_ms(end.duration_since(start))
-}
-
-fn to_ms(span: SignedDuration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(0)
-}
-
-fn milliseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(end.duration_since(start).as_millis()).unwrap_or(0)
 }

@@ -1,12 +1,13 @@
 //! Limits of a run and its consumption.
 //!
-//! [`Limits`] is the configuration, [`Ledger`] the consumption, and [`LimitHit`] a reached limit.
+//! [`Limits`] is the configuration and [`Ledger`] the consumption. A reached limit is a
+//! [`RunError`](crate::RunError).
 //! [`Ledger::check_before_model_call`] decides before each model call, and
 //! [`Ledger::admit_tool_call`] before each tool call. The tokens of a model call are known only
 //! afterwards, so a run can exceed a limit of tokens or cost by one answer.
 //! [`Ledger::remaining_output_tokens`] reduces that excess.
 
-mod hit;
+mod errors;
 mod ledger;
 mod pricing;
 
@@ -15,8 +16,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::DEFAULT_MAX_ANSWER_BYTES;
 
-pub use hit::LimitHit;
-pub use ledger::{Ledger, TokenEstimate};
+pub(crate) use errors::{answer_limit_error, time_limit_error};
+pub use ledger::Ledger;
 pub use pricing::{AnswerCost, Pricing};
 
 /// Limits of a run. `None` is unlimited.

@@ -4,12 +4,11 @@ use serde_json::Value;
 use switchboard_domain::json_schema::SchemaValidator;
 
 use super::json;
+use crate::tools::arguments::describe_faults;
 
 /// Name of the only field of the wrapper object, for schemas of other types. Tools and providers
 /// accept only object schemas.
 const WRAPPER: &str = "answer";
-/// Maximum number of faults that an error message lists.
-const MAX_FAULTS: usize = 6;
 
 /// Returns the object schema for the tool input or the response format. A schema of another type is
 /// wrapped in an object.
@@ -64,40 +63,18 @@ pub(super) fn validate_answer(
     }
     let validator = SchemaValidator::compile(schema)
         .map_err(|error| format!("the schema cannot be used: {error}"))?;
-    if is_valid_value(&validator, &value)? {
+    if validator.is_valid(&value) == Ok(true) {
         return Ok((value, repairs));
     }
     // Some providers get optional fields as nullable fields, and models set these fields to null.
     let mut without_nulls = value.clone();
     remove_null_fields(&mut without_nulls);
-    if is_valid_value(&validator, &without_nulls)? {
+    if validator.is_valid(&without_nulls) == Ok(true) {
         repairs.push("fields with null were removed".to_owned());
         return Ok((without_nulls, repairs));
     }
-    let mut faults: Vec<String> = Vec::new();
-    for error in validator
-        .errors(&value)
-        .map_err(|error| error.to_string())?
-    {
-        if faults.len() == MAX_FAULTS {
-            faults.push("and others".to_owned());
-            break;
-        }
-        let path = error.instance_path().to_string();
-        faults.push(if path.is_empty() {
-            error.to_string()
-        } else {
-            format!("{path}: {error}")
-        });
-    }
-    Err(format!(
-        "it does not match the schema: {}",
-        faults.join("; ")
-    ))
-}
-
-fn is_valid_value(validator: &SchemaValidator, value: &Value) -> Result<bool, String> {
-    validator.is_valid(value).map_err(|error| error.to_string())
+    let faults = describe_faults(&validator, &value);
+    Err(format!("it does not match the schema: {faults}"))
 }
 
 fn remove_null_fields(value: &mut Value) {

@@ -1,12 +1,12 @@
 //! JSON Schema that a caller requests for an answer.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 use switchboard_domain::{check_depth, json_schema::SchemaValidator};
 
 /// A compiled JSON Schema for answers. Cheap to clone.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Form {
     schema: Arc<Value>,
     validator: Arc<SchemaValidator>,
@@ -51,14 +51,6 @@ impl Form {
     pub fn matches_text(&self, text: &str) -> bool {
         let value = serde_json::from_str(text);
         value.is_ok_and(|value| self.validator.is_valid(&value) == Ok(true))
-    }
-}
-
-impl fmt::Debug for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Form")
-            .field("schema", &self.schema)
-            .finish_non_exhaustive()
     }
 }
 

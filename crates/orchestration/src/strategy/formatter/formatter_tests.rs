@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 use switchboard_domain::{
-    ChatRequest, FinishReason, ModelCapabilities, Part, Role, ToolInput, ToolUse,
+    ChatRequest, FinishReason, Message, ModelCapabilities, Part, Role, ToolInput, ToolUse,
 };
 
 use super::*;
@@ -144,10 +144,10 @@ fn malformed_input_is_repaired_if_possible() {
 fn an_answer_is_never_empty() {
     let nothing = Message::new(Role::Assistant, []);
     let mut first = state(&can(true, true));
-    let FormatDecision::Reask { messages, .. } = read(&mut first, &nothing) else {
+    let FormatDecision::Reask { message, .. } = read(&mut first, &nothing) else {
         panic!("nothing was read as something");
     };
-    assert_eq!(messages[0].role, Role::User);
+    assert_eq!(message.role, Role::User);
     // A format that did not hold is not tried again.
     assert_eq!(first.current_mode(), FormatterMode::Named);
     let mut second = first.clone();
@@ -169,11 +169,11 @@ fn a_call_of_another_tool_is_not_executed() {
     let other = ToolUse::new("id_9", "find", ToolInput::from_json(json!({})));
     let message = Message::new(Role::Assistant, [Part::ToolUse(other)]);
     let mut state = state(&can(false, true));
-    let FormatDecision::Reask { messages, error } = read(&mut state, &message) else {
+    let FormatDecision::Reask { message, error } = read(&mut state, &message) else {
         panic!("it was read");
     };
     assert!(error.contains("does not call"), "{error}");
-    assert_eq!(messages[0].results().count(), 1);
+    assert_eq!(message.results().count(), 1);
     assert_eq!(state.current_mode(), FormatterMode::Required);
     // Called by another name it is the formatter all the same.
     let named = ToolUse::new(
@@ -224,14 +224,9 @@ fn an_answer_with_a_custom_schema_is_validated_and_returned_as_data() {
     assert_eq!(formatted.to_markdown(), "{\n  \"sum\": 3\n}");
     let mut state = with_schema(schema);
     read(&mut state, &Message::assistant("It is three."));
-    let decision = read(&mut state, &Message::assistant("It is three."));
-    let FormatDecision::Unfit { text, error } = decision else {
-        panic!("it became the answer: {decision:?}");
-    };
-    assert_eq!(
-        (text.as_str(), error.as_str()),
-        ("It is three.", "it is not JSON")
-    );
+    let formatted = done(read(&mut state, &Message::assistant("It is three.")));
+    assert_eq!(formatted.to_markdown(), "It is three.");
+    assert_eq!(formatted.fault.as_deref(), Some("it is not JSON"));
 }
 
 /// Generates responses of a model.
@@ -290,17 +285,12 @@ proptest! {
             match state.read_response(answer, &finish, "") {
                 FormatDecision::Done(formatted) => {
                     prop_assert!(!formatted.to_markdown().is_empty());
+                    prop_assert!(own || formatted.fault.is_none());
                     ended = true;
                     break;
                 }
-                FormatDecision::Reask { messages, .. } => {
-                    let results = messages.iter().flat_map(Message::results).count();
-                    prop_assert_eq!(results, answer.tool_uses().count());
-                }
-                FormatDecision::Unfit { text, .. } => {
-                    prop_assert!(own && !text.is_empty());
-                    ended = true;
-                    break;
+                FormatDecision::Reask { message, .. } => {
+                    prop_assert_eq!(message.results().count(), answer.tool_uses().count());
                 }
                 FormatDecision::Silent => {
                     prop_assert!(!said);

@@ -115,51 +115,38 @@ impl LenientParser<'_> {
 
     fn parse_object(&mut self) -> Value {
         let mut fields = Map::new();
-        loop {
-            match self.peek_char() {
-                Some('}') => {
-                    self.skip_char('}');
-                    break;
-                }
-                Some(',') => self.skip_char(','),
-                _ => {
-                    let Some((key, value)) = self.parse_field() else {
-                        self.is_complete = false;
-                        break;
-                    };
-                    fields.insert(key, value);
-                }
-            }
-        }
+        self.parse_items('}', |reader| {
+            let key = reader.parse_string()?;
+            reader.peek_char().filter(|c| *c == ':')?;
+            reader.skip_char(':');
+            fields.insert(key, reader.parse_value()?);
+            Some(())
+        });
         Value::Object(fields)
-    }
-
-    fn parse_field(&mut self) -> Option<(String, Value)> {
-        let key = self.parse_string()?;
-        self.peek_char().filter(|c| *c == ':')?;
-        self.skip_char(':');
-        Some((key, self.parse_value()?))
     }
 
     fn parse_array(&mut self) -> Value {
         let mut items = Vec::new();
+        self.parse_items(']', |reader| {
+            items.push(reader.parse_value()?);
+            Some(())
+        });
+        Value::Array(items)
+    }
+
+    /// Parses items until the closing character. Commas are ignored.
+    fn parse_items(&mut self, end: char, mut parse_item: impl FnMut(&mut Self) -> Option<()>) {
         loop {
             match self.peek_char() {
-                Some(']') => {
-                    self.skip_char(']');
-                    break;
-                }
+                Some(c) if c == end => return self.skip_char(end),
                 Some(',') => self.skip_char(','),
-                _ => {
-                    let Some(item) = self.parse_value() else {
-                        self.is_complete = false;
-                        break;
-                    };
-                    items.push(item);
+                _ if parse_item(self).is_none() => {
+                    self.is_complete = false;
+                    return;
                 }
+                _ => {}
             }
         }
-        Value::Array(items)
     }
 
     /// Parses a JSON string. An incomplete escape at the end of the text is omitted.

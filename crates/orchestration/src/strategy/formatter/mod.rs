@@ -16,7 +16,7 @@ mod render;
 mod state;
 
 use serde_json::{Value, json};
-use switchboard_domain::{Message, ToolDefinition};
+use switchboard_domain::ToolDefinition;
 
 use crate::AnswerItem;
 pub use form::{Form, InvalidSchemaError};
@@ -119,20 +119,14 @@ pub struct FormattedAnswer {
     pub items: Vec<AnswerItem>,
     /// Descriptions of the repairs, for a person. Empty if the answer was valid.
     pub repairs: Vec<String>,
+    /// Description of the first faults if the answer does not match the custom schema.
+    pub fault: Option<String>,
 }
 
 impl FormattedAnswer {
     /// Returns the answer as Markdown, see [`render()`].
     pub fn to_markdown(&self) -> String {
         render(&self.items)
-    }
-
-    /// Returns the answer as a message for the history.
-    ///
-    /// The tool use of the formatter is not part of the history, because it would need a result and
-    /// later responses would imitate it.
-    pub fn to_message(&self) -> Message {
-        Message::assistant(self.to_markdown())
     }
 }
 

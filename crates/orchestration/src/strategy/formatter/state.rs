@@ -38,22 +38,15 @@ pub struct FormatState {
 /// Decision after a model response in the formatting phase.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormatDecision {
-    /// The response is the answer.
+    /// The response is the answer, possibly with a fault.
     Done(FormattedAnswer),
     /// The response is malformed, and the model is called again.
     ///
     /// This happens once and may change [`FormatState::current_mode`].
     Reask {
-        /// Messages to append after the response, if the response has parts.
-        messages: Vec<Message>,
+        /// Message to append after the response, if the response has parts.
+        message: Message,
         /// Description of the fault in the response.
-        error: String,
-    },
-    /// The answer does not match the custom schema, and the model is not called again.
-    Unfit {
-        /// Text of the answer.
-        text: String,
-        /// Description of the first faults in the answer.
         error: String,
     },
     /// No response of the run contains text.
@@ -199,7 +192,7 @@ impl FormatState {
                 self.switch_to_next_mode();
             }
             return FormatDecision::Reask {
-                messages: vec![self.fault_message(answer, &error)],
+                message: self.fault_message(answer, &error),
                 error,
             };
         }
@@ -210,12 +203,16 @@ impl FormatState {
         let Some(text) = text else {
             return FormatDecision::Silent;
         };
-        if self.schema.is_some() {
-            return FormatDecision::Unfit { text, error };
-        }
+        let (repairs, fault) = if self.schema.is_some() {
+            (Vec::new(), Some(error))
+        } else {
+            let repair = format!("{error}; the text of the model is the answer");
+            (vec![repair], None)
+        };
         FormatDecision::Done(FormattedAnswer {
             items: vec![AnswerItem::Text { text }],
-            repairs: vec![format!("{error}; the text of the model is the answer")],
+            repairs,
+            fault,
         })
     }
 
@@ -290,6 +287,7 @@ impl<'a> ResponseParts<'a> {
         Ok(FormattedAnswer {
             items: reading.items,
             repairs: reading.repairs,
+            fault: None,
         })
     }
 
@@ -386,6 +384,7 @@ fn format_custom_answer(
     Ok(FormattedAnswer {
         items: vec![AnswerItem::Text { text }],
         repairs,
+        fault: None,
     })
 }
 

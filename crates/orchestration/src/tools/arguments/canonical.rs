@@ -1,6 +1,6 @@
 //! Canonical JSON of tool input.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
 use sha2::{Digest, Sha256};
@@ -9,12 +9,17 @@ use switchboard_domain::JsonObject;
 /// Converts a tool input to compact JSON with sorted keys. Equal numbers have one form: `1.0` and
 /// `1e0` become `1`.
 pub fn canonical_json(input: &JsonObject) -> String {
-    sort_and_normalize_object(input).to_string()
+    canonical_json_value(&Value::Object(input.clone()))
 }
 
 /// Returns the SHA-256 digest of the [canonical JSON](canonical_json) as 64 hexadecimal digits.
 pub fn canonical_digest(input: &JsonObject) -> String {
-    let digest = Sha256::digest(canonical_json(input));
+    hex_sha256(&canonical_json(input))
+}
+
+/// Returns the SHA-256 digest of a text in hexadecimal digits.
+pub(crate) fn hex_sha256(text: &str) -> String {
+    let digest = Sha256::digest(text);
     digest.iter().fold(String::new(), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
@@ -23,22 +28,18 @@ pub fn canonical_digest(input: &JsonObject) -> String {
 }
 
 pub(crate) fn canonical_json_value(value: &Value) -> String {
-    normalize_value(value).to_string()
+    let mut value = value.clone();
+    value.sort_all_objects();
+    normalize_numbers(&mut value);
+    value.to_string()
 }
 
-fn sort_and_normalize_object(object: &JsonObject) -> Value {
-    let entries: BTreeMap<&String, &Value> = object.iter().collect();
-    let entries = entries.into_iter();
-    let entries = entries.map(|(key, value)| (key.clone(), normalize_value(value)));
-    Value::Object(entries.collect())
-}
-
-fn normalize_value(value: &Value) -> Value {
+fn normalize_numbers(value: &mut Value) {
     match value {
-        Value::Number(number) => Value::Number(normalize_number(number)),
-        Value::Array(items) => items.iter().map(normalize_value).collect(),
-        Value::Object(object) => sort_and_normalize_object(object),
-        other => other.clone(),
+        Value::Number(number) => *number = normalize_number(number),
+        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(normalize_numbers),
+        _ => {}
     }
 }
 

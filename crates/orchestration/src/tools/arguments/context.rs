@@ -148,13 +148,6 @@ impl ContextInjection {
         Self::default()
     }
 
-    /// Sets the value for tools with an argument `name`. Texts of at least 8 characters are
-    /// redacted from results (4 if the key is the name of a token, key, secret or password).
-    #[must_use]
-    pub fn with(self, name: impl Into<String>, value: Value) -> Self {
-        self.with_template(name, ContextTemplate::from_literal(value))
-    }
-
     /// Sets a value with placeholders for tools with an argument `name`.
     #[must_use]
     pub fn with_template(self, name: impl Into<String>, value: ContextTemplate) -> Self {
@@ -326,10 +319,9 @@ impl ContextInjection {
         Ok(input)
     }
 
-    /// Redacts hidden values from a tool's output. Returns whether the output contained any. Binary
-    /// data is not searched.
-    pub fn redact_output(&self, output: &mut ToolOutput) -> bool {
-        self.redactor.redact_known_in_output(output)
+    /// Redacts hidden values from a tool's output. Binary data is not searched.
+    pub fn redact_output(&self, output: &mut ToolOutput) {
+        self.redactor.redact_known_in_output(output);
     }
 
     /// Redacts hidden values from a text, such as an error or a progress message.
@@ -424,12 +416,7 @@ fn find_schema_argument(
         .flat_map(|pointer| collect_applied_schemas(root, &pointer))
         .collect();
     let mut needed = BTreeSet::new();
-    let value = value.map(|value| {
-        if required {
-            needed.extend(value.required_client_names());
-        }
-        value.select_declared_members(&of_value, &mut needed)
-    });
+    let value = value.map(|value| value.select_declared_members(&of_value, required, &mut needed));
     Some(HiddenArgument {
         name: name.to_owned(),
         value,

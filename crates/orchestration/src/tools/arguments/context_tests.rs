@@ -8,15 +8,13 @@ use crate::tools::arguments::test_support::json_object;
 const TOKEN: &str = "tok-\"1/2+3\"=secret";
 
 fn context() -> ContextInjection {
-    ContextInjection::new().with(
-        "databaseContext",
-        json!({
-            "conversationId": "conversation-17",
-            "apiBaseUrl": "http://localhost:3001",
-            "accessToken": TOKEN,
-            "retries": 3,
-        }),
-    )
+    let values = json!({
+        "conversationId": "conversation-17",
+        "apiBaseUrl": "http://localhost:3001",
+        "accessToken": TOKEN,
+        "retries": 3,
+    });
+    ContextInjection::new().with_template("databaseContext", template(&values))
 }
 
 fn tool(schema: Value) -> Arc<ToolDefinition> {
@@ -179,7 +177,7 @@ fn values_are_neither_formatted_nor_returned_in_results() {
         value: given.clone(),
     });
     output.structured = Some(json!({"echo": given, TOKEN: [TOKEN], "count": 3}));
-    assert!(context.redact_output(&mut output));
+    context.redact_output(&mut output);
     let shown = format!("{output:?} {}", serde_json::to_string(&output).unwrap());
     for part in ["tok-", "secret", "conversation-17", "localhost:3001"] {
         assert!(!shown.contains(part), "{part} in {shown}");
@@ -192,9 +190,9 @@ fn values_are_neither_formatted_nor_returned_in_results() {
 #[test]
 fn short_values_are_not_redacted_and_schemes_are_ignored() {
     let context = ContextInjection::new()
-        .with("branch", json!("main"))
-        .with("authorization", json!("Bearer abc1"))
-        .with("pin_key", json!("123"));
+        .with_template("branch", template(&json!("main")))
+        .with_template("authorization", template(&json!("Bearer abc1")))
+        .with_template("pin_key", template(&json!("123")));
     assert_eq!(
         context.redact_text("main: token abc1 of 123"),
         "main: token [redacted] of 123"
@@ -223,7 +221,7 @@ proptest! {
         } else {
             args
         };
-        let context = ContextInjection::new().with("ctx", json!({"id": 7, "token": "x"}));
+        let context = ContextInjection::new().with_template("ctx", template(&json!({"id": 7, "token": "x"})));
         let tool = tool(schema);
         let visible = SchemaValidator::compile(&context.hide_arguments(&tool).input_schema).unwrap();
         let original = SchemaValidator::compile(&tool.input_schema).unwrap();
@@ -288,7 +286,7 @@ fn secrets_of_templates_are_redacted_and_ids_are_not() {
 #[test]
 fn a_client_can_send_only_configured_values() {
     let context = ContextInjection::new()
-        .with("branch", json!("main"))
+        .with_template("branch", template(&json!("main")))
         .with_template(
             "databaseContext",
             template(&json!({"accessToken": "${client.access_token}"})),
@@ -341,7 +339,7 @@ fn a_reserved_argument_is_hidden_and_required() {
     );
     // Other servers get no value, neither from the host nor from the model.
     let context = context
-        .with("databaseContext", json!({"conversationId": "c"}))
+        .with_template("databaseContext", template(&json!({"conversationId": "c"})))
         .with_allowed_servers(["graph".to_owned()]);
     let other = of_server("other", schema.clone());
     assert_eq!(
@@ -400,15 +398,19 @@ fn a_default_applies_to_one_server() {
         injected(&of_run(&context), &of_server("other", schema)),
         json!({})
     );
-    let merged = context
-        .clone()
-        .with("databaseContext", json!({"apiBaseUrl": "http://graph"}));
+    let merged = context.clone().with_template(
+        "databaseContext",
+        template(&json!({"apiBaseUrl": "http://graph"})),
+    );
     assert_eq!(
         injected(&of_run(&merged), &graph)["databaseContext"],
         json!({"apiBaseUrl": "http://graph", "conversationId": "s-1"})
     );
     let elsewhere = context
-        .with("databaseContext", json!({"conversationId": "shared"}))
+        .with_template(
+            "databaseContext",
+            template(&json!({"conversationId": "shared"})),
+        )
         .with_allowed_servers(["other".to_owned()]);
     assert_eq!(injected(&of_run(&elsewhere), &graph), own);
 }

@@ -64,11 +64,6 @@ impl ContextTemplate {
         unknown.next().map_or_else(|| Ok(Self(value.clone())), Err)
     }
 
-    /// Creates a template without placeholders, in which `$` has no special meaning.
-    pub fn from_literal(value: Value) -> Self {
-        Self(escaped_literal(value))
-    }
-
     /// Creates a template of an object that contains the session id under `key`.
     pub fn with_session_id(key: impl Into<String>) -> Self {
         Self(json!({key.into(): "${session.id}"}))
@@ -142,12 +137,18 @@ impl ContextTemplate {
     /// Keeps the object members that `schemas` declare, or all members if the schemas declare none
     /// or allow others. All `schemas` describe this object. Other values do not change.
     ///
-    /// Adds the names of the client values that a required member depends on to `needed`.
+    /// Adds the names of the client values that a required member, or this value itself if it is
+    /// required, depends on to `needed`.
     pub(super) fn select_declared_members(
         &self,
         schemas: &[AppliedSchema<'_>],
+        is_required: bool,
         needed: &mut BTreeSet<String>,
     ) -> Self {
+        if is_required {
+            // Members of lists and objects are omitted individually, so these require none.
+            needed.extend(text_client_names(&self.0));
+        }
         let Value::Object(members) = &self.0 else {
             return self.clone();
         };
@@ -172,12 +173,6 @@ impl ContextTemplate {
             }
         }
         Self(Value::Object(part))
-    }
-
-    /// Returns the names of the client values that this text requires. Lists and objects require
-    /// none, because their members are omitted individually.
-    pub(super) fn required_client_names(&self) -> BTreeSet<String> {
-        text_client_names(&self.0).collect()
     }
 
     /// Replaces the placeholders with the values of a run. Returns `None` for a text with a
@@ -209,22 +204,6 @@ fn visit_texts<'v>(key: &'v str, value: &'v Value, visit: &mut dyn FnMut(&'v str
             }
         }
         _ => {}
-    }
-}
-
-fn escaped_literal(value: Value) -> Value {
-    match value {
-        Value::String(text) => text.replace('$', "$$").into(),
-        Value::Array(items) => items.into_iter().map(escaped_literal).collect(),
-        Value::Object(entries) => {
-            let entries = entries.into_iter();
-            Value::Object(
-                entries
-                    .map(|(key, it)| (key, escaped_literal(it)))
-                    .collect(),
-            )
-        }
-        other => other,
     }
 }
 

@@ -122,8 +122,8 @@ fn accept_or_repair(
     Some(CheckedInput { input, repairs })
 }
 
-/// Describes the faults of a tool input for the model.
-fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
+/// Describes the faults of a value for a model or a person.
+pub(crate) fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
     let errors = match validator.errors(value) {
         Ok(errors) => errors,
         Err(error) => return format!("{error}; send a smaller input"),

@@ -2,10 +2,6 @@ use super::*;
 use crate::tools::arguments::test_support::json_object;
 use proptest::prelude::*;
 use serde_json::json;
-use switchboard_domain::{
-    json_schema::{Draft, SchemaOptions},
-    schema_dialect,
-};
 
 fn check(schema: &Value, input: &Value) -> Result<(), String> {
     let definition = Arc::new(ToolDefinition::new("lookup", "", schema.clone()));
@@ -383,16 +379,5 @@ proptest! {
         if let ToolInput::Malformed { .. } = ToolInput::parse(text) {
             prop_assert!(examine(&json!({}), text).is_err(), "{}", text);
         }
-    }
-
-    #[test]
-    fn a_common_schema_gives_the_same_result_in_both_dialects(schema in schema(), input in json_object()) {
-        prop_assert!(schema_dialect::is_common(&schema));
-        let latest = SchemaOptions { draft: Some(Draft::Draft202012), ..SchemaOptions::default() };
-        let latest = SchemaValidator::compile_with(&schema, latest).unwrap();
-        let common = SchemaValidator::compile(&schema).unwrap();
-        let input = Value::Object(input);
-        prop_assert_eq!(latest.is_valid(&input), common.is_valid(&input));
-        prop_assert_eq!(describe_faults(&latest, &input), describe_faults(&common, &input));
     }
 }

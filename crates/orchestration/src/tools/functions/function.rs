@@ -29,7 +29,7 @@ const MAX_NAME_BYTES: usize = 64;
 ///     town: String,
 /// }
 ///
-/// #[derive(Serialize, JsonSchema)]
+/// #[derive(Serialize)]
 /// struct Weather {
 ///     celsius: f64,
 /// }
@@ -40,8 +40,7 @@ const MAX_NAME_BYTES: usize = 64;
 ///         other => Err(format!("no station in {other}")),
 ///     }
 /// })
-/// .read_only()
-/// .with_output_type::<Weather>();
+/// .read_only();
 /// assert_eq!(weather.definition().input_schema["properties"]["town"]["type"], "string");
 /// ```
 #[derive(Clone)]
@@ -146,7 +145,7 @@ impl Function {
         })
     }
 
-    /// Returns the tool definition that the model receives.
+    /// Returns the definition of the tool.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
@@ -180,15 +179,6 @@ impl Function {
     /// Declares that a call of the tool must not run concurrently with other calls.
     pub fn sequential(self) -> Self {
         self.change_definition(|tool| tool.sequential = true)
-    }
-
-    /// Declares the type of the tool's output, whose JSON schema the model receives.
-    pub fn with_output_type<T: JsonSchema>(self) -> Self {
-        let settings = SchemaSettings::draft2020_12().for_serialize();
-        let schema = settings.into_generator().into_root_schema_for::<T>();
-        self.change_definition(|tool| {
-            tool.output_schema = Some(remove_unused_keywords(schema.to_value()));
-        })
     }
 }
 

@@ -8,12 +8,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    JsonObject, Message, Part, Role, ToolAnnotations, ToolContent, ToolDefinition, ToolOutput,
-    ToolResult,
+    JsonObject, Message, Part, Role, ToolContent, ToolDefinition, ToolOutput, ToolResult,
 };
 
 use super::ResultLimit;
-use crate::tools::{create_error_output, tokens};
+use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, tokens};
 
 /// Name of the tool with which the model reads full results.
 pub const READ_TOOL: &str = "read_tool_result";
@@ -251,12 +250,7 @@ pub fn read_tool_definition() -> Arc<ToolDefinition> {
             }),
         );
         tool.title = Some("Read a long result".to_owned());
-        tool.annotations = ToolAnnotations {
-            read_only: Some(true),
-            destructive: Some(false),
-            idempotent: Some(true),
-            open_world: Some(false),
-        };
+        tool.annotations = BUILTIN_TOOL;
         Arc::new(tool)
     });
     Arc::clone(&TOOL)

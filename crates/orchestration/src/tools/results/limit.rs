@@ -6,10 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{ToolContent, ToolOutput};
 
-use super::{
-    full_results::{FullResult, READ_TOOL},
-    outline::outline_json,
-};
+use super::full_results::{FullResult, READ_TOOL};
 use crate::tools::tokens;
 
 /// The size limit of a tool result that the model reads, in [estimated tokens](tokens).
@@ -38,7 +35,8 @@ impl ResultLimit {
     ///
     /// A truncated result contains the beginning of its text, the media that fit the limit, and a
     /// note that states how to read the rest. The text ends after a line, a word or a character.
-    /// Structured content that is too large is replaced by its outline.
+    /// Structured content that is too large is replaced by the id of the result. It is shown as
+    /// text if the result has no text.
     pub fn limit_result(
         &self,
         id: &str,
@@ -50,34 +48,30 @@ impl ResultLimit {
         if data_tokens.max(content_tokens) <= self.max_tokens {
             return (output, None);
         }
-        let (text_tokens, media_tokens) = if content_tokens > self.max_tokens {
-            let preview = self.preview_tokens.min(self.max_tokens);
-            (preview, self.max_tokens - preview)
-        } else {
-            (self.max_tokens, self.max_tokens)
-        };
         let texts: Vec<_> = output.content.iter().filter_map(content_text).collect();
         let text = texts.join("\n");
         let whole = join_text_and_structured(&text, output.structured.as_ref());
-        let data = match &output.structured {
-            Some(data) => Some(data)
-                .filter(|_| data_tokens > text_tokens)
-                .map(outline_json),
-            None => outline_json_text(&text),
-        };
-
-        let end = find_line_or_word_end(&text, tokens::prefix_length_within(&text, text_tokens));
+        let (text, text_tokens, media_tokens) =
+            if content_tokens > self.max_tokens || text.is_empty() {
+                let preview = self.preview_tokens.min(self.max_tokens);
+                let text = if text.is_empty() { &whole } else { &text };
+                (text, preview, self.max_tokens - preview)
+            } else {
+                (&text, self.max_tokens, self.max_tokens)
+            };
+        let end = find_line_or_word_end(text, tokens::prefix_length_within(text, text_tokens));
         let (media, omitted) = select_media_within(&output.content, media_tokens);
         let rest = (end < text.len()).then_some(end);
         let total = tokens::estimate_text(&whole);
         let shown = (end > 0).then(|| ToolContent::text(&text[..end]));
-        let marker = ToolContent::text(truncation_note(id, total, rest, omitted, data.as_ref()));
-        let structured = match data {
-            Some(outline) if output.structured.is_some() => {
-                Some(json!({"cut": true, "result_id": id, "outline": outline}))
+        let marker = ToolContent::text(truncation_note(id, total, rest, omitted));
+        let structured = output.structured.map(|data| {
+            if data_tokens > text_tokens {
+                json!({"cut": true, "result_id": id})
+            } else {
+                data
             }
-            _ => output.structured,
-        };
+        });
         let output = ToolOutput {
             content: shown.into_iter().chain(media).chain([marker]).collect(),
             structured,
@@ -131,13 +125,6 @@ fn join_text_and_structured(text: &str, structured: Option<&Value>) -> String {
     whole
 }
 
-/// Returns the outline of a text if it is a JSON object or list.
-fn outline_json_text(text: &str) -> Option<Value> {
-    let value: Option<Value> = serde_json::from_str(text).ok();
-    let value = value.filter(|value| value.is_object() || value.is_array());
-    value.as_ref().map(outline_json)
-}
-
 /// Returns the end of the last line or word shortly before `end`, or `end` if there is none.
 fn find_line_or_word_end(text: &str, end: usize) -> usize {
     let close = text.floor_char_boundary(end / 5 * 4);
@@ -152,13 +139,7 @@ fn find_line_or_word_end(text: &str, end: usize) -> usize {
 /// Returns a note that tells the model how to read the rest of a result with `total` estimated
 /// tokens. `rest` is the offset of the omitted text, if any, and `omitted` is the number of omitted
 /// media.
-fn truncation_note(
-    id: &str,
-    total: u64,
-    rest: Option<usize>,
-    omitted: usize,
-    outline: Option<&Value>,
-) -> String {
+fn truncation_note(id: &str, total: u64, rest: Option<usize>, omitted: usize) -> String {
     let (start, read) = match rest {
         Some(rest) => (
             format!("cut here. It has about {total} tokens; this is its beginning."),
@@ -176,9 +157,6 @@ fn truncation_note(
             marker,
             " Parts other than text that were too large and are omitted: {omitted}."
         );
-    }
-    if let Some(outline) = outline {
-        let _ = write!(marker, " Outline of the whole: {outline}.");
     }
     let find = json!({"result_id": id, "search": "…"});
     let _ = write!(

@@ -3,7 +3,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | `cache` | stores results of read-only tools |
-//! | `limit`, `outline`, `full_results` | cuts long results and stores the full text |
+//! | `limit`, `full_results` | cuts long results and stores the full text |
 //! | `media` | replaces media that a model does not accept |
 //!
 //! All of these are plain values without I/O, clock and randomness; the time is an argument.
@@ -12,7 +12,6 @@ mod cache;
 mod full_results;
 mod limit;
 mod media;
-mod outline;
 
 pub use cache::{CacheKey, CacheOptions, ResultCache};
 pub use full_results::{FullResult, FullResults, READ_TOOL, read_tool_definition};

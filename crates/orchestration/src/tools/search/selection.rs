@@ -4,10 +4,10 @@ use std::{collections::HashSet, fmt::Write, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use switchboard_domain::{JsonObject, ToolAnnotations, ToolDefinition, ToolOutput};
+use switchboard_domain::{JsonObject, ToolDefinition, ToolOutput};
 
 use super::{SearchPolicy, ToolIndex, index::tool_server};
-use crate::tools::create_error_output;
+use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten_text};
 
 /// Name of the search tool. A number is appended if another tool has the same name.
 pub const SEARCH_TOOL: &str = "search_tools";
@@ -208,12 +208,7 @@ fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String])
         "additionalProperties": false,
     });
     ToolDefinition {
-        annotations: ToolAnnotations {
-            read_only: Some(true),
-            destructive: Some(false),
-            idempotent: Some(true),
-            open_world: Some(false),
-        },
+        annotations: BUILTIN_TOOL,
         ..ToolDefinition::new(name, description, schema)
     }
 }
@@ -249,23 +244,13 @@ fn list_tools(index: &ToolIndex, server: &str) -> String {
     text
 }
 
-/// Returns a one-line description of a tool: the first sentence of its description, or its title.
+/// Returns the first sentence of a tool's description, or its title.
 fn one_line_description(tool: &ToolDefinition) -> String {
     let text = match (tool.description.trim(), &tool.title) {
         ("", Some(title)) => title,
         (description, _) => description,
     };
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let sentence = line
-        .split_inclusive(". ")
-        .next()
-        .unwrap_or_default()
-        .trim_end();
-    let mut chars = sentence.chars();
-    let short: String = chars.by_ref().take(MAX_LINE_CHARS).collect();
-    if chars.next().is_some() {
-        format!("{}…", short.trim_end())
-    } else {
-        short
-    }
+    let line = shorten_text(text, text.len());
+    let end = line.find(". ").map_or(line.len(), |end| end + 1);
+    shorten_text(&line[..end], MAX_LINE_CHARS)
 }

@@ -1,0 +1,92 @@
+//! Resolution of references inside a schema.
+
+use std::{collections::HashMap, rc::Rc};
+
+use serde_json::Value;
+
+/// Parts of a schema that a reference can name other than by a pointer, with their names: an
+/// anchor, or the last segment of the path of an `$id`.
+pub(super) struct References<'s> {
+    root: &'s Value,
+    named: Vec<(&'s str, &'s Value)>,
+    resolved: HashMap<&'s str, Rc<[&'s Value]>>,
+}
+
+impl<'s> References<'s> {
+    pub(super) fn collect(root: &'s Value) -> Self {
+        let mut named = Vec::new();
+        let mut open = vec![root];
+        while let Some(value) = open.pop() {
+            match value {
+                Value::Array(items) => open.extend(items),
+                Value::Object(fields) => {
+                    for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
+                        if let Some(Value::String(name)) = fields.get(key) {
+                            let anchor = name.strip_prefix('#');
+                            let name = anchor.unwrap_or_else(|| last_segment(name));
+                            named.push((name, value));
+                        }
+                    }
+                    open.extend(fields.values());
+                }
+                _ => {}
+            }
+        }
+        Self {
+            root,
+            named,
+            resolved: HashMap::new(),
+        }
+    }
+
+    /// Returns the schemas that a reference may point to, and the number of names that were
+    /// compared. The schemas are a superset if several parts have the same name, and none if the
+    /// reference leaves the schema.
+    pub(super) fn find_targets(&mut self, reference: &'s str) -> (Rc<[&'s Value]>, usize) {
+        if let Some(targets) = self.resolved.get(reference) {
+            return (Rc::clone(targets), 0);
+        }
+        let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let fragment = decode_percent(fragment);
+        let is_pointer = fragment.is_empty() || fragment.starts_with('/');
+        let name = if is_pointer {
+            last_segment(uri)
+        } else {
+            &fragment
+        };
+        let named = self.named.iter();
+        let named = named.filter(|(it, _)| *it == name || (is_pointer && uri.is_empty()));
+        let named = named.map(|(_, schema)| *schema);
+        let targets: Rc<[&Value]> = if is_pointer {
+            let root = uri.is_empty().then_some(self.root);
+            let resources = root.into_iter().chain(named);
+            resources.filter_map(|it| it.pointer(&fragment)).collect()
+        } else {
+            named.collect()
+        };
+        self.resolved.insert(reference, Rc::clone(&targets));
+        (targets, self.named.len())
+    }
+}
+
+fn last_segment(uri: &str) -> &str {
+    let path = uri.split('#').next().unwrap_or_default();
+    path.rsplit(['/', ':']).next().unwrap_or_default()
+}
+
+fn decode_percent(fragment: &str) -> String {
+    let mut parts = fragment.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let code = part.get(..2).map(|digits| u8::from_str_radix(digits, 16));
+        let rest = if let Some(Ok(code)) = code {
+            bytes.push(code);
+            &part[2..]
+        } else {
+            bytes.push(b'%');
+            part
+        };
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
