@@ -207,7 +207,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
 
 fn pass(schema: &Value, rules: &'static Rules) -> Compiled<'static> {
     let mut changes = Vec::new();
-    let normal = normal::normalise(schema, &mut changes);
+    let normal = normal::normalise(schema, rules, &mut changes);
     let (schema, root_description) = lower::lower(normal, rules, &mut changes);
     Compiled {
         schema: Cow::Owned(schema),

@@ -89,19 +89,6 @@ pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
         "examples" => format!("Examples: {}.", list(value)),
         "uniqueItems" if *value == true => "No duplicate items.".to_owned(),
         "deprecated" if *value == true => "Deprecated.".to_owned(),
-        "contentEncoding" => format!("Encoded as {}.", text()),
-        "contentMediaType" => format!("Media type: {}.", text()),
-        "propertyNames" => format!("Each key matches the JSON Schema {json}."),
-        "patternProperties" => format!("Schemas of values by key pattern: {json}."),
-        "contains" => format!("Contains an item that matches the JSON Schema {json}."),
-        "minContains" => format!("At least {json} such items."),
-        "maxContains" => format!("At most {json} such items."),
-        "not" => format!("Does not match the JSON Schema {json}."),
-        "if" => format!("If it matches the JSON Schema {json}, the following applies."),
-        "then" => format!("Then it also matches {json}."),
-        "else" => format!("Else it also matches {json}."),
-        "dependentRequired" => format!("Keys that need other keys: {json}."),
-        "dependentSchemas" => format!("Keys that need the object to match a schema: {json}."),
         "anyOf" => format!("Also matches at least one of: {}.", list(value)),
         "oneOf" => format!("Also matches exactly one of: {}.", list(value)),
         "allOf" => format!("Also matches all of: {}.", list(value)),
@@ -111,9 +98,24 @@ pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
             _ => format!("Values of additional keys match {json}."),
         },
         "$ref" => format!("See {}.", text()),
-        "contentSchema" => format!("The content matches the JSON Schema {json}."),
-        "unevaluatedProperties" | "unevaluatedItems" if *value == false => {
-            "Nothing else is allowed.".to_owned()
+        "prefixItems" => format!("In this order: {}.", list(value)),
+        "not"
+        | "if"
+        | "then"
+        | "else"
+        | "propertyNames"
+        | "patternProperties"
+        | "contains"
+        | "minContains"
+        | "maxContains"
+        | "dependentRequired"
+        | "dependentSchemas"
+        | "contentEncoding"
+        | "contentMediaType"
+        | "contentSchema"
+        | "unevaluatedProperties"
+        | "unevaluatedItems" => {
+            format!("Also matches the JSON Schema {{\"{keyword}\":{json}}}.")
         }
         _ => return None,
     })

@@ -17,6 +17,8 @@ pub(super) enum Form {
     SchemaOrFlag,
     Schemas,
     NamedSchemas,
+    /// An object of lists of names.
+    NamedNames,
     Number,
     /// A number above zero, such as the value of `multipleOf`.
     Divisor,
@@ -40,7 +42,7 @@ fn rule(keyword: &str) -> (Form, &'static [&'static str]) {
         "propertyNames" => (Form::Schema, object),
         "required" => (Form::List, object),
         "minProperties" | "maxProperties" => (Form::Count, object),
-        "dependentRequired" => (Form::Any, object),
+        "dependentRequired" | "dependencies" => (Form::NamedNames, object),
         "items" | "unevaluatedItems" => (Form::SchemaOrFlag, array),
         "prefixItems" => (Form::Schemas, array),
         "contains" => (Form::Schema, array),
@@ -53,9 +55,7 @@ fn rule(keyword: &str) -> (Form, &'static [&'static str]) {
         "multipleOf" => (Form::Divisor, number),
         "not" | "if" | "then" | "else" => (Form::Schema, &[]),
         "anyOf" | "oneOf" | "allOf" => (Form::Schemas, &[]),
-        "format" | "title" | "description" | "$ref" | "$dynamicRef" | "$recursiveRef" => {
-            (Form::Text, &[])
-        }
+        "format" | "title" | "description" | "$ref" => (Form::Text, &[]),
         "deprecated" | "readOnly" | "writeOnly" => (Form::Flag, &[]),
         "enum" | "examples" => (Form::List, &[]),
         _ => (Form::Any, &[]),
@@ -220,6 +220,31 @@ pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
     }
 }
 
+/// Returns the types that a schema without `type` constrains: those of its listed values, or the
+/// first one that its keywords constrain.
+pub(super) fn implied_types(schema: &Map) -> Option<Value> {
+    let values = listed_values(schema).unwrap_or_default();
+    let names = TYPES
+        .iter()
+        .copied()
+        .filter(|name| values.iter().any(|it| type_of(it) == *name));
+    let mut names: Vec<&str> = names.collect();
+    if names.contains(&"number") {
+        names.retain(|name| *name != "integer");
+    }
+    if !names.is_empty() {
+        return Some(type_value(&names));
+    }
+    let name = ["object", "array", "string", "number"]
+        .into_iter()
+        .find(|name| {
+            let mut keywords = schema.keys();
+            keywords.any(|keyword| constrained_types(keyword).contains(name))
+                || (*name == "string" && schema.contains_key("format"))
+        });
+    name.map(Value::from)
+}
+
 /// Returns a schema for which no value is valid.
 pub(super) fn never() -> Map {
     let mut schema = Map::new();
@@ -265,31 +290,20 @@ pub(super) fn visit<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s Map)) {
     }
 }
 
-/// Returns the subschemas of a schema with their keywords.
-pub(super) fn children_mut(schema: &mut Map) -> impl Iterator<Item = (&str, &mut Map)> {
-    schema.iter_mut().flat_map(|(keyword, value)| {
-        let values: Vec<&mut Value> = match (form(keyword), value) {
-            (Form::Schema | Form::SchemaOrFlag, value) => vec![value],
-            (Form::Schemas, Value::Array(list)) => list.iter_mut().collect(),
-            (Form::NamedSchemas, Value::Object(named)) => named.values_mut().collect(),
-            _ => Vec::new(),
-        };
-        let schemas = values.into_iter().filter_map(Value::as_object_mut);
-        schemas.map(|child| (keyword.as_str(), child))
-    })
-}
-
-/// Calls `visit_one` for a schema and all its subschemas.
-pub(super) fn visit_mut(schema: &mut Map, visit_one: &mut dyn FnMut(&mut Map)) {
-    visit_one(schema);
-    for (_, child) in children_mut(schema) {
-        visit_mut(child, visit_one);
-    }
-}
-
 /// Returns the references in a schema and all its subschemas.
 pub(super) fn references(schema: &Map) -> Vec<&str> {
     let mut found = Vec::new();
     visit(schema, &mut |schema| found.extend(schema.text("$ref")));
+    found
+}
+
+/// Returns the references in a schema that apply to the same value as the schema itself.
+pub(super) fn references_in_place(schema: &Map) -> Vec<&str> {
+    let mut found: Vec<&str> = schema.text("$ref").into_iter().collect();
+    for (keyword, child) in children(schema) {
+        if matches!(keyword, "allOf" | "anyOf" | "oneOf") {
+            found.extend(references_in_place(child));
+        }
+    }
     found
 }

@@ -8,6 +8,8 @@ mod types;
 mod union;
 mod values;
 
+pub(super) use array::add_items;
+
 use std::collections::HashSet;
 
 use serde_json::{Value, json};
@@ -16,9 +18,12 @@ use super::{
     OPENED,
     change::{Change, ChangeKind},
     constraint_text as text,
-    keywords::{Map, SchemaMembers, is_annotation, is_never, is_structural},
+    keywords::{
+        Map, SchemaMembers, is_annotation, is_never, is_structural, pointer_below, references,
+        references_in_place,
+    },
     merge::expand,
-    normal::{Normal, def_name, def_pointer},
+    normal::{Normal, def_name},
     root,
     rules::{MAX_DEPTH, MAX_RECURSION, References, Rules},
 };
@@ -32,14 +37,16 @@ pub(super) fn lower(
 ) -> (Value, Option<String>) {
     root::prepare(&mut normal, rules, changes);
     if rules.loose {
-        if rules.needs_items {
-            array::add_items(&mut normal);
-        }
         return (normal.into_schema(), None);
     }
     let mut lowering = Lowering {
         rules,
-        recursive: normal.recursive(),
+        recursive: match rules.references {
+            // Recursion for the same value never ends, so that no wire accepts it.
+            References::Keep => normal.recursive(references_in_place),
+            References::KeepFinite => normal.recursive(references),
+            References::Inline => HashSet::new(),
+        },
         normal: &normal,
         definitions: Vec::new(),
         inlining: Vec::new(),
@@ -47,10 +54,11 @@ pub(super) fn lower(
         enum_values: 0,
         changes,
     };
-    let mut root = lowering.definition("#");
+    let mut root = lowering.definition(&normal.root, "");
     let mut defs = Map::new();
     while let Some(name) = lowering.definitions.get(defs.len()).cloned() {
-        let definition = lowering.definition(&name);
+        let schema = normal.defs.object(&name).cloned().unwrap_or_default();
+        let definition = lowering.definition(&schema, &pointer_below("", "$defs", &name));
         defs.set(&name, definition);
     }
     let mut description = None;
@@ -65,11 +73,11 @@ pub(super) fn lower(
 struct Lowering<'n, 'c> {
     rules: &'static Rules,
     normal: &'n Normal,
-    /// Names of the definitions (`#` for the root) that contain themselves.
+    /// Names of the definitions that are inlined because they contain themselves.
     recursive: HashSet<String>,
     /// Names of the definitions that the result refers to, in the order of the first reference.
     definitions: Vec<String>,
-    /// Names of the recursive definitions that are being inlined.
+    /// Names of the definitions that are being inlined.
     inlining: Vec<String>,
     nodes: usize,
     enum_values: usize,
@@ -106,9 +114,8 @@ impl Lowering<'_, '_> {
         self.changes.push(Change::new(at, kind, message));
     }
 
-    fn definition(&mut self, name: &str) -> Map {
-        let schema = self.normal.schema(name).cloned().unwrap_or_default();
-        let lowered = self.schema(schema, &def_pointer(name), Level::default());
+    fn definition(&mut self, schema: &Map, at: &str) -> Map {
+        let lowered = self.schema(schema.clone(), at, Level::default());
         // No value is valid, which the dialect cannot express: use its smallest schema instead.
         lowered.unwrap_or_else(|| root::least(self.rules))
     }
@@ -155,16 +162,16 @@ impl Lowering<'_, '_> {
             return None;
         }
         let names = expanded.references.iter().map(|it| def_name(it).to_owned());
-        let recursive: Vec<String> = names.filter(|it| self.recursive.contains(it)).collect();
+        let names: Vec<String> = names.collect();
         let count = |name: &String| self.inlining.iter().filter(|it| *it == name).count();
-        if let Some(name) = recursive.iter().find(|name| count(name) >= MAX_RECURSION) {
+        if let Some(name) = names.iter().find(|name| count(name) >= MAX_RECURSION) {
             let excess = format!("`{name}` contains itself more than {MAX_RECURSION} times");
             let mut stub = self.truncated(&expanded.schema, at, &excess);
             text::append(&mut stub, "The same structure again.");
             return Some(stub);
         }
         let outer = self.inlining.len();
-        self.inlining.extend(recursive);
+        self.inlining.extend(names);
         let mut schema = expanded.schema;
         for (keyword, value) in &expanded.conflicts {
             self.describe(&mut schema, keyword, value, at);
@@ -178,16 +185,12 @@ impl Lowering<'_, '_> {
     fn kept_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
         let (reference, annotations) = only_reference(schema)?;
         let name = def_name(&reference);
-        let is_kept = match self.rules.references {
-            References::Keep => true,
-            References::KeepFinite => !self.recursive.contains(name),
-            References::Inline => false,
-        };
+        let is_kept = self.rules.references != References::Inline && !self.recursive.contains(name);
         // A reference to a schema without valid values cannot be kept.
         if !is_kept || self.normal.target(&reference).is_none_or(is_never) {
             return None;
         }
-        if name != "#" && !self.definitions.iter().any(|it| it == name) {
+        if !self.definitions.iter().any(|it| it == name) {
             self.definitions.push(name.to_owned());
         }
         let mut inner = Map::new();

@@ -55,7 +55,10 @@ pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
                 }
             }
         }
-        if let Some(Value::String(reference)) = reference {
+        // A schema that refers to itself for the same value adds nothing.
+        if let Some(Value::String(reference)) = reference
+            && !expanded.references.contains(&reference)
+        {
             if let Some(target) = normal.target(&reference) {
                 pending.push_front(target.clone());
             }
@@ -186,44 +189,38 @@ fn all_of(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether a closed
-/// object was opened.
+/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether the properties
+/// of one schema are additional ones of the other, whose rule for them is ignored.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
-    let both = [&*ours, theirs].map(|it| (it.object("properties"), it.get("additionalProperties")));
-    let [(our_named, our_additional), (their_named, their_additional)] = both;
-    let mut is_opened = false;
-    let mut properties = (our_named.is_some() || their_named.is_some()).then(Map::new);
-    if let Some(properties) = &mut properties {
-        let names = [our_named, their_named].into_iter().flatten();
-        for name in names.flat_map(Map::keys) {
-            // Each schema has a rule for the key: its own property, or its rule for additional
-            // keys.
-            let rules = both.map(|(named, additional)| {
-                let property = named.and_then(|named| named.get(name));
-                property.or(additional.filter(|it| **it != true))
-            });
-            let schema = match rules {
-                [Some(Value::Bool(_)), schema] | [schema, Some(Value::Bool(_))] => {
-                    is_opened = true;
-                    schema.cloned()
-                }
-                [Some(one), Some(other)] => Some(all_of(one, other)),
-                [one, other] => one.or(other).cloned(),
-            };
-            properties.extend(schema.map(|schema| (name.clone(), schema)));
+    let restricts = |schema: &Map, other: &Map| {
+        let named = schema.object("properties");
+        let is_additional = |name: &String| named.is_none_or(|it| !it.contains_key(name));
+        schema
+            .get("additionalProperties")
+            .is_some_and(|it| *it != true)
+            && other
+                .object("properties")
+                .is_some_and(|it| it.keys().any(is_additional))
+    };
+    let is_opened = restricts(ours, theirs) || restricts(theirs, ours);
+    if let Some(theirs) = theirs.object("properties") {
+        let properties = ours.entry("properties").or_insert_with(|| json!({}));
+        for (name, schema) in theirs {
+            if let Value::Object(properties) = properties {
+                let property = properties.entry(name).or_insert_with(|| json!({}));
+                *property = all_of(property, schema);
+            }
         }
     }
-    let additional = match (our_additional, their_additional) {
-        (Some(Value::Bool(false)), _) | (_, Some(Value::Bool(false))) => Some(json!(false)),
-        (Some(one @ Value::Object(_)), Some(other @ Value::Object(_))) => Some(all_of(one, other)),
-        (Some(one @ Value::Object(_)), _) | (_, Some(one @ Value::Object(_))) => Some(one.clone()),
-        (one, other) => one.or(other).cloned(),
+    let additional = match (
+        ours.get("additionalProperties"),
+        theirs.get("additionalProperties"),
+    ) {
+        (Some(Value::Bool(false)), _) | (_, Some(Value::Bool(false))) => json!(false),
+        (Some(one @ Value::Object(_)), Some(other @ Value::Object(_))) => all_of(one, other),
+        (Some(one @ Value::Object(_)), _) | (_, Some(one)) | (Some(one), None) => one.clone(),
+        (None, None) => return is_opened,
     };
-    if let Some(properties) = properties {
-        ours.set("properties", properties);
-    }
-    if let Some(additional) = additional {
-        ours.set("additionalProperties", additional);
-    }
+    ours.set("additionalProperties", additional);
     is_opened
 }

@@ -1,6 +1,6 @@
 //! Conversion of an answer for a compiled schema into one for the original schema.
 
-use std::cell::Cell;
+use std::{cell::Cell, collections::HashMap};
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Constant part of the work budget for restoring one answer. The budget limits nested
-/// alternatives, which can be tried in very many ways, because each try copies values.
+/// alternatives, which can be tried in very many ways.
 const MIN_WORK: usize = 500_000;
 /// Number of passes over the answer that the work budget allows, in addition to [`MIN_WORK`].
 const PASSES: usize = 32;
@@ -36,7 +36,8 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     if !restores(dialect) {
         return answer;
     }
-    let normal = normalise(original, &mut Vec::new());
+    let mut normal = normalise(original, rules, &mut Vec::new());
+    let schema = normal.root.clone();
     if root::is_wrapped(&normal, rules) {
         if let Value::Object(object) = &mut answer
             && object.len() == 1
@@ -44,9 +45,17 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
         {
             answer = value;
         }
-    } else if rules.restricted_keys {
-        let names = root::prepare(&mut normal.clone(), rules, &mut Vec::new());
-        answer = with_original_keys(answer, &names);
+    } else if rules.restricted_keys
+        && let Value::Object(object) = &mut answer
+    {
+        let names = root::prepare(&mut normal, rules, &mut Vec::new());
+        let mut originals: HashMap<String, String> = names
+            .into_iter()
+            .map(|(original, name)| (name, original))
+            .collect();
+        let keys = std::mem::take(object).into_iter();
+        let restored = keys.map(|(key, value)| (originals.remove(&key).unwrap_or(key), value));
+        *object = restored.collect();
     }
     if rules.any_value != AnyValue::JsonText {
         return answer;
@@ -59,8 +68,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
         removes_nulls: rules.all_required,
         work_left: Cell::new(work),
     };
-    let root = restorer.applied([&normal.root]);
-    restorer.value(&root, answer, 0)
+    restorer.value(vec![&schema], answer, 0)
 }
 
 /// Returns whether [`restore`] can change answers in a dialect.
@@ -69,21 +77,9 @@ pub fn restores(dialect: Dialect) -> bool {
     rules.any_value == AnyValue::JsonText || rules.restricted_keys
 }
 
-fn with_original_keys(answer: Value, names: &[(String, String)]) -> Value {
-    let Value::Object(object) = answer else {
-        return answer;
-    };
-    let original = |key: String| {
-        let found = names.iter().find(|(_, name)| *name == key);
-        found.map_or(key, |(original, _)| original.clone())
-    };
-    let object = object.into_iter();
-    Value::Object(object.map(|(key, value)| (original(key), value)).collect())
-}
-
 /// The schemas that apply to one value: a schema, the target of its `$ref` and the members of its
 /// `allOf`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Applied<'n> {
     schemas: Vec<&'n Map>,
     /// Alternatives of each `anyOf` and `oneOf` that apply to the value.
@@ -139,15 +135,8 @@ impl<'n> Restorer<'n> {
         left > 0
     }
 
-    fn applied(&self, schemas: impl IntoIterator<Item = &'n Map>) -> Applied<'n> {
-        let mut applied = Applied::default();
-        self.apply(schemas, &mut applied);
-        applied
-    }
-
     /// Adds schemas to `applied`, with the schemas that they refer to.
-    fn apply(&self, schemas: impl IntoIterator<Item = &'n Map>, applied: &mut Applied<'n>) {
-        let mut pending: Vec<&Map> = schemas.into_iter().collect();
+    fn apply(&self, mut pending: Vec<&'n Map>, applied: &mut Applied<'n>) {
         while let Some(schema) = pending.pop() {
             if applied.schemas.len() >= MAX_SCHEMAS {
                 return;
@@ -157,135 +146,119 @@ impl<'n> Restorer<'n> {
             }
             applied.schemas.push(schema);
             let unions = ["anyOf", "oneOf"].map(|keyword| schema.list(keyword));
-            let unions = unions.into_iter().filter(|union| !union.is_empty());
-            applied.unions.extend(unions);
-            pending.extend(schema.list("allOf").iter().filter_map(Value::as_object));
+            applied
+                .unions
+                .extend(unions.into_iter().filter(|union| !union.is_empty()));
+            pending.extend(schema.schemas("allOf"));
             let reference = schema.text("$ref");
             pending.extend(reference.and_then(|it| self.normal.target(it)));
         }
     }
 
-    fn value(&self, applied: &Applied<'n>, value: Value, depth: usize) -> Value {
-        if depth >= MAX_DEPTH || !self.work(applied.schemas.len()) {
+    /// Restores a value to which `schemas` apply.
+    fn value(&self, schemas: Vec<&'n Map>, mut value: Value, depth: usize) -> Value {
+        if depth >= MAX_DEPTH || !self.work(schemas.len()) {
             return value;
         }
-        let value = match value {
-            Value::String(text) => self.text(applied, text, depth),
-            other => other,
-        };
+        let mut applied = Applied::default();
+        self.apply(schemas, &mut applied);
+        // A string that holds JSON text chooses no alternative: its content does.
+        if let Some(content) = self.json_content(&applied, &value, depth) {
+            value = content;
+        }
         if !value.is_object() && !value.is_array() {
             return value;
         }
-        if let Some(restored) = self.alternative(applied, &value, depth) {
-            return restored;
+        while let Some(union) = applied.unions.pop() {
+            let mut alternatives = union.iter().filter_map(Value::as_object);
+            let chosen = alternatives.find(|it| self.matches(vec![*it], &value, true, depth + 1));
+            self.apply(chosen.into_iter().collect(), &mut applied);
         }
         match value {
-            Value::Object(object) => Value::Object(self.object(applied, object, depth)),
+            Value::Object(object) => Value::Object(self.object(&applied, object, depth)),
             Value::Array(items) => {
-                let items = items.into_iter().enumerate().map(|(index, item)| {
-                    let schemas = self.applied(applied.item_schemas(index));
-                    self.value(&schemas, item, depth + 1)
-                });
+                let items = items.into_iter().enumerate();
+                let items = items
+                    .map(|(index, item)| self.value(applied.item_schemas(index), item, depth + 1));
                 Value::Array(items.collect())
             }
             other => other,
         }
     }
 
-    /// Restores a value with the first alternative that the restored value matches.
-    fn alternative(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> Option<Value> {
-        let size = size(value);
-        applied
-            .unions
-            .iter()
-            .enumerate()
-            .find_map(|(index, union)| {
-                let alternatives = union.iter().filter_map(Value::as_object);
-                alternatives.into_iter().find_map(|alternative| {
-                    if !self.work(size) {
-                        return None;
-                    }
-                    let mut both = applied.clone();
-                    both.unions.remove(index);
-                    self.apply([alternative], &mut both);
-                    let restored = self.value(&both, value.clone(), depth + 1);
-                    let is_match = self.matches(&both, &restored, depth + 1);
-                    is_match.then_some(restored)
-                })
-            })
-    }
-
     fn object(&self, applied: &Applied<'n>, object: Map, depth: usize) -> Map {
         let mut out = Map::new();
         for (key, value) in object {
-            let schemas = applied.key_schemas(&key);
-            let property = self.applied(schemas.iter().copied());
-            if value.is_null() && self.removes_nulls && !applied.requires(&key) {
-                let allows_null = if schemas.is_empty() {
-                    // The key is an additional one, or belongs to another alternative.
-                    !applied.has_any(&["properties"])
-                } else {
-                    self.matches(&property, &value, depth + 1)
-                };
-                if !allows_null {
-                    continue;
-                }
+            if self.means_absent(applied, &key, &value, depth) {
+                continue;
             }
+            let schemas = applied.key_schemas(&key);
             let value = if schemas.is_empty() {
                 value
             } else {
-                self.value(&property, value, depth + 1)
+                self.value(schemas, value, depth + 1)
             };
             out.insert(key, value);
         }
         out
     }
 
-    /// Restores a string: returns it, or its JSON content if the schemas require another type.
-    fn text(&self, applied: &Applied<'n>, text: String, depth: usize) -> Value {
-        let content = serde_json::from_str::<Value>(&text);
-        let text = Value::String(text);
-        self.work(size(&text));
-        let Ok(content) = content else {
-            return text;
-        };
+    /// Returns whether the value of a key is a null that means "absent".
+    fn means_absent(&self, applied: &Applied<'n>, key: &str, value: &Value, depth: usize) -> bool {
+        if !value.is_null() || !self.removes_nulls || applied.requires(key) {
+            return false;
+        }
+        let schemas = applied.key_schemas(key);
+        if schemas.is_empty() {
+            // The key is an additional one, or belongs to another alternative.
+            applied.has_any(&["properties"])
+        } else {
+            !self.matches(schemas, value, false, depth + 1)
+        }
+    }
+
+    /// Returns the content of JSON text, if the schemas require the content and not the text.
+    fn json_content(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> Option<Value> {
+        let content = serde_json::from_str::<Value>(value.as_str()?).ok()?;
+        self.work(size(value));
+        let matches = |value: &Value| self.matches(applied.schemas.clone(), value, false, depth);
         let constraints = ["type", "enum", "const", "properties", "items"];
         let is_content = if applied.unions.is_empty() && !applied.has_any(&constraints) {
             true
-        } else if self.matches(applied, &text, depth) {
+        } else if matches(value) {
             // Both the string and its content may match. An object or array is hardly meant as
             // text.
-            let is_compound = content.is_object() || content.is_array();
-            is_compound && self.matches(applied, &content, depth)
+            (content.is_object() || content.is_array()) && matches(&content)
         } else {
-            (applied.has_any(&["type"]) && applied.allows_type(&content))
-                || self.matches(applied, &content, depth)
+            (applied.has_any(&["type"]) && applied.allows_type(&content)) || matches(&content)
         };
-        if is_content { content } else { text }
+        is_content.then_some(content)
     }
 
     /// Returns whether a value matches the schemas, approximately. Lengths, bounds and patterns are
     /// ignored, because the tool's own schema is validated before a call. Returns `true` if the
-    /// budget is exceeded.
-    fn matches(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> bool {
-        if depth >= MAX_DEPTH || !self.work(applied.schemas.len()) {
+    /// budget is exceeded. `is_sent` means that the value is not restored yet: nulls may mean
+    /// "absent", and a string may be JSON text.
+    fn matches(&self, schemas: Vec<&'n Map>, value: &Value, is_sent: bool, depth: usize) -> bool {
+        if schemas.is_empty() || depth >= MAX_DEPTH || !self.work(schemas.len()) {
             return true;
+        }
+        let mut applied = Applied::default();
+        self.apply(schemas, &mut applied);
+        if is_sent && let Some(content) = self.json_content(&applied, value, depth) {
+            return self.matches(applied.schemas, &content, false, depth + 1);
         }
         let is_listed = |schema: &&Map| {
             let constant = schema.get("const");
-            let values = schema.get("enum").and_then(Value::as_array);
-            self.work(
-                constant.map_or(0, size) + schema.list("enum").iter().map(size).sum::<usize>(),
-            );
+            let values = schema.list("enum");
+            self.work(constant.into_iter().chain(values).map(size).sum());
             !is_never(schema)
                 && constant.is_none_or(|it| it == value)
-                && values.is_none_or(|it| it.contains(value))
+                && (values.is_empty() || values.contains(value))
         };
         let allows = |union: &&[Value]| {
-            let alternatives = union.iter().filter_map(Value::as_object);
-            alternatives
-                .into_iter()
-                .any(|it| self.matches(&self.applied([it]), value, depth + 1))
+            let mut alternatives = union.iter().filter_map(Value::as_object);
+            alternatives.any(|it| self.matches(vec![it], value, is_sent, depth + 1))
         };
         if !applied.allows_type(value)
             || !applied.schemas.iter().all(is_listed)
@@ -293,27 +266,26 @@ impl<'n> Restorer<'n> {
         {
             return false;
         }
-        let matches_all = |schemas: Vec<&'n Map>, value: &Value| {
-            schemas.is_empty() || self.matches(&self.applied(schemas), value, depth + 1)
-        };
         match value {
             Value::Object(object) => {
-                let required = applied.schemas.iter().flat_map(|schema| schema.required());
+                let mut required = applied.schemas.iter().flat_map(|schema| schema.required());
                 let is_closed = applied.schemas.iter().any(|schema| {
                     schema.is_false("additionalProperties")
                         && !schema.contains_key("patternProperties")
                 });
-                required.into_iter().all(|name| {
-                    self.work(1);
-                    object.contains_key(name)
-                }) && object.iter().all(|(key, value)| {
-                    let schemas = applied.key_schemas(key);
-                    !(is_closed && schemas.is_empty()) && matches_all(schemas, value)
-                })
+                required.all(|name| self.work(1) && object.contains_key(name))
+                    && object.iter().all(|(key, value)| {
+                        let schemas = applied.key_schemas(key);
+                        (is_sent && self.means_absent(&applied, key, value, depth))
+                            || (!(is_closed && schemas.is_empty())
+                                && self.matches(schemas, value, is_sent, depth + 1))
+                    })
             }
             Value::Array(items) => {
                 let mut items = items.iter().enumerate();
-                items.all(|(index, item)| matches_all(applied.item_schemas(index), item))
+                items.all(|(index, item)| {
+                    self.matches(applied.item_schemas(index), item, is_sent, depth + 1)
+                })
             }
             _ => true,
         }
@@ -327,12 +299,9 @@ fn size(value: &Value) -> usize {
     // A loop instead of recursion, because the depth of a value is not limited.
     let mut pending = vec![value];
     while let Some(value) = pending.pop() {
-        let own = match value {
-            Value::String(text) => 1 + text.len() / BYTES_PER_WORK,
-            _ => 1,
-        };
-        size = size.saturating_add(own);
+        size = size.saturating_add(1);
         match value {
+            Value::String(text) => size = size.saturating_add(text.len() / BYTES_PER_WORK),
             Value::Array(items) => pending.extend(items),
             Value::Object(map) => pending.extend(map.values()),
             _ => {}

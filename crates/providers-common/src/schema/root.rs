@@ -1,16 +1,18 @@
 //! The form of the root: an object, on almost every wire.
 
 mod alternatives;
-mod keys;
 
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    collections::{HashMap, HashSet},
+};
 
 use serde_json::{Value, json};
 
 use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
-    keywords::{Map, SchemaMembers, constrained_types, listed_values},
+    keywords::{Map, SchemaMembers, implied_types, pointer_below, type_names},
     merge::expand,
     normal::Normal,
     rules::{Additional, Rules},
@@ -49,32 +51,25 @@ fn kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (b
         return (true, true);
     }
     let schema = expand(normal, schema.clone()).schema;
-    let kind = |is_object: bool| (is_object, !is_object);
-    let either = |one: (bool, bool), other: (bool, bool)| (one.0 || other.0, one.1 || other.1);
-    let none = (false, false);
-    if schema.contains_key("type") {
-        let types = schema.types().into_iter().filter(|name| *name != "null");
-        return types.map(|name| kind(name == "object")).fold(none, either);
-    }
-    if let Some(values) = listed_values(&schema) {
-        let values = values.into_iter();
-        return values.map(|it| kind(it.is_object())).fold(none, either);
-    }
-    if schema.has_any(&["properties", "required", "additionalProperties"]) {
-        return kind(true);
+    let types = schema
+        .get("type")
+        .cloned()
+        .or_else(|| implied_types(&schema));
+    if let Some(types) = types {
+        let types = type_names(&types);
+        let has_other = types.iter().any(|name| !matches!(*name, "object" | "null"));
+        return (types.contains(&"object"), has_other);
     }
     let mut unions = ["anyOf", "oneOf"].into_iter();
-    if let Some(keyword) = unions.find(|keyword| !schema.list(keyword).is_empty()) {
-        let schemas = schema.schemas(keyword);
-        let not_null = schemas.filter(|schema| schema.text("type") != Some("null"));
-        let kinds = not_null.map(|it| kinds(normal, it, depth + 1, steps));
-        return kinds.fold(none, either);
-    }
-    let constrains_others = |keyword: &String| {
-        let types = constrained_types(keyword);
-        !types.is_empty() && !types.contains(&"object")
+    let Some(keyword) = unions.find(|keyword| !schema.list(keyword).is_empty()) else {
+        return (true, false);
     };
-    kind(!schema.keys().any(constrains_others))
+    let schemas = schema.schemas(keyword);
+    let not_null = schemas.filter(|schema| schema.text("type") != Some("null"));
+    let kinds = not_null.map(|it| kinds(normal, it, depth + 1, steps));
+    kinds.fold((false, false), |one, other| {
+        (one.0 || other.0, one.1 || other.1)
+    })
 }
 
 /// Counts one examined schema in `steps`. Returns `false` if no step is left.
@@ -91,21 +86,17 @@ fn is_object_root(normal: &Normal) -> bool {
 
 /// Returns whether a dialect needs the root to be wrapped in an object, as its only property.
 pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
-    rules.wraps_root && !is_object_root(normal)
+    rules.additional == Additional::Forbid && !is_object_root(normal)
 }
 
-/// Converts the root to the form that the dialect accepts. Returns the old and new names of renamed
-/// keys.
+/// Converts the root to the form that the dialect accepts. Returns the new names of renamed keys, by
+/// their old names.
 pub(super) fn prepare(
     normal: &mut Normal,
     rules: &Rules,
     changes: &mut Vec<Change>,
-) -> Vec<(String, String)> {
-    let is_wrapped = is_wrapped(normal, rules);
-    if is_wrapped || !rules.root_reference {
-        normal.move_root_to_definition();
-    }
-    if is_wrapped {
+) -> HashMap<String, String> {
+    if is_wrapped(normal, rules) {
         let message = "the root is not an object: it became the property `value` of one";
         changes.push(Change::new("", ChangeKind::Wrapped, message));
         normal.root = wrapper(&normal.root);
@@ -115,9 +106,9 @@ pub(super) fn prepare(
         normal.root = object_root(normal, rules, changes);
     }
     if rules.restricted_keys {
-        keys::rename(normal, changes)
+        rename_keys(&mut normal.root, changes)
     } else {
-        Vec::new()
+        HashMap::new()
     }
 }
 
@@ -176,4 +167,66 @@ fn wrapper(root: &Map) -> Map {
     wrapper.set("required", json!([WRAPPER]));
     wrapper.set("additionalProperties", false);
     wrapper
+}
+
+/// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns the
+/// new names by the old ones. The same keys always get the same names.
+fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
+    let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
+    let properties = root.object("properties").into_iter();
+    let keys = properties
+        .flat_map(Map::keys)
+        .map(String::as_str)
+        .chain(root.required());
+    let (legal, illegal): (Vec<&str>, Vec<&str>) = keys.partition(is_legal);
+    let mut taken: HashSet<String> = legal.into_iter().map(str::to_owned).collect();
+    let mut names = HashMap::new();
+    for key in illegal {
+        let legal = key.chars().map(|c| if is_legal_char(c) { c } else { '_' });
+        let legal: String = legal.take(60).collect();
+        // For example, `filter[name]` becomes `filter_name`.
+        let base = match legal.trim_matches('_') {
+            "" => "key",
+            base => base,
+        };
+        let names = names.entry(key.to_owned());
+        names.or_insert_with(|| {
+            let numbered = (2..).map(|count| format!("{base}_{count}"));
+            let mut candidates = std::iter::once(base.to_owned()).chain(numbered);
+            candidates
+                .find(|name| taken.insert(name.clone()))
+                .unwrap_or_default()
+        });
+    }
+    if let Some(Value::Object(properties)) = root.get_mut("properties") {
+        let renamed = std::mem::take(properties)
+            .into_iter()
+            .map(|(key, mut schema)| {
+                let Some(name) = names.get(&key) else {
+                    return (key, schema);
+                };
+                let at = pointer_below("", "properties", &key);
+                let message = format!("the key became `{name}`");
+                changes.push(Change::new(&at, ChangeKind::Renamed, message));
+                if let Value::Object(schema) = &mut schema
+                    && !schema.contains_key("$ref")
+                {
+                    text::append(schema, &format!("Original key: `{}`.", text::excerpt(&key)));
+                }
+                (name.clone(), schema)
+            });
+        *properties = renamed.collect();
+    }
+    for key in root
+        .get_mut("required")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        if let Some(name) = key.as_str().and_then(|key| names.get(key)) {
+            *key = json!(name);
+        }
+    }
+    names
 }

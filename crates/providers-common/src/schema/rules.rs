@@ -39,7 +39,8 @@ pub(super) enum References {
 pub(super) enum Additional {
     /// `additionalProperties` is kept.
     Keep,
-    /// `additionalProperties` is set to `false` in every object.
+    /// `additionalProperties` is set to `false` in every object. A root that is not an object
+    /// becomes a property of an object.
     Forbid,
     /// `additionalProperties` is removed, because the dialect does not have it.
     Omit,
@@ -78,8 +79,6 @@ pub(super) struct Rules {
     pub(super) loose: bool,
     /// Whether the root must be an object.
     pub(super) object_root: bool,
-    /// Whether a root that is not an object becomes a property of an object.
-    pub(super) wraps_root: bool,
     /// Whether the root must have the keyword `properties`.
     pub(super) root_properties: bool,
     /// Keywords that the dialect does not accept at the root.
@@ -87,8 +86,6 @@ pub(super) struct Rules {
     /// Whether the names of the root's properties must match `[a-zA-Z0-9_.-]{1,64}`.
     pub(super) restricted_keys: bool,
     pub(super) references: References,
-    /// Whether the reference `#` to the root is accepted.
-    pub(super) root_reference: bool,
     pub(super) additional: Additional,
     /// Whether every property must be listed in `required`.
     pub(super) all_required: bool,
@@ -133,12 +130,10 @@ const BASE: Rules = Rules {
     dialect: Dialect::OpenAiLoose,
     loose: false,
     object_root: true,
-    wraps_root: false,
     root_properties: false,
     not_at_root: COMBINATIONS_AND_VALUES,
     restricted_keys: false,
     references: References::Inline,
-    root_reference: false,
     additional: Additional::Keep,
     all_required: false,
     any_value: AnyValue::Empty,
@@ -160,7 +155,6 @@ const ANTHROPIC: Rules = Rules {
     not_at_root: COMBINATIONS,
     restricted_keys: true,
     references: References::Keep,
-    root_reference: true,
     ..BASE
 };
 
@@ -169,14 +163,12 @@ const OPENAI_LOOSE: Rules = Rules {
     loose: true,
     root_properties: true,
     references: References::Keep,
-    root_reference: true,
     needs_items: true,
     ..BASE
 };
 
 const ANTHROPIC_STRICT: Rules = Rules {
     dialect: Dialect::AnthropicStrict,
-    wraps_root: true,
     root_properties: true,
     restricted_keys: true,
     references: References::KeepFinite,
@@ -192,10 +184,8 @@ const ANTHROPIC_STRICT: Rules = Rules {
 
 const OPENAI_STRICT: Rules = Rules {
     dialect: Dialect::OpenAiStrict,
-    wraps_root: true,
     root_properties: true,
     references: References::Keep,
-    root_reference: true,
     additional: Additional::Forbid,
     all_required: true,
     any_value: AnyValue::JsonText,
@@ -215,7 +205,7 @@ const GEMINI_JSON_SCHEMA: Rules = Rules {
     // Recursive references are accepted only in optional properties, and the server unrolls them.
     references: References::KeepFinite,
     enums: Enums::StringsAndNumbers,
-    keywords: "prefixItems title format minItems maxItems minimum maximum propertyOrdering",
+    keywords: "prefixItems title format minItems maxItems minimum maximum",
     formats: "*",
     number_formats: "*",
     ..BASE
@@ -229,7 +219,7 @@ const GEMINI_OPENAPI: Rules = Rules {
     openapi: true,
     enums: Enums::Strings,
     keywords: "title format default minItems maxItems minLength maxLength pattern \
-        minProperties maxProperties minimum maximum propertyOrdering",
+        minProperties maxProperties minimum maximum",
     formats: "date-time enum",
     number_formats: "float double int32 int64",
     ..BASE

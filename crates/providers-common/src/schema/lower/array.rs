@@ -2,21 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, Normal, SchemaMembers, text};
-use crate::schema::{change::ChangeKind, keywords::type_names};
+use super::{Level, Lowering, Map, SchemaMembers};
 
-/// Adds `items` to every array without them, because OpenAI refuses such an array ("array schema
+/// Adds `items` to an array without them, because OpenAI refuses such an array ("array schema
 /// missing items").
-pub(super) fn add_items(normal: &mut Normal) {
-    normal.visit_mut(&mut |schema| {
-        let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
-        match schema.get("items") {
-            None if is_array => {}
-            Some(Value::Bool(_)) => limit_to_prefix(schema),
-            _ => return,
-        }
+pub(in crate::schema) fn add_items(schema: &mut Map) {
+    let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
+    let is_flag = schema.get("items").is_some_and(Value::is_boolean);
+    if is_flag {
+        limit_to_prefix(schema);
+    }
+    if is_flag || (is_array && !schema.contains_key("items")) {
         schema.set("items", json!({}));
-    });
+    }
 }
 
 /// Limits the length of an array to that of its `prefixItems`.
@@ -73,42 +71,15 @@ impl Lowering<'_, '_> {
     /// Converts a tuple to an array that allows any of its items, and describes the order of the
     /// items.
     fn tuple(&mut self, schema: &mut Map, at: &str) {
-        let message = "the tuple became an array; the description lists the order of its items";
-        self.report(at, ChangeKind::Described, message);
-        let prefix = schema.shift_remove("prefixItems");
-        let prefix = prefix
-            .as_ref()
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
+        let prefix = schema.shift_remove("prefixItems").unwrap_or_default();
         let rest = schema.shift_remove("items");
-        let mut alternatives: Vec<&Value> = Vec::new();
-        for item in prefix.clone().chain(&rest) {
-            if !alternatives.contains(&item) {
-                alternatives.push(item);
-            }
-        }
-        let items = match alternatives.as_slice() {
-            [one] => (*one).clone(),
-            _ => json!({ "anyOf": alternatives }),
-        };
-        schema.set("items", items);
-        let positions = prefix.enumerate();
-        let positions: Vec<String> = positions
-            .map(|(index, item)| format!("{}: {}", index + 1, item_summary(item)))
+        let items: Vec<&Value> = prefix
+            .as_array()
+            .into_iter()
+            .flatten()
+            .chain(&rest)
             .collect();
-        text::append(schema, &format!("In this order: {}.", positions.join("; ")));
-    }
-}
-
-/// Describes an item of a tuple by its description, its title or its types.
-fn item_summary(item: &Value) -> String {
-    let annotation = |keyword: &str| item.get(keyword).and_then(Value::as_str);
-    if let Some(text) = annotation("description").or_else(|| annotation("title")) {
-        return text::excerpt(text.trim_end_matches('.'));
-    }
-    match item.get("type").map(type_names).unwrap_or_default() {
-        types if types.is_empty() => text::excerpt(&item.to_string()),
-        types => types.join(" or "),
+        schema.set("items", json!({ "anyOf": items }));
+        self.describe(schema, "prefixItems", &prefix, at);
     }
 }

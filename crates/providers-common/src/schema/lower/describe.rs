@@ -2,13 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    Lowering, Map, SchemaMembers, text,
-    types::{all_types, implied_types},
-};
+use super::{Lowering, Map, SchemaMembers, text, types::all_types};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{is_annotation, type_names},
+    keywords::{implied_types, is_annotation, type_names},
     normal::add_null_value,
     rules::{AnyValue, MAX_RECURSION},
 };
@@ -79,14 +76,13 @@ impl Lowering<'_, '_> {
             let Some(target) = target else { break };
             schema = target;
         }
-        let types = schema.get("type").cloned();
-        let types = types.or_else(|| implied_types(schema));
+        let types = schema
+            .get("type")
+            .cloned()
+            .or_else(|| implied_types(schema));
+        let any = (self.rules.any_value == AnyValue::AllTypes).then(all_types);
         let mut stub = Map::new();
-        if let Some(types) = types {
-            stub.set("type", types);
-        } else if self.rules.any_value == AnyValue::AllTypes {
-            stub.set("type", all_types());
-        }
+        stub.extend(types.or(any).map(|types| ("type".to_owned(), types)));
         let sentence = match stub.types().as_slice() {
             ["object"] => "A JSON object",
             ["array"] => "A JSON array",
@@ -113,14 +109,7 @@ impl Lowering<'_, '_> {
     /// Makes a converted schema allow null.
     pub(super) fn make_nullable(&self, schema: &mut Map) {
         if self.rules.openapi {
-            match schema.get_mut("anyOf") {
-                Some(Value::Array(alternatives)) => {
-                    for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
-                        alternative.set("nullable", true);
-                    }
-                }
-                _ => schema.set("nullable", true),
-            }
+            schema.set("nullable", true);
         } else if let Some(Value::Array(alternatives)) = schema.get_mut("anyOf") {
             let has_null = |alternative: &Value| {
                 let types = alternative.get("type").map(type_names);

@@ -11,12 +11,6 @@ use crate::schema::{
 /// Maximum number of repetitions in a grammar. Providers refuse larger ones or process them slowly.
 const MAX_REPETITION: u64 = 256;
 const MAX_GRAMMAR_NUMBER: f64 = 1e9;
-/// Formats of number types in programming languages, which have no meaning for a model.
-const NUMBER_WIDTHS: [&str; 12] = [
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "uint", "int",
-    "float", "double",
-];
-
 impl Lowering<'_, '_> {
     /// Converts all keywords of a schema. `lowered` contains the keywords that were already
     /// converted.
@@ -24,12 +18,6 @@ impl Lowering<'_, '_> {
         let mut out = Map::new();
         let type_value = schema.get("type").cloned().unwrap_or_default();
         let types = type_names(&type_value);
-        let mut order = schema.list("propertyOrdering").to_vec();
-        order.retain(|name| {
-            let properties = lowered.object("properties");
-            let property = properties.zip(name.as_str());
-            property.is_some_and(|(properties, name)| properties.contains_key(name))
-        });
         for (keyword, value) in schema {
             let is_foreign = is_foreign(&keyword, &types);
             match keyword.as_str() {
@@ -44,11 +32,6 @@ impl Lowering<'_, '_> {
                     if !is_foreign => {}
                 _ if is_annotation(&keyword) => self.annotation(&mut out, &keyword, &value, at),
                 _ if is_foreign => {}
-                "propertyOrdering" => {
-                    if self.rules.keeps(&keyword) && !order.is_empty() {
-                        out.set(&keyword, std::mem::take(&mut order));
-                    }
-                }
                 _ if self.rules.keeps(&keyword) && self.accepts(&keyword, &value, &types) => {
                     out.set(&keyword, value);
                 }
@@ -87,9 +70,7 @@ impl Lowering<'_, '_> {
         let is_accepted = formats == "*" || formats.split_whitespace().any(|it| it == format);
         if is_accepted && self.rules.keeps("format") {
             out.set("format", value);
-        } else if format.is_empty() || (!is_string && NUMBER_WIDTHS.contains(&format)) {
-            // The keyword has no meaning for a model.
-        } else {
+        } else if is_string && !format.is_empty() {
             self.describe(out, "format", &value, at);
         }
     }

@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Level, Lowering, Map, SchemaMembers};
 use crate::schema::{
-    keywords::{
-        constrained_types, is_annotation, is_foreign, is_of_type, listed_values, type_of,
-        type_value,
-    },
+    keywords::{constrained_types, implied_types, is_annotation, is_foreign, is_of_type},
     rules::AnyValue,
 };
 
@@ -31,11 +28,8 @@ impl Lowering<'_, '_> {
         let not_null: Vec<&str> = types.iter().copied().filter(|it| *it != "null").collect();
         let is_compound = not_null.iter().any(|it| matches!(*it, "object" | "array"));
         let has_structure = || {
-            let types = schema.keys().map(|keyword| constrained_types(keyword));
-            types
-                .into_iter()
-                .flatten()
-                .any(|it| matches!(*it, "object" | "array"))
+            let mut types = schema.keys().flat_map(|keyword| constrained_types(keyword));
+            types.any(|it| matches!(*it, "object" | "array"))
         };
         let must_split = self.rules.openapi
             || (is_compound && (self.rules.any_value == AnyValue::JsonText || has_structure()));
@@ -84,40 +78,11 @@ fn of_type(schema: &Map, name: &str) -> Value {
         "format" => name == "string",
         keyword => !is_foreign(keyword, &[name]),
     });
-    if schema
-        .get("const")
-        .is_some_and(|it| !is_of_type(it, &[name]))
-    {
-        schema.shift_remove("const");
-        schema.set("enum", json!([]));
+    if let Some(constant) = schema.shift_remove("const") {
+        schema.set("enum", json!([constant]));
     }
     if let Some(Value::Array(values)) = schema.get_mut("enum") {
         values.retain(|value| is_of_type(value, &[name]));
     }
     Value::Object(schema)
-}
-
-/// Returns the types that are constrained by the keywords of a schema without `type`.
-pub(super) fn implied_types(schema: &Map) -> Option<Value> {
-    let values = listed_values(schema).unwrap_or_default();
-    if !values.is_empty() {
-        let mut names: Vec<&str> = Vec::new();
-        for value in values {
-            let name = type_of(value);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        if names.contains(&"number") {
-            names.retain(|name| *name != "integer");
-        }
-        return Some(type_value(&names));
-    }
-    let names = ["object", "array", "string", "number"];
-    let name = names.into_iter().find(|name| {
-        let mut keywords = schema.keys();
-        keywords.any(|keyword| constrained_types(keyword).contains(name))
-            || (*name == "string" && schema.contains_key("format"))
-    });
-    name.map(Value::from)
 }

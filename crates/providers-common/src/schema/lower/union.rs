@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Level, Lowering, Map, Normal, SchemaMembers, text};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{is_annotation, listed_values, visit},
+    keywords::{is_annotation, visit},
     merge::{expand, intersection},
 };
 
@@ -17,21 +17,18 @@ const MAX_COMPARED: usize = 32;
 impl Lowering<'_, '_> {
     /// Converts a schema without `$ref` and `allOf`, whose `anyOf` or `oneOf` lists alternatives.
     pub(super) fn union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
-        if let Some(one_of) = schema.shift_remove("oneOf") {
-            if !are_disjoint(self.normal, &one_of) {
-                // With `anyOf`, unlike `oneOf`, a value may match two alternatives.
-                self.report(at, ChangeKind::Widened, "`oneOf` became `anyOf`");
+        match schema.shift_remove("oneOf") {
+            Some(one_of) if schema.contains_key("anyOf") => {
+                self.describe(&mut schema, "oneOf", &one_of, at);
             }
-            let mut any_of = Map::new();
-            any_of.set("anyOf", one_of);
-            let merged = intersection(schema, &any_of);
-            if merged.is_never {
-                return None;
+            Some(one_of) => {
+                if !are_disjoint(self.normal, &one_of) {
+                    // With `anyOf`, unlike `oneOf`, a value may match two alternatives.
+                    self.report(at, ChangeKind::Widened, "`oneOf` became `anyOf`");
+                }
+                schema.set("anyOf", one_of);
             }
-            schema = merged.schema;
-            for (_, alternatives) in merged.conflicts {
-                self.describe(&mut schema, "oneOf", &alternatives, at);
-            }
+            None => {}
         }
         let Some(Value::Array(alternatives)) = schema.shift_remove("anyOf") else {
             return self.typed(schema, at, level);
@@ -104,34 +101,26 @@ impl Lowering<'_, '_> {
                 self.keywords(outer, at, Map::new())
             });
         }
-        if let [Value::Object(only)] = alternatives.as_mut_slice() {
-            let mut only = std::mem::take(only);
-            if only.contains_key("$ref") && !outer.is_empty() {
-                outer.set("anyOf", json!([only]));
-                return Some(outer);
-            }
-            for (keyword, value) in outer {
-                if keyword == "description" {
-                    text::prepend(&mut only, &value);
-                } else {
-                    only.set(&keyword, value);
-                }
-            }
-            if is_nullable {
-                self.make_nullable(&mut only);
-            }
-            return Some(only);
-        }
-        if self.rules.openapi {
+        let is_only = alternatives.len() == 1;
+        let is_reference = alternatives.iter().any(|it| it.get("$ref").is_some());
+        if self.rules.openapi || (is_only && (!is_reference || outer.is_empty())) {
             for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
-                if let Some(description) = outer.get("description") {
-                    text::prepend(alternative, description);
+                for (keyword, value) in &outer {
+                    if keyword == "description" {
+                        text::prepend(alternative, value);
+                    } else {
+                        alternative.set(keyword, value.clone());
+                    }
                 }
                 if is_nullable {
                     alternative.set("nullable", true);
                 }
             }
             outer.clear();
+        }
+        match alternatives.pop() {
+            Some(Value::Object(only)) if is_only && outer.is_empty() => return Some(only),
+            last => alternatives.extend(last),
         }
         outer.set("anyOf", alternatives);
         Some(outer)
@@ -147,36 +136,25 @@ fn are_disjoint(normal: &Normal, alternatives: &Value) -> bool {
         .take(MAX_COMPARED + 1)
         .map(|alternative| expand(normal, alternative.clone()).schema)
         .collect();
-    let mut pairs = alternatives.iter().enumerate().flat_map(|(index, one)| {
-        let others = alternatives.iter().skip(index + 1);
-        others.map(move |other| (one, other))
-    });
     alternatives.len() <= MAX_COMPARED
-        && pairs.all(|(one, other)| {
-            have_disjoint_types(one, other)
-                || have_disjoint_values(one, other)
-                || have_disjoint_keys(normal, one, other)
+        && alternatives.iter().enumerate().all(|(index, one)| {
+            let mut others = alternatives.iter().take(index);
+            others.all(|other| are_exclusive(one, other) || have_exclusive_keys(normal, one, other))
         })
 }
 
-fn have_disjoint_types(one: &Map, other: &Map) -> bool {
-    let kind = |name: &str| name.replace("integer", "number");
-    let theirs: Vec<String> = other.types().into_iter().map(kind).collect();
-    let mut ours = one.types().into_iter().map(kind);
-    one.contains_key("type")
-        && other.contains_key("type")
-        && !ours.any(|name| theirs.contains(&name))
+/// Returns whether no value has the types and the listed values of both schemas.
+fn are_exclusive(one: &Map, other: &Map) -> bool {
+    let [one, other] = [one, other].map(|schema| {
+        let mut schema = schema.clone();
+        schema.retain(|keyword, _| matches!(keyword.as_str(), "type" | "enum" | "const"));
+        schema
+    });
+    intersection(one, &other).is_never
 }
 
-fn have_disjoint_values(one: &Map, other: &Map) -> bool {
-    match (listed_values(one), listed_values(other)) {
-        (Some(ours), Some(theirs)) => !ours.iter().any(|value| theirs.contains(value)),
-        _ => false,
-    }
-}
-
-/// Returns whether two objects require the same key with different constant values.
-fn have_disjoint_keys(normal: &Normal, one: &Map, other: &Map) -> bool {
+/// Returns whether two objects require the same key with different values.
+fn have_exclusive_keys(normal: &Normal, one: &Map, other: &Map) -> bool {
     let property = |schema: &Map, key: &str| {
         let property = schema.object("properties")?.get(key)?.as_object()?;
         Some(expand(normal, property.clone()).schema)
@@ -187,7 +165,7 @@ fn have_disjoint_keys(normal: &Normal, one: &Map, other: &Map) -> bool {
     let mut keys = one.required().filter(|key| other.requires(key));
     are_objects
         && keys.any(|key| match (property(one, key), property(other, key)) {
-            (Some(ours), Some(theirs)) => have_disjoint_values(&ours, &theirs),
+            (Some(ours), Some(theirs)) => are_exclusive(&ours, &theirs),
             _ => false,
         })
 }

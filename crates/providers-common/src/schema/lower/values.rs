@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Lowering, Map, SchemaMembers, types::implied_types};
+use super::{Lowering, Map, SchemaMembers};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{is_annotation, is_of_type, listed_values, type_value},
+    keywords::{implied_types, is_annotation, is_of_type, listed_values, type_value},
     rules::Enums,
 };
 
@@ -41,11 +41,17 @@ impl Lowering<'_, '_> {
         {
             schema.shift_insert(0, "type".to_owned(), types);
         }
-        if self.accepts_values(&values) {
-            self.enum_values += values.len();
-            if self.rules.openapi {
-                self.openapi_strings(schema, values, at);
+        let mut listed = values.clone();
+        if self.rules.openapi {
+            listed.retain(|value| *value != "" && !value.is_null());
+        }
+        if !listed.is_empty() && self.accepts_values(&listed) {
+            if self.rules.openapi && values.contains(&json!("")) {
+                let message = "the empty string cannot be listed";
+                self.report(at, ChangeKind::Narrowed, message);
             }
+            self.enum_values += listed.len();
+            schema.set("enum", listed);
             return Some(());
         }
         schema.shift_remove("enum");
@@ -62,7 +68,7 @@ impl Lowering<'_, '_> {
             Enums::Any => true,
             Enums::Scalars => !value.is_object() && !value.is_array(),
             Enums::StringsAndNumbers => value.is_string() || value.is_number(),
-            Enums::Strings => value.is_string() || value.is_null(),
+            Enums::Strings => value.is_string(),
         };
         let chars = || -> usize { values.iter().filter_map(Value::as_str).map(str::len).sum() };
         let is_too_large = self.rules.max_enum_values < usize::MAX
@@ -119,25 +125,6 @@ impl Lowering<'_, '_> {
             schema.shift_remove("type");
         } else {
             schema.set("enum", matching);
-        }
-    }
-
-    /// Removes null and the empty string, which OpenAPI does not allow in an `enum`.
-    fn openapi_strings(&mut self, schema: &mut Map, values: Vec<Value>, at: &str) {
-        let mut remaining = values.clone();
-        remaining.retain(|value| value != "" && !value.is_null());
-        if values.iter().any(|value| value == "") {
-            self.report(
-                at,
-                ChangeKind::Narrowed,
-                "the empty string cannot be listed",
-            );
-        }
-        if remaining.is_empty() {
-            schema.shift_remove("enum");
-            self.describe(schema, "enum", &Value::Array(values), at);
-        } else {
-            schema.set("enum", remaining);
         }
     }
 }

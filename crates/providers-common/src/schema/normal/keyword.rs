@@ -25,16 +25,12 @@ impl<'a> Normaliser<'a, '_> {
         let is_true = |keyword: &str| map.get(keyword) == Some(&Value::Bool(true));
         match (keyword, value) {
             ("$ref", Value::String(reference)) => self.reference(reference, out, at),
-            ("$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
-                if !map.contains_key("$ref") {
-                    self.reference(reference, out, at);
-                }
-            }
             // These keywords are not copied. Definitions are normalised where they are referred to.
             // `allow_null` reads `nullable`. The other keywords do not constrain values.
             (
                 "$defs" | "definitions" | "nullable" | "$schema" | "$comment" | "$id" | "$anchor"
-                | "$dynamicAnchor" | "$vocabulary" | "$recursiveAnchor",
+                | "$dynamicAnchor" | "$vocabulary" | "$recursiveAnchor" | "$dynamicRef"
+                | "$recursiveRef",
                 _,
             )
             | ("required", Value::Bool(_))
@@ -94,23 +90,30 @@ impl<'a> Normaliser<'a, '_> {
             (Form::Schemas, Value::Array(list)) if !list.is_empty() => {
                 self.listed(list, keyword, at, depth)
             }
-            (Form::NamedSchemas, Value::Object(named)) => self.named(named, keyword, at, depth),
-            (Form::Divisor, Value::Number(number)) if number.as_f64() > Some(0.0) => value.clone(),
-            (Form::Count, Value::Number(_)) => count(value)?.into(),
-            (Form::List, Value::Array(list)) => match keyword {
-                "enum" if list.is_empty() => return None,
-                "enum" => distinct(list),
-                "required" => distinct_strings(list),
-                _ => value.clone(),
-            },
-            (Form::Any, Value::Object(named)) if keyword == "dependentRequired" => {
-                let named = named.iter().filter_map(|(name, names)| {
-                    Some((name.clone(), distinct_strings(names.as_array()?)))
+            (Form::NamedSchemas, Value::Object(named)) => {
+                let named = named.iter().map(|(name, schema)| {
+                    let at = pointer_below(at, keyword, name);
+                    (
+                        name.clone(),
+                        Value::Object(self.schema(schema, &at, depth + 1)),
+                    )
                 });
                 Value::Object(named.collect())
             }
-            (Form::Any, _) if matches!(keyword, "dependentRequired" | "dependencies") => {
-                return None;
+            (Form::Divisor, Value::Number(number)) if number.as_f64() > Some(0.0) => value.clone(),
+            (Form::Count, Value::Number(_)) => value.as_u64()?.into(),
+            (Form::List, Value::Array(list)) => match keyword {
+                "enum" if list.is_empty() => return None,
+                "enum" => distinct(list.iter()),
+                "required" => distinct(list.iter().filter(|it| it.is_string())),
+                _ => value.clone(),
+            },
+            (Form::NamedNames, Value::Object(lists)) => {
+                let lists = lists.iter().filter_map(|(name, list)| {
+                    let list = list.as_array()?.iter().filter(|it| it.is_string());
+                    Some((name.clone(), distinct(list)))
+                });
+                Value::Object(lists.collect())
             }
             (Form::SchemaOrFlag | Form::Flag, Value::Bool(_))
             | (Form::Number, Value::Number(_))
@@ -125,48 +128,37 @@ impl<'a> Normaliser<'a, '_> {
             Value::Array(names) => names.as_slice(),
             other => std::slice::from_ref(other),
         };
-        let mut types: Vec<&str> = Vec::new();
-        let mut is_any = given.is_empty();
-        let mut is_invalid = given.is_empty();
-        for name in given {
-            match name.as_str().map(known_type) {
-                Some(Some("any")) => {
-                    is_any = true;
-                    is_invalid |= value.is_array();
-                }
-                Some(Some(name)) if types.contains(&name) => {}
-                Some(Some(name)) => types.push(name),
-                // An unknown type may allow any value.
-                Some(None) | None => {
-                    is_any = true;
-                    is_invalid = true;
-                    if let Some(name) = name.as_str() {
-                        text::append(out, &format!("Type: {}.", text::excerpt(name)));
-                    }
-                }
-            }
+        let known = given.iter().map(|name| known_type(name.as_str()?));
+        let mut known: Vec<&str> = known.collect::<Option<_>>().unwrap_or_default();
+        if known == ["any"] {
+            return;
         }
-        if is_invalid {
+        if known.is_empty() || known.contains(&"any") {
+            // An unknown type may allow any value.
             let message = format!("the type {} is unknown", text::compact(value));
             self.report(at, ChangeKind::Invalid, message);
+            if let Some(name) = value.as_str() {
+                text::append(out, &format!("Type: {}.", text::excerpt(name)));
+            }
+            return;
         }
-        if !is_any {
-            out.set("type", type_value(&types));
-        }
+        let mut seen = HashSet::new();
+        known.retain(|name| seen.insert(*name));
+        out.set("type", type_value(&known));
     }
 
+    /// Converts `dependencies` of draft 7.
     fn dependencies(&mut self, dependencies: &'a Map, out: &mut Map, at: &str, depth: usize) {
         for (name, value) in dependencies {
             let (keyword, value) = match value {
-                Value::Array(names) => ("dependentRequired", distinct_strings(names)),
+                Value::Array(names) => ("dependentRequired", distinct(names.iter())),
                 schema => {
                     let at = pointer_below(at, "dependencies", name);
                     let schema = self.schema(schema, &at, depth + 1);
                     ("dependentSchemas", Value::Object(schema))
                 }
             };
-            let group = out.entry(keyword).or_insert_with(|| json!({}));
-            if let Value::Object(group) = group {
+            if let Value::Object(group) = out.entry(keyword).or_insert_with(|| json!({})) {
                 group.insert(name.clone(), value);
             }
         }
@@ -175,15 +167,10 @@ impl<'a> Normaliser<'a, '_> {
 
 /// Converts `required: true` in properties to `required` of the object.
 pub(super) fn require_children(map: &Map, out: &mut Map) {
-    let properties = map.object("properties").into_iter().flatten();
-    let required = properties.filter(|(_, property)| {
-        let required = property.get("required");
-        required == Some(&Value::Bool(true))
-    });
-    for (name, _) in required {
-        let names = out.entry("required").or_insert_with(|| json!([]));
-        if let Value::Array(names) = names
-            && !names.iter().any(|it| it == name)
+    for (name, property) in map.object("properties").into_iter().flatten() {
+        if property.get("required") == Some(&Value::Bool(true))
+            && !out.requires(name)
+            && let Value::Array(names) = out.entry("required").or_insert_with(|| json!([]))
         {
             names.push(json!(name));
         }
@@ -196,26 +183,15 @@ pub(super) fn allow_null(map: &Map, mut out: Map) -> Map {
         return out;
     }
     add_null_value(&mut out);
-    let null = json!({"type": "null"});
-    if !out.has_any(&["$ref", "oneOf", "allOf"]) {
-        match out.get_mut("anyOf") {
-            Some(Value::Array(alternatives)) => {
-                if !alternatives.contains(&null) {
-                    alternatives.push(null);
-                }
-                return out;
-            }
-            Some(_) => {}
-            None => return out,
-        }
+    if !out.has_any(&["$ref", "anyOf", "oneOf", "allOf"])
+        || out.list("anyOf").contains(&json!({"type": "null"}))
+    {
+        return out;
     }
-    let mut either = Map::new();
-    for keyword in ["title", "description"] {
-        if let Some(annotation) = out.shift_remove(keyword) {
-            either.insert(keyword.to_owned(), annotation);
-        }
-    }
-    either.set("anyOf", vec![Value::Object(out), null]);
+    let keywords = out.into_iter();
+    let (mut either, inner): (Map, Map) =
+        keywords.partition(|(keyword, _)| matches!(keyword.as_str(), "title" | "description"));
+    either.set("anyOf", json!([inner, {"type": "null"}]));
     either
 }
 
@@ -255,19 +231,8 @@ fn known_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Reads a count, such as the value of `maxItems`. A count may be written as `3.0`.
-fn count(value: &Value) -> Option<u64> {
-    let whole = value.as_f64().filter(|number| number.fract() == 0.0)?;
-    value.as_u64().or_else(|| format!("{whole}").parse().ok())
-}
-
-fn distinct(values: &[Value]) -> Value {
+fn distinct<'v>(values: impl Iterator<Item = &'v Value>) -> Value {
     let mut seen = HashSet::new();
-    let distinct = values.iter().filter(|value| seen.insert(value.to_string()));
+    let distinct = values.filter(|value| seen.insert(value.to_string()));
     distinct.cloned().collect()
-}
-
-fn distinct_strings(names: &[Value]) -> Value {
-    let names: Vec<Value> = names.iter().filter(|it| it.is_string()).cloned().collect();
-    distinct(&names)
 }

@@ -1,16 +1,13 @@
 //! Union of the alternatives of a root into one object.
 
-use std::{cell::Cell, collections::HashSet};
+use std::cell::Cell;
 
 use serde_json::{Value, json};
 
 use super::{
     MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, SchemaMembers, kinds, take_step, text,
 };
-use crate::schema::{
-    keywords::listed_values,
-    merge::{expand, intersection},
-};
+use crate::schema::{keywords::listed_values, merge::expand};
 
 /// Adds the properties of all alternatives to `root`. Returns whether the result allows more
 /// values.
@@ -20,10 +17,37 @@ pub(super) fn unite(
     keyword: &str,
     alternatives: &[Value],
 ) -> bool {
-    let mut found = Vec::new();
     let steps = Cell::new(MAX_STEPS);
-    for alternative in alternatives.iter().filter_map(Value::as_object) {
-        collect(normal, alternative, &mut found, MAX_DEPTH, &steps);
+    unite_nested(normal, root, keyword, alternatives, MAX_DEPTH, &steps)
+}
+
+fn unite_nested(
+    normal: &Normal,
+    root: &mut Map,
+    keyword: &str,
+    alternatives: &[Value],
+    depth: usize,
+    steps: &Cell<usize>,
+) -> bool {
+    let mut found: Vec<Map> = Vec::new();
+    for alternative in alternatives
+        .iter()
+        .filter_map(Value::as_object)
+        .take(MAX_ALTERNATIVES)
+    {
+        if depth == 0 || !take_step(steps) {
+            break;
+        }
+        let mut alternative = expand(normal, alternative.clone()).schema;
+        if !kinds(normal, &alternative, 0, steps).0 {
+            continue;
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(Value::Array(nested)) = alternative.shift_remove(keyword) {
+                unite_nested(normal, &mut alternative, keyword, &nested, depth - 1, steps);
+            }
+        }
+        found.push(alternative);
     }
     if let Some(keys) = text::required_alternatives(alternatives) {
         let count = if keyword == "oneOf" {
@@ -34,10 +58,8 @@ pub(super) fn unite(
         text::append(root, &format!("Give {count} of: {keys}."));
     } else if found.len() > 1 {
         let summaries: Vec<String> = found.iter().map(text::object_summary).collect();
-        text::append(
-            root,
-            &format!("One of these forms: {}.", summaries.join(" | ")),
-        );
+        let summaries = summaries.join(" | ");
+        text::append(root, &format!("One of these forms: {summaries}."));
     }
     let properties = united_properties(root, &found);
     if !properties.is_empty() || root.contains_key("properties") {
@@ -61,57 +83,36 @@ pub(super) fn unite(
 
 /// Returns the properties of the root and of its alternatives in one map.
 fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
-    let own = root.object("properties").cloned().unwrap_or_default();
-    let mut found: Vec<(&String, Vec<&Value>, usize)> = Vec::new();
-    let named = alternatives.iter().filter_map(|it| it.object("properties"));
-    for (name, schema) in named.flatten() {
-        match found.iter_mut().find(|(known, ..)| *known == name) {
-            Some((_, schemas, count)) => {
-                *count += 1;
-                if !schemas.contains(&schema) {
-                    schemas.push(schema);
-                }
-            }
-            None => found.push((name, vec![schema], 1)),
+    let mut united = root.object("properties").cloned().unwrap_or_default();
+    let mut found: Vec<(&String, Vec<&Value>)> = Vec::new();
+    for (name, schema) in alternatives
+        .iter()
+        .filter_map(|it| it.object("properties"))
+        .flatten()
+    {
+        match found.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, schemas)) => schemas.push(schema),
+            None => found.push((name, vec![schema])),
         }
     }
-    let mut united = own.clone();
-    for (name, schemas, count) in found {
+    for (name, mut schemas) in found {
+        // A constraint that some alternatives lack does not apply to all of them.
+        let is_partial = schemas.len() < alternatives.len();
+        let mut seen = Vec::new();
+        schemas.retain(|schema| {
+            let is_new = !seen.contains(schema);
+            seen.push(*schema);
+            is_new
+        });
         let either = either(&schemas);
-        let schema = match own.get(name) {
-            None => either,
-            // A constraint that some alternatives lack does not apply to all of them.
-            Some(ours) if count < alternatives.len() || *ours == either => continue,
-            Some(ours) if ours.as_object().is_some_and(Map::is_empty) => either,
-            Some(ours) => json!({"allOf": [ours, either]}),
+        let schema = match united.get(name) {
+            Some(ours) if is_partial || *ours == either => continue,
+            Some(ours) if *ours != json!({}) => json!({"allOf": [ours, either]}),
+            _ => either,
         };
         united.insert(name.clone(), schema);
     }
     united
-}
-
-/// Collects the alternatives that are objects, including nested ones.
-fn collect(normal: &Normal, schema: &Map, found: &mut Vec<Map>, depth: usize, steps: &Cell<usize>) {
-    if found.len() >= MAX_ALTERNATIVES || !take_step(steps) {
-        return;
-    }
-    let mut base = expand(normal, schema.clone()).schema;
-    if depth == 0 || !kinds(normal, &base, 0, steps).0 {
-        return;
-    }
-    let keyword = ["anyOf", "oneOf"]
-        .into_iter()
-        .find(|keyword| base.get(*keyword).is_some_and(Value::is_array));
-    let Some(Value::Array(nested)) = keyword.and_then(|keyword| base.shift_remove(keyword)) else {
-        found.push(base);
-        return;
-    };
-    for one in nested.iter().filter_map(Value::as_object) {
-        let both = intersection(base.clone(), &expand(normal, one.clone()).schema);
-        if !both.is_never {
-            collect(normal, &both.schema, found, depth - 1, steps);
-        }
-    }
 }
 
 /// Returns a schema for the values of any of `schemas`. Listed values are joined in one `enum`.
@@ -119,30 +120,23 @@ fn either(schemas: &[&Value]) -> Value {
     if let [one] = schemas {
         return (*one).clone();
     }
+    let kind = schemas.first().and_then(|it| it.get("type"));
+    let listed = schemas.iter().map(|schema| {
+        let is_listed = |keyword: &String| matches!(keyword.as_str(), "const" | "enum" | "type");
+        let schema = schema.as_object().filter(|it| it.keys().all(is_listed))?;
+        listed_values(schema).filter(|values| !values.is_empty() && schema.get("type") == kind)
+    });
+    let Some(listed) = listed.collect::<Option<Vec<_>>>() else {
+        return json!({ "anyOf": schemas });
+    };
     let mut values: Vec<&Value> = Vec::new();
-    let mut types = HashSet::new();
-    for schema in schemas {
-        let listed = schema.as_object().filter(|it| {
-            it.keys()
-                .all(|keyword| matches!(keyword.as_str(), "const" | "enum" | "type"))
-        });
-        let Some(listed_values) = listed.and_then(listed_values).filter(|it| !it.is_empty()) else {
-            return json!({ "anyOf": schemas });
-        };
-        types.insert(schema.get("type").map(Value::to_string));
-        for value in listed_values {
-            if !values.contains(&value) {
-                values.push(value);
-            }
+    for value in listed.into_iter().flatten() {
+        if !values.contains(&value) {
+            values.push(value);
         }
     }
-    if types.len() != 1 {
-        return json!({ "anyOf": schemas });
-    }
     let mut out = Map::new();
-    if let Some(types) = schemas.first().and_then(|it| it.get("type")) {
-        out.set("type", types.clone());
-    }
+    out.extend(kind.map(|kind| ("type".to_owned(), kind.clone())));
     out.set("enum", json!(values));
     Value::Object(out)
 }
