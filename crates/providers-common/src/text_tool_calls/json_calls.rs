@@ -1,10 +1,10 @@
 //! Calls written as JSON: an object, or a list of objects.
 
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use super::{
     cursor::{Cursor, Stop, is_separator},
-    literal::{literal, string},
+    literal::{literal, text_literal},
     offered_tools::OfferedTools,
 };
 
@@ -58,11 +58,12 @@ pub(crate) struct JsonCalls<'a> {
 
 /// Members of a JSON call that were read so far.
 #[derive(Default)]
-struct Members<'t> {
+struct Members {
     name: Option<String>,
     /// Byte position of the input in the text.
     input_start: Option<usize>,
-    input: Option<(&'t str, Value)>,
+    /// JSON text of the input.
+    input: Option<String>,
 }
 
 impl JsonCalls<'_> {
@@ -134,10 +135,10 @@ impl JsonCalls<'_> {
     }
 
     /// Reads the members of an object, and those of one nested call.
-    fn members<'t>(
+    fn members(
         self,
-        cursor: &mut Cursor<'t>,
-        members: &mut Members<'t>,
+        cursor: &mut Cursor<'_>,
+        members: &mut Members,
         is_nested: bool,
     ) -> Result<(), Stop> {
         cursor.expect("{")?;
@@ -146,7 +147,7 @@ impl JsonCalls<'_> {
             if cursor.optional(&["}"]) {
                 return Ok(());
             }
-            let key = string(cursor)?;
+            let key = text_literal(cursor)?;
             let key = key.as_str();
             if !self.is_marked && !keys().any(|it| it == key) {
                 return Err(Stop::NotACall);
@@ -154,43 +155,42 @@ impl JsonCalls<'_> {
             cursor.skip_whitespace();
             cursor.expect(":")?;
             cursor.skip_whitespace();
-            let start = cursor.at();
             if key == WRAPPER_KEY && cursor.need()? == '{' && !is_nested {
                 self.members(cursor, members, true)?;
-                continue;
-            }
-            if INPUT_KEYS.contains(&key) {
+            } else if INPUT_KEYS.contains(&key) {
                 if !self.is_marked && !matches!(cursor.need()?, '{' | '"') {
                     return Err(Stop::NotACall);
                 }
-                members.input_start = Some(start);
-            }
-            let value = literal(cursor)?;
-            if INPUT_KEYS.contains(&key) {
-                members.input = Some((cursor.since(start), value));
+                members.input_start = Some(cursor.at());
+                members.input = Some(literal(cursor)?);
             } else if NAME_KEYS.contains(&key) {
-                let name = value.as_str().filter(|name| self.tools.contains(name));
-                members.name = Some(name.ok_or(Stop::NotACall)?.to_owned());
+                let name = text_literal(cursor)?;
+                members.name = Some(name).filter(|name| self.tools.contains(name));
+                members.name.as_ref().ok_or(Stop::NotACall)?;
+            } else {
+                literal(cursor)?;
             }
         }
     }
 
-    fn complete(self, members: Members<'_>) -> Result<FoundCall, Stop> {
+    fn complete(self, members: Members) -> Result<FoundCall, Stop> {
         let name = members.name.ok_or(Stop::NotACall)?;
-        let Some((raw, value)) = members.input else {
+        let Some(json) = members.input else {
             return if self.is_marked {
                 Ok(FoundCall::complete(name, ""))
             } else {
                 Err(Stop::NotACall)
             };
         };
-        let input = match &value {
+        let value = serde_json::from_str(&json).map_err(|_| Stop::NotACall)?;
+        let is_schema = self.is_schema(&name, &value);
+        let input = match value {
             // Some models write the input as a string of JSON, as in OpenAI's wire.
-            Value::String(text) => text.clone(),
-            _ => input_text(raw, &value),
+            Value::String(text) => text,
+            _ => json,
         };
         let is_object = input.trim_start().starts_with('{');
-        if !self.is_marked && (!is_object || self.is_schema(&name, &value)) {
+        if !self.is_marked && (!is_object || is_schema) {
             return Err(Stop::NotACall);
         }
         Ok(FoundCall::complete(name, input))
@@ -231,21 +231,12 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
 pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
     let start = cursor.at();
     match literal(cursor) {
-        Ok(value) => FoundCall::complete(name, input_text(cursor.since(start), &value)),
+        Ok(input) => FoundCall::complete(name, input),
         Err(stop) => {
             if stop == Stop::NotACall {
                 let _ = cursor.until(closers);
             }
             FoundCall::incomplete(name, cursor.since(start))
         }
-    }
-}
-
-/// Returns an input as JSON text: the original text, or a conversion of Python's notation.
-fn input_text(raw: &str, value: &Value) -> String {
-    if serde_json::from_str::<&RawValue>(raw).is_ok() {
-        raw.to_owned()
-    } else {
-        value.to_string()
     }
 }

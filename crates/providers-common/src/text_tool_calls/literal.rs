@@ -1,68 +1,69 @@
 //! Values in JSON's or Python's notation.
 
-use serde_json::{Map, Number, Value};
+use std::fmt::Write as _;
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::cursor::{Cursor, Stop};
-
-/// Maximum nesting of literals.
-const MAX_DEPTH: usize = 64;
 
 /// Parses a text that consists of one JSON or Python literal.
 pub(crate) fn literal_of(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
-    let value = literal(&mut cursor).ok()?;
+    let json = literal(&mut cursor).ok()?;
     cursor.skip_whitespace();
-    cursor.peek().is_none().then_some(value)
+    cursor
+        .peek()
+        .is_none()
+        .then(|| serde_json::from_str(&json).ok())?
 }
 
 /// Reads a JSON or Python literal: a string, number, boolean, null, list, tuple or dictionary.
-/// Models mix the notations of JSON and Python, and write line breaks in strings.
-pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
-    nested_literal(cursor, 0)
-}
-
-fn nested_literal(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
-    if depth > MAX_DEPTH {
-        return Err(Stop::NotACall);
-    }
+/// Returns it as JSON text, which is the original text if that is JSON. Models mix the notations of
+/// JSON and Python, and write line breaks in strings.
+pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
     cursor.skip_whitespace();
-    match cursor.need()? {
-        '"' | '\'' => Ok(Value::String(string(cursor)?)),
-        '[' => sequence(cursor, "]", depth),
-        '(' => sequence(cursor, ")", depth),
-        '{' => dictionary(cursor, depth),
-        '-' | '0'..='9' => number(cursor),
-        _ => constant(cursor),
+    let mut json = String::new();
+    let mut depth = 0_usize;
+    loop {
+        match cursor.need()? {
+            '"' | '\'' => string(cursor, &mut json)?,
+            '-' | '0'..='9' => number(cursor, &mut json)?,
+            c @ ('[' | '(' | '{') => {
+                cursor.advance(1);
+                json.push(if c == '{' { c } else { '[' });
+                depth += 1;
+            }
+            c @ (']' | ')' | '}') if depth > 0 => {
+                cursor.advance(1);
+                // Python allows a comma after the last element.
+                if let Some(elements) = json.trim_end().strip_suffix(',') {
+                    json.truncate(elements.len());
+                }
+                json.push(if c == '}' { c } else { ']' });
+                depth -= 1;
+            }
+            c @ (',' | ':') if depth > 0 => {
+                cursor.advance(1);
+                json.push(c);
+            }
+            c if c.is_whitespace() => {
+                cursor.advance(c.len_utf8());
+                json.push(if c.is_ascii() { c } else { ' ' });
+            }
+            _ => constant(cursor, &mut json)?,
+        }
+        if depth == 0 {
+            break;
+        }
     }
+    serde_json::from_str::<IgnoredAny>(&json).map_err(|_| Stop::NotACall)?;
+    Ok(json)
 }
 
-fn sequence(cursor: &mut Cursor<'_>, closer: &str, depth: usize) -> Result<Value, Stop> {
-    cursor.advance(1);
-    let mut values = Vec::new();
-    loop {
-        cursor.skip_whitespace();
-        if cursor.optional(&[closer]) {
-            return Ok(Value::Array(values));
-        }
-        values.push(nested_literal(cursor, depth + 1)?);
-        comma_before(cursor, closer)?;
-    }
-}
-
-fn dictionary(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, Stop> {
-    cursor.advance(1);
-    let mut object = Map::new();
-    loop {
-        cursor.skip_whitespace();
-        if cursor.optional(&["}"]) {
-            return Ok(Value::Object(object));
-        }
-        let key = string(cursor)?;
-        cursor.skip_whitespace();
-        cursor.expect(":")?;
-        object.insert(key, nested_literal(cursor, depth + 1)?);
-        comma_before(cursor, "}")?;
-    }
+/// Reads a literal that is a string.
+pub(crate) fn text_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+    serde_json::from_str(&literal(cursor)?).map_err(|_| Stop::NotACall)
 }
 
 /// Consumes a comma and returns `true`. Returns `false` if `closer` comes next.
@@ -80,74 +81,62 @@ pub(crate) fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool
 }
 
 /// Reads a string in single or double quotes.
-pub(crate) fn string(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+fn string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
     let quote = cursor.next()?;
-    if !matches!(quote, '"' | '\'') {
-        return Err(Stop::NotACall);
-    }
-    let mut text = String::new();
+    json.push('"');
     loop {
         match cursor.next()? {
-            c if c == quote => return Ok(text),
+            c if c == quote => break,
             '\\' => match cursor.next()? {
-                'n' => text.push('\n'),
-                't' => text.push('\t'),
-                'r' => text.push('\r'),
-                'b' => text.push('\u{8}'),
-                'f' => text.push('\u{c}'),
-                c @ ('\\' | '\'' | '"' | '/') => text.push(c),
-                'x' => text.push(code_point(cursor, 2)?),
-                'u' => text.push(code_point(cursor, 4)?),
+                c @ ('n' | 't' | 'r' | 'b' | 'f' | 'u' | '\\' | '"' | '/') => {
+                    json.extend(['\\', c]);
+                }
+                '\'' => json.push('\''),
+                'x' => json.push_str("\\u00"),
                 // Python keeps the backslash of an unknown escape.
-                other => text.extend(['\\', other]),
+                c => {
+                    json.push_str("\\\\");
+                    push_char(c, json);
+                }
             },
-            c => text.push(c),
+            '"' => json.push_str("\\\""),
+            c => push_char(c, json),
         }
     }
+    json.push('"');
+    Ok(())
 }
 
-/// Reads a character by its hexadecimal number. A surrogate pair, as in JSON, is one character.
-fn code_point(cursor: &mut Cursor<'_>, digits: u32) -> Result<char, Stop> {
-    let high = hexadecimal(cursor, digits)?;
-    if digits == 4 && (0xD800..0xDC00).contains(&high) {
-        cursor.expect("\\u")?;
-        let low = hexadecimal(cursor, 4)?;
-        let low = low.checked_sub(0xDC00).filter(|low| *low < 0x400);
-        let code = low.map(|low| 0x1_0000 + ((high - 0xD800) << 10) + low);
-        return code.and_then(char::from_u32).ok_or(Stop::NotACall);
+/// Appends a character of a string. Control characters are escaped.
+fn push_char(c: char, json: &mut String) {
+    if c < ' ' {
+        // Writing to a string cannot fail.
+        let _ = write!(json, "\\u{:04x}", u32::from(c));
+    } else {
+        json.push(c);
     }
-    char::from_u32(high).ok_or(Stop::NotACall)
 }
 
-fn hexadecimal(cursor: &mut Cursor<'_>, digits: u32) -> Result<u32, Stop> {
-    let mut value = 0;
-    for _ in 0..digits {
-        let digit = cursor.next()?.to_digit(16).ok_or(Stop::NotACall)?;
-        value = value * 16 + digit;
-    }
-    Ok(value)
-}
-
-fn number(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
+fn number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
     let start = cursor.at();
     cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
     // At the end of the text, more digits may follow: wait for them.
     cursor.need()?;
-    let text = cursor.since(start).replace('_', "");
-    let number: Number = text.parse().map_err(|_| Stop::NotACall)?;
-    Ok(Value::Number(number))
+    json.push_str(&cursor.since(start).replace('_', ""));
+    Ok(())
 }
 
-fn constant(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
+fn constant(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
     let (word, value) = match cursor.need()? {
-        'T' => ("True", Value::Bool(true)),
-        't' => ("true", Value::Bool(true)),
-        'F' => ("False", Value::Bool(false)),
-        'f' => ("false", Value::Bool(false)),
-        'N' => ("None", Value::Null),
-        'n' => ("null", Value::Null),
+        'T' => ("True", "true"),
+        't' => ("true", "true"),
+        'F' => ("False", "false"),
+        'f' => ("false", "false"),
+        'N' => ("None", "null"),
+        'n' => ("null", "null"),
         _ => return Err(Stop::NotACall),
     };
     cursor.expect(word)?;
-    Ok(value)
+    json.push_str(value);
+    Ok(())
 }

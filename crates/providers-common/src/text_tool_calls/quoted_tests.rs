@@ -137,14 +137,3 @@ fn a_block_after_text_of_another_part_is_an_example() {
         assert_eq!(response.message.tool_uses().count(), expected, "{before:?}");
     }
 }
-
-#[test]
-fn a_call_in_a_block_waits_for_the_end_of_the_text() {
-    let mut transformer = EventRecovery::new(all());
-    let mut events = Vec::new();
-    transformer.push(started(0), &mut events);
-    transformer.push(delta(0, &written("```json\n{json}\n```\n")), &mut events);
-    assert!(response(&events).message.parts.is_empty(), "{events:?}");
-    transformer.push(closed(0), &mut events);
-    assert_eq!(response(&events).message.tool_uses().count(), 1);
-}

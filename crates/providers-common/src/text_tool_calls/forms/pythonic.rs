@@ -1,7 +1,5 @@
 //! Calls in Python's notation: `[name(key=value, …), …]`.
 
-use serde_json::{Map, Value};
-
 use super::super::{
     cursor::{Cursor, Stop},
     json_calls::FoundCall,
@@ -42,31 +40,30 @@ fn list(
         if arguments == Err(Stop::End) {
             calls.push(FoundCall::incomplete(name, cursor.since(start)));
         }
-        let input = Value::Object(arguments?).to_string();
-        calls.push(FoundCall::complete(name, input));
+        calls.push(FoundCall::complete(name, arguments?));
         if !comma_before(cursor, "]")? {
             return cursor.expect("]");
         }
     }
 }
 
-/// Reads the arguments of a call, `key=value, …)`.
-fn arguments(cursor: &mut Cursor<'_>) -> Result<Map<String, Value>, Stop> {
-    let mut arguments = Map::new();
+/// Reads the arguments of a call, `key=value, …)`. Returns them as a JSON object.
+fn arguments(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+    let mut arguments: Vec<String> = Vec::new();
     loop {
         cursor.skip_whitespace();
         if cursor.optional(&[")"]) {
-            return Ok(arguments);
+            return Ok(format!("{{{}}}", arguments.join(",")));
         }
         let start = cursor.at();
         cursor.skip_while(|c| c == '_' || c.is_alphanumeric());
-        let key = cursor.since(start).to_owned();
+        let key = cursor.since(start);
         cursor.skip_whitespace();
         cursor.expect("=")?;
         if key.is_empty() {
             return Err(Stop::NotACall);
         }
-        arguments.insert(key, literal(cursor)?);
+        arguments.push(format!("\"{key}\":{}", literal(cursor)?));
         comma_before(cursor, ")")?;
     }
 }
