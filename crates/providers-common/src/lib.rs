@@ -36,8 +36,7 @@
 //!     .with_json("{}")
 //!     .expecting(&["text/event-stream"]);
 //! let answer = transport.post(&request, &StatusClassifier).await?;
-//! let context = answer.context();
-//! Ok(decode_sse_of(context, "example", answer.body, decoder))
+//! Ok(decode_sse("example", answer.body, decoder))
 //! # }
 //! ```
 #![deny(missing_docs)]
@@ -55,7 +54,7 @@ pub mod tool_names;
 pub use self::http::{
     byte_stream::{ByteStream, as_text, read_to_end},
     classify::{Classified, ErrorClassifier, HttpFailure, StatusClassifier},
-    decode::{assembled, decode_ndjson, decode_ndjson_of, decode_sse, decode_sse_of},
+    decode::{assembled, decode_ndjson, decode_sse, decode_sse_of},
     decoder::WireDecoder,
     retry::{SingleAttempt, stream_with_retry},
     transport::{

@@ -115,28 +115,4 @@ mod tests {
         assert!(long.ends_with('…'));
         assert_eq!(excerpt(b"\xff\x00\x1b[31m"), "\u{fffd} [31m");
     }
-
-    #[test]
-    fn transient_statuses_are_distinguished_from_final_ones() {
-        let retry_after = Some(Duration::from_secs(3));
-        for status in [408, 409, 500, 502, 503, 504, 529] {
-            assert_eq!(
-                kind_of_status(status, retry_after),
-                ModelErrorKind::Overloaded { retry_after },
-                "{status}"
-            );
-        }
-        assert_eq!(
-            kind_of_status(429, retry_after),
-            ModelErrorKind::RateLimited { retry_after }
-        );
-        for status in [400, 405, 413, 422] {
-            assert_eq!(
-                kind_of_status(status, None),
-                ModelErrorKind::InvalidRequest { field: None },
-                "{status}"
-            );
-        }
-        assert_eq!(kind_of_status(302, None), ModelErrorKind::Protocol);
-    }
 }

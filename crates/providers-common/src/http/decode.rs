@@ -36,15 +36,15 @@ pub fn decode_sse(
     decode(provider, Box::pin(frames), decoder)
 }
 
-/// Decodes server-sent events as [`decode_sse`] does. Completes errors with
-/// [`AnswerContext::apply`].
+/// Decodes server-sent events as [`decode_sse`] does. `context` completes the errors.
 pub fn decode_sse_of(
     context: AnswerContext,
     provider: &str,
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    with_context(context, decode_sse(provider, body, decoder))
+    let events = decode_sse(provider, body, decoder);
+    Box::pin(events.map_err(move |error| context.apply(error)))
 }
 
 /// Decodes a body of JSON lines of `provider`, as [`decode_sse`] decodes events. The frames have no
@@ -60,20 +60,6 @@ pub fn decode_ndjson(
         SseFrame { name, data }
     });
     decode(provider, Box::pin(frames), decoder)
-}
-
-/// Decodes JSON lines as [`decode_ndjson`] does. Completes errors with [`AnswerContext::apply`].
-pub fn decode_ndjson_of(
-    context: AnswerContext,
-    provider: &str,
-    body: ByteStream,
-    decoder: impl WireDecoder + 'static,
-) -> ModelStream {
-    with_context(context, decode_ndjson(provider, body, decoder))
-}
-
-fn with_context(context: AnswerContext, events: ModelStream) -> ModelStream {
-    Box::pin(events.map_err(move |error| context.apply(error)))
 }
 
 /// Assembles the events of one answer of `provider` into a response.

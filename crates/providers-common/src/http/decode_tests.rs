@@ -122,26 +122,6 @@ async fn frames_become_events_in_their_order() {
     assert_eq!(all, ["+", "a", "b", "finished", "usage"]);
 }
 
-#[tokio::test]
-async fn an_end_within_a_character_is_an_interruption_in_either_framing() {
-    let cut = |lines: &str| {
-        let (begun, _) = lines.as_bytes().split_at(lines.len() - 1);
-        let body: ByteStream = Box::pin(stream::iter([Ok(Bytes::copy_from_slice(begun))]));
-        body
-    };
-    let all = words(decode_ndjson("acme", cut("+\na\né"), Words::default())).await;
-    assert_eq!(all, ["+", "a", "interrupted: it ends within a character"]);
-    let all = words(decode_sse(
-        "acme",
-        cut("data: +\n\ndata: é"),
-        Words::default(),
-    ))
-    .await;
-    assert_eq!(all.first().map(String::as_str), Some("+"));
-    assert!(all[1].starts_with("interrupted: "), "{all:?}");
-    assert_eq!(all.len(), 2);
-}
-
 #[test]
 fn events_add_up_to_an_answer_or_an_error() {
     let finished = ModelEvent::Finished {

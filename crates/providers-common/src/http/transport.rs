@@ -233,15 +233,12 @@ impl HttpTransport {
         call: &Call<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        // The retry state is created after the first failure, because most requests succeed.
-        let mut attempts: Option<Box<Attempts>> = None;
+        let mut attempts = self.retry_policy().attempts();
         loop {
-            let number = attempts.as_ref().map_or(1, |attempts| attempts.number());
-            let error = match self.attempt(call, number, classifier).await {
+            let error = match self.attempt(call, attempts.number(), classifier).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed.error,
             };
-            let attempts = attempts.get_or_insert_with(|| Box::new(self.retry_policy().attempts()));
             let Some(pause) = attempts.pause_after(&error) else {
                 return Err(error);
             };
@@ -250,7 +247,7 @@ impl HttpTransport {
                 ?pause,
                 "trying again after a pause"
             );
-            Box::pin(tokio::time::sleep(pause)).await;
+            tokio::time::sleep(pause).await;
         }
     }
 

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{TryStreamExt as _, stream};
 use serde::Serialize;
 use switchboard_domain::{
     ChatModel, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
@@ -14,7 +14,7 @@ use switchboard_domain::{
 use super::{HttpClient, ProviderConfig};
 use crate::{
     Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, WireDecoder,
-    as_text, decode_ndjson_of, decode_sse_of, read_to_end,
+    as_text, decode_ndjson, decode_sse, read_to_end,
     schema::ToolSchemas,
     stream_with_retry,
     text_tool_calls::{Recovery, recover},
@@ -325,12 +325,11 @@ pub async fn open_stream<W: Wire>(
 ) -> Result<ModelStream, ModelError> {
     let context = answer.context();
     if !W::FORMAT.is_document(&answer) {
-        return Ok(match W::FORMAT {
-            StreamFormat::ServerSentEvents => {
-                decode_sse_of(context, provider, answer.body, decoder)
-            }
-            StreamFormat::JsonLines => decode_ndjson_of(context, provider, answer.body, decoder),
-        });
+        let events = match W::FORMAT {
+            StreamFormat::ServerSentEvents => decode_sse(provider, answer.body, decoder),
+            StreamFormat::JsonLines => decode_ndjson(provider, answer.body, decoder),
+        };
+        return Ok(Box::pin(events.map_err(move |error| context.apply(error))));
     }
     let read = async {
         let body = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;

@@ -100,29 +100,14 @@ impl RetryPolicy {
     /// Starts to count the attempts of one request.
     pub(crate) fn attempts(&self) -> Attempts {
         Attempts {
-            policy: self.clone(),
-            delays: None,
+            max_retry_after: self.max_retry_after,
+            delays: ExponentialBuilder::new()
+                .with_min_delay(self.min_delay.min(self.max_delay))
+                .with_max_delay(self.max_delay)
+                .with_max_times(self.max_attempts.saturating_sub(1) as usize)
+                .with_jitter()
+                .build(),
             number: 1,
-        }
-    }
-
-    /// Returns the sequence of pauses between attempts.
-    fn delays(&self) -> ExponentialBuilder {
-        ExponentialBuilder::new()
-            .with_min_delay(self.min_delay.min(self.max_delay))
-            .with_max_delay(self.max_delay)
-            .with_max_times(self.max_attempts.saturating_sub(1) as usize)
-            .with_jitter()
-    }
-
-    /// Returns the pause before the next attempt: the requested one, else `default`. Returns `None`
-    /// if no attempt may follow.
-    fn pause(&self, requested: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
-        let default = default?;
-        match requested {
-            // Without a pause, all clients would retry at the same time.
-            None | Some(Duration::ZERO) => Some(default),
-            Some(requested) => (requested <= self.max_retry_after).then_some(requested),
         }
     }
 }
@@ -131,9 +116,9 @@ impl RetryPolicy {
 /// fails.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    policy: RetryPolicy,
-    /// Remaining pauses between attempts. `None` until the first attempt has failed.
-    delays: Option<ExponentialBackoff>,
+    max_retry_after: Duration,
+    /// Remaining pauses between attempts.
+    delays: ExponentialBackoff,
     number: u32,
 }
 
@@ -149,9 +134,13 @@ impl Attempts {
         if !error.is_worth_retrying() {
             return None;
         }
-        let policy = &self.policy;
-        let delays = self.delays.get_or_insert_with(|| policy.delays().build());
-        let pause = policy.pause(error.retry_after(), delays.next())?;
+        let default = self.delays.next()?;
+        let pause = match error.retry_after() {
+            // Without a pause, all clients would retry at the same time.
+            None | Some(Duration::ZERO) => default,
+            Some(requested) if requested <= self.max_retry_after => requested,
+            Some(_) => return None,
+        };
         self.number = self.number.saturating_add(1);
         Some(pause)
     }
@@ -171,39 +160,13 @@ mod tests {
             max_delay: 3 * SECOND,
             ..RetryPolicy::default()
         };
-        let pauses: Vec<_> = policy.delays().build().collect();
+        let pauses: Vec<_> = policy.attempts().delays.collect();
         let floors = [SECOND, 2 * SECOND, 3 * SECOND, 3 * SECOND];
         assert_eq!(pauses.len(), floors.len());
         for (pause, floor) in pauses.iter().zip(floors) {
             assert!((floor..=2 * floor).contains(pause), "{pauses:?}");
         }
-        let again: Vec<_> = policy.delays().build().collect();
+        let again: Vec<_> = policy.attempts().delays.collect();
         assert_ne!(pauses, again, "the random part is the same");
-    }
-
-    #[test]
-    fn zero_attempts_count_as_one() {
-        for max_attempts in [0, 1] {
-            let policy = RetryPolicy {
-                max_attempts,
-                ..RetryPolicy::default()
-            };
-            assert_eq!(policy.delays().build().next(), None);
-        }
-    }
-
-    #[test]
-    fn the_requested_pause_takes_precedence_up_to_the_limit() {
-        let policy = RetryPolicy {
-            max_retry_after: 10 * SECOND,
-            ..RetryPolicy::default()
-        };
-        let ours = Some(2 * SECOND);
-        assert_eq!(policy.pause(None, ours), ours);
-        assert_eq!(policy.pause(Some(SECOND), ours), Some(SECOND));
-        assert_eq!(policy.pause(Some(10 * SECOND), ours), Some(10 * SECOND));
-        assert_eq!(policy.pause(Some(11 * SECOND), ours), None);
-        assert_eq!(policy.pause(Some(Duration::ZERO), ours), ours);
-        assert_eq!(policy.pause(Some(SECOND), None), None, "no attempts left");
     }
 }
