@@ -140,14 +140,13 @@ impl<'a> Mapper<'a, '_> {
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                Part::Image(media) => match self.map_image(media) {
-                    Ok(bytes) => images.push(bytes),
-                    Err(words) => content.push(PARAGRAPH, words),
-                },
-                Part::Audio(media) => match self.map_audio(media) {
-                    Ok(bytes) => images.push(bytes),
-                    Err(words) => content.push(PARAGRAPH, words),
-                },
+                Part::Image(media) | Part::Audio(media) => {
+                    let is_image = matches!(part, Part::Image(_));
+                    match self.map_media(if is_image { "image" } else { "audio" }, media) {
+                        Ok(bytes) => images.push(bytes),
+                        Err(words) => content.push(PARAGRAPH, words),
+                    }
+                }
                 Part::Document(document) => {
                     let words = self.map_document(document);
                     content.push(PARAGRAPH, words);
@@ -233,20 +232,14 @@ impl<'a> Mapper<'a, '_> {
         let mut images = Vec::new();
         for piece in &*result.content {
             let sent = match piece {
-                ToolContent::Image(media) => self.map_image(media),
-                ToolContent::Audio(media) => self.map_audio(media),
+                ToolContent::Image(media) => self.map_media("image", media),
+                ToolContent::Audio(media) => self.map_media("audio", media),
                 ToolContent::Resource {
                     uri,
                     media_type,
                     text: None,
                     blob: Some(data),
-                } => match self.blob(uri, media_type.as_deref().unwrap_or_default(), data) {
-                    Blob::Text(words) => {
-                        content.push("\n", words);
-                        continue;
-                    }
-                    Blob::Bytes(bytes) => Ok(bytes),
-                },
+                } => self.blob(uri, media_type.as_deref().unwrap_or_default(), data),
                 other => {
                     push_content(&mut content, other);
                     continue;
@@ -267,32 +260,30 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    /// Returns the data of an image, or the text that replaces the image.
-    fn map_image(&mut self, media: &'a Media) -> Result<&'a str, String> {
-        if self.capabilities.images == Some(false) {
-            return Err(self.in_words("image", media, "the model sees no images"));
-        }
+    /// Returns the data of an image or an audio clip, or the text that replaces it. The server
+    /// accepts audio in the field for images.
+    fn map_media(&mut self, what: &str, media: &'a Media) -> Result<&'a str, String> {
+        let (is_supported, unsupported, plural) = match what {
+            "image" => (
+                self.capabilities.images,
+                "the model sees no images",
+                "images",
+            ),
+            _ => (self.capabilities.audio, "the model hears no audio", "audio"),
+        };
         match &media.source {
+            _ if is_supported == Some(false) => Err(self.in_words(what, media, unsupported)),
             MediaSource::Base64(data) => Ok(data),
-            _ => Err(self.in_words("image", media, "this wire takes images as bytes only")),
+            _ => {
+                let why = format!("this wire takes {plural} as bytes only");
+                Err(self.in_words(what, media, &why))
+            }
         }
     }
 
-    /// Returns the data of an audio clip, or the text that replaces it. The server accepts audio in
-    /// the field for images.
-    fn map_audio(&mut self, media: &'a Media) -> Result<&'a str, String> {
-        if self.capabilities.audio == Some(false) {
-            return Err(self.in_words("audio", media, "the model hears no audio"));
-        }
-        match &media.source {
-            MediaSource::Base64(data) => Ok(data),
-            _ => Err(self.in_words("audio", media, "this wire takes audio as bytes only")),
-        }
-    }
-
-    /// Returns the form in which a resource is sent: media like images, texts unchanged, other
-    /// types by name only.
-    fn blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Blob<'a> {
+    /// Returns the data of a resource that is sent like an image, else the text that replaces it:
+    /// the content of a text, or the name of another resource.
+    fn blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
             // The server cannot read SVG drawings as images, so that the model receives their XML
@@ -302,17 +293,17 @@ impl<'a> Mapper<'a, '_> {
             _ => false,
         };
         if is_taken {
-            return Blob::Bytes(data);
+            return Ok(data);
         }
         if is_text(media_type)
             && let Some(text) = decode_text(data)
         {
-            return Blob::Text(text);
+            return Err(text);
         }
         let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
         let message = format!("{name} was sent as these words: the model takes no such bytes");
         self.warn(WarningKind::PartDowngraded, message);
-        Blob::Text(name)
+        Err(name)
     }
 
     /// Returns the text of a document, or its name if it is not a text document.
@@ -360,12 +351,6 @@ impl<'a> Mapper<'a, '_> {
     fn warn(&mut self, kind: WarningKind, message: String) {
         self.warnings.push(Warning::new(kind, message));
     }
-}
-
-/// Form in which the data of a resource is sent.
-enum Blob<'a> {
-    Bytes(&'a str),
-    Text(String),
 }
 
 #[cfg(test)]

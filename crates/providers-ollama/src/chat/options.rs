@@ -9,41 +9,6 @@ use switchboard_providers_common::body_fields::STREAM;
 
 use super::wire::Think;
 
-/// Options that the SDK's `Options` and the server support. A caller may set them beside `options`,
-/// where the server would ignore them, so they are moved into it.
-const KNOWN: [&str; 31] = [
-    "numa",
-    "num_ctx",
-    "num_batch",
-    "num_gpu",
-    "main_gpu",
-    "low_vram",
-    "f16_kv",
-    "logits_all",
-    "vocab_only",
-    "use_mmap",
-    "use_mlock",
-    "embedding_only",
-    "num_thread",
-    "num_keep",
-    "seed",
-    "num_predict",
-    "top_k",
-    "top_p",
-    "min_p",
-    "tfs_z",
-    "typical_p",
-    "repeat_last_n",
-    "temperature",
-    "repeat_penalty",
-    "presence_penalty",
-    "frequency_penalty",
-    "mirostat",
-    "mirostat_tau",
-    "mirostat_eta",
-    "penalize_newline",
-    "stop",
-];
 const OPTIONS: &str = "options";
 
 /// Form in which the reasoning setting is sent. Servers until 2026 refused levels for every model
@@ -87,9 +52,6 @@ pub(crate) fn options(
                 warnings.push(Warning::new(WarningKind::OptionDropped, message));
             }
             (OPTIONS, Value::Object(given)) => options.extend(given.clone()),
-            (known, _) if KNOWN.contains(&known) => {
-                options.insert(name.clone(), value.clone());
-            }
             (_, value) => {
                 extra.insert(name.clone(), value.clone());
             }
@@ -241,14 +203,14 @@ mod tests {
         request.sampling.top_p = Some(f64::NAN);
         let extra = json!({
             "options": {"num_ctx": 8192, "temperature": 0},
-            "num_gpu": 0, "stop": ["\n"], "keep_alive": "10m", "stream": false,
+            "keep_alive": "10m", "stream": false,
         });
         request.extra = extra.as_object().unwrap().clone();
         let mut warnings = Vec::new();
         let (options, rest) = options(&request, &mut warnings);
         assert_eq!(
             Value::Object(options),
-            json!({"num_predict": 100, "temperature": 0, "num_ctx": 8192, "num_gpu": 0, "stop": ["\n"]})
+            json!({"num_predict": 100, "temperature": 0, "num_ctx": 8192})
         );
         assert_eq!(Value::Object(rest), json!({"keep_alive": "10m"}));
         assert_eq!(warnings.len(), 1);

@@ -5,16 +5,19 @@ use switchboard_domain::{
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, AnswerSummary, LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
 };
 
 use super::{
     content::thinking_state,
     form::Form,
-    form_reader::{FormReader, Said},
+    form_reader::read_answer,
     wire::{CallReport, Chunk, MessageReport},
 };
 use crate::error::{ERRORS, is_malformed_call};
+
+/// Maximum size in bytes of a constrained answer. A longer one is text.
+const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 /// State machine that converts the lines of a stream into domain events.
 ///
@@ -26,48 +29,19 @@ pub struct ChatDecoder {
     answer: AnswerEvents,
     ids: LocalIds,
     open: Option<Open>,
-    /// Reader of an answer that is constrained to the form of a call.
-    form: Option<FormReader>,
-    /// Reader of reasoning that may have the form of the answer.
-    thoughts: Option<Thoughts>,
-    /// Part index of the call in a constrained answer whose input is being read.
-    emulated: Option<u32>,
+    /// Form of a constrained answer, which is read when the answer ends.
+    form: Option<Form>,
+    /// Text of a constrained answer.
+    content: String,
+    /// Reasoning of a model with a constrained answer. Some servers report the answer itself as
+    /// reasoning and send no other text.
+    thoughts: String,
     calls: u32,
-    nameless: u32,
+    nameless: usize,
     done: bool,
     /// Whether the answer may end without a line that has `done`, as in a body that is not
     /// streamed.
     done_optional: bool,
-}
-
-/// Reasoning of a model with a constrained answer. Some servers report the answer itself as
-/// reasoning and send no other text.
-#[derive(Debug)]
-struct Thoughts {
-    reader: FormReader,
-    said: Vec<Said>,
-}
-
-impl Thoughts {
-    fn new(form: Form) -> Self {
-        Self {
-            reader: FormReader::new(form),
-            said: Vec::new(),
-        }
-    }
-
-    /// Reads more reasoning. Returns `None` once it violates the form of the answer.
-    fn push(mut self, text: &str) -> Option<Self> {
-        self.reader.push(text, &mut self.said);
-        (!self.reader.strayed()).then_some(self)
-    }
-
-    /// Returns the parsed reasoning if all of it has the form of the answer.
-    fn end(mut self) -> Option<Vec<Said>> {
-        self.reader.end(&mut self.said);
-        let complete = !self.reader.strayed() && self.reader.is_complete();
-        complete.then_some(self.said)
-    }
 }
 
 /// Part of the answer that is being emitted.
@@ -92,8 +66,8 @@ impl ChatDecoder {
             ids,
             open: None,
             form: None,
-            thoughts: None,
-            emulated: None,
+            content: String::new(),
+            thoughts: String::new(),
             calls: 0,
             nameless: 0,
             done: false,
@@ -105,8 +79,7 @@ impl ChatDecoder {
     /// [`WireRequest::form`](super::WireRequest::form).
     #[must_use]
     pub fn with_form(mut self, form: Option<Form>) -> Self {
-        self.thoughts = form.clone().map(Thoughts::new);
-        self.form = form.map(FormReader::new);
+        self.form = form;
         self
     }
 
@@ -157,21 +130,17 @@ impl ChatDecoder {
 
     /// Processes the text and the reasoning of one line.
     fn words(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
-        if content.trim().is_empty() {
-            let thoughts = self.thoughts.take();
-            self.thoughts = thoughts.and_then(|it| it.push(&thinking));
-        } else {
-            self.thoughts = None;
+        if self.form.is_none() {
+            self.think(thinking, events);
+            return self.say(content, events);
         }
+        self.content.push_str(&content);
+        self.thoughts.push_str(&thinking);
         self.think(thinking, events);
-        match self.form.take() {
-            None => self.say(content, events),
-            Some(mut form) => {
-                let mut said = Vec::new();
-                form.push(&content, &mut said);
-                self.form = Some(form);
-                self.read_said(said, events);
-            }
+        if self.content.len() + self.thoughts.len() > MAX_BUFFERED_BYTES {
+            self.form = None;
+            let content = std::mem::take(&mut self.content);
+            self.say(content, events);
         }
     }
 
@@ -201,26 +170,39 @@ impl ChatDecoder {
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    /// Processes parsed pieces of a constrained answer.
-    fn read_said(&mut self, said: Vec<Said>, events: &mut Vec<ModelEvent>) {
-        for piece in said {
-            match (piece, self.emulated) {
-                (Said::Call(name), _) => {
-                    let index = self.begin_call(None, name, events);
-                    self.emulated = Some(index);
-                }
-                (Said::Input(json), Some(index)) => {
+    /// Emits the text of a constrained answer as a call or an answer. Returns whether the text has
+    /// the form.
+    fn read_form(&mut self, form: &Form, events: &mut Vec<ModelEvent>) -> bool {
+        let content = std::mem::take(&mut self.content);
+        let thoughts = std::mem::take(&mut self.thoughts);
+        let answer = if content.trim().is_empty() {
+            let answer = read_answer(form, &thoughts);
+            answer.filter(|answer| answer.is_complete && answer.rest.is_empty())
+        } else {
+            read_answer(form, &content)
+        };
+        let Some(answer) = answer else {
+            if !content.trim().is_empty() {
+                self.say(content, events);
+            }
+            return false;
+        };
+        match answer.tool {
+            None => self.say(answer.value.to_owned(), events),
+            Some(name) => {
+                let index = self.begin_call(None, name, events);
+                if !answer.value.is_empty() {
+                    let json = answer.value.to_owned();
                     events.push(ModelEvent::ToolInputDelta { index, json });
                 }
-                (Said::CallDone, Some(index)) => {
-                    self.emulated = None;
+                // A call with incomplete input stays open, so that it is not executed.
+                if answer.is_complete {
                     events.push(ModelEvent::PartFinished { index });
                 }
-                (Said::Text(text), _) => self.say(text, events),
-                // Without a current call, pieces of its input are ignored.
-                (Said::Input(_) | Said::CallDone, None) => {}
             }
         }
+        self.say(answer.rest.to_owned(), events);
+        answer.rest.is_empty()
     }
 
     /// Emits a tool call, which arrives whole.
@@ -279,35 +261,23 @@ impl ChatDecoder {
     fn finish_answer(&mut self, raw: Option<String>, events: &mut Vec<ModelEvent>) {
         self.done = true;
         let raw = raw.filter(|word| !word.is_empty());
-        let mut reason = finish_reason(raw.as_deref());
-        if let Some(mut form) = self.form.take() {
-            let instead = self.thoughts.take().and_then(Thoughts::end);
-            let in_thoughts = instead.is_some();
-            let said = instead.unwrap_or_else(|| {
-                let mut said = Vec::new();
-                form.end(&mut said);
-                said
-            });
-            self.read_said(said, events);
-            if !in_thoughts && form.strayed() && self.calls == 0 && reason == FinishReason::Stop {
-                let message = "the answer is not in the form that `format` asked for";
-                self.answer
-                    .warn(WarningKind::ToolChoiceRelaxed, message, events);
-            }
-        }
-        // A call with incomplete input stays open, so that it is not executed.
-        self.close_parts(events);
-        if self.nameless > 0 {
-            let nameless = self.nameless;
-            let message = format!("{nameless} tool call(s) came without a name and were omitted");
+        let reason = finish_reason(raw.as_deref());
+        if let Some(form) = self.form.take()
+            && !self.read_form(&form, events)
+            && self.calls == 0
+            && reason == FinishReason::Stop
+        {
+            let message = "the answer is not in the form that `format` asked for";
             self.answer
-                .warn(WarningKind::UnknownWireValue, message, events);
-            if self.calls == 0 && reason == FinishReason::Stop {
-                reason = FinishReason::MalformedToolCall;
-            }
+                .warn(WarningKind::ToolChoiceRelaxed, message, events);
         }
-        let reason = reason.given_tool_uses(self.calls > 0);
-        events.push(ModelEvent::Finished { reason, raw });
+        self.close_parts(events);
+        let summary = AnswerSummary {
+            has_calls: self.calls > 0,
+            nameless_calls: self.nameless,
+            ..AnswerSummary::default()
+        };
+        summary.finish(reason, raw, events);
     }
 
     /// Ends the answer with an error, because the server could not parse the model's tool call.
