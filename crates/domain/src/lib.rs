@@ -51,9 +51,9 @@ pub use model::{
 };
 pub use model_id::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, AuditEntry, Candidates, ChatModel,
-    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MAX_RUN_PARAMETERS_BYTES,
-    ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Candidates, ChatModel, Elicitation,
+    ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MAX_RUN_PARAMETERS_BYTES, ModelStream,
+    Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
     SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
     StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges,
     ToolOutput, ToolProgress, ToolRetry,

@@ -72,26 +72,6 @@ CREATE TABLE run_messages (
     PRIMARY KEY (run, position)
 );
 
--- Audit entries stay when their session is deleted.
-CREATE TABLE audit (
-    key       BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tenant    TEXT    NOT NULL,
-    person    TEXT    NOT NULL,
-    at        TEXT    NOT NULL,
-    run       TEXT,
-    entry     TEXT    NOT NULL,
-    stored_us BIGINT  NOT NULL
-);
-CREATE INDEX audit_of ON audit (tenant, person, key);
-CREATE INDEX audit_stored ON audit (stored_us);
-
-CREATE TABLE decisions (
-    tenant    TEXT NOT NULL,
-    person    TEXT NOT NULL,
-    decisions TEXT NOT NULL,
-    PRIMARY KEY (tenant, person)
-);
-
 -- Secrets of the store itself: the key of session ids, created at its first use.
 CREATE TABLE secrets (
     name  TEXT NOT NULL PRIMARY KEY,

@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! One task of a process performs all writes. It takes everything that is queued, performs it in
+//! One thread of a process performs all writes. It takes everything that is queued, performs it in
 //! one transaction and then answers each caller, so a thousand runs that append events need few
 //! commits.
 //!
@@ -37,15 +37,16 @@ mod database;
 mod error;
 mod limits;
 mod options;
-mod read;
 mod retention;
 mod rows;
+mod runs;
+mod sessions;
 mod store;
 mod transfer;
 mod write;
 
 pub use error::{ImportError, OpenError};
 pub use options::{Durability, StoreOptions};
-pub use retention::{Pruned, Retention};
+pub use retention::Retention;
 pub use store::Store;
-pub use transfer::{Export, ImportIds, Imported};
+pub use transfer::{ImportIds, Imported};

@@ -60,15 +60,6 @@ impl StoreOptions {
         Self::new(Location::Postgres(url.into()))
     }
 
-    /// Returns the options for a URL (`postgres://` or `postgresql://`) or else a path.
-    pub fn at(location: &str) -> Self {
-        if location.starts_with("postgres://") || location.starts_with("postgresql://") {
-            Self::postgres(location)
-        } else {
-            Self::sqlite(location)
-        }
-    }
-
     fn new(location: Location) -> Self {
         Self {
             location,
@@ -123,14 +114,13 @@ mod tests {
 
     #[test]
     fn debug_does_not_show_a_url() {
-        let options = StoreOptions::at("postgres://me:hunter2@db.example/all?password=hunter3");
+        let options =
+            StoreOptions::postgres("postgres://me:hunter2@db.example/all?password=hunter3");
         let shown = format!("{options:?}");
         assert!(
             !shown.contains("hunter") && !shown.contains("db.example"),
             "{shown}"
         );
         assert!(options.path().is_none());
-        let file = StoreOptions::at("postgres.db");
-        assert_eq!(file.path(), Some(Path::new("postgres.db")));
     }
 }

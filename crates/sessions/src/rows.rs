@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchboard_domain::{IdKey, Message, RunRecord, RunState, Session, SessionId};
+use switchboard_domain::{Message, RunRecord, RunState, Session, SessionId};
 
 use crate::database::{DatabaseError, Row};
 
@@ -27,12 +27,9 @@ pub(crate) use select_runs;
 /// Selects one run by its id.
 pub(crate) const RUN: &str = select_runs!("r.id = $3");
 
-/// Selects the columns that [`session`] reads, and the key.
+/// Selects the columns that [`read_session`] reads, and the key.
 pub(crate) const SESSION: &str = "SELECT id, title, created_at, messages, key FROM sessions
     WHERE id = $1 AND tenant = $2 AND person = $3";
-
-/// Selects the column that [`id_key`] reads.
-pub(crate) const READ_ID_KEY: &str = "SELECT value FROM secrets WHERE name = 'id_key'";
 
 /// A run with the columns that only the store uses.
 #[derive(Debug)]
@@ -109,9 +106,9 @@ pub(crate) fn read_message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
     message.map(Arc::new).map_err(DatabaseError::unreadable)
 }
 
-/// Reads the numbered events of a row of (first number, last number, lines).
+/// Reads the numbered events of a row of (last number, first number, lines).
 pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
-    let (first, last) = (row.count(0)?, row.count(1)?);
+    let (last, first) = (row.count(0)?, row.count(1)?);
     let text = row.text(2)?;
     let events: Vec<_> = (first..).zip(text.split('\n').map(str::to_owned)).collect();
     if events.last().is_some_and(|(number, _)| *number == last) {
@@ -120,8 +117,4 @@ pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError
         let cause = format!("the row of events {first} to {last} has another number of events");
         Err(DatabaseError::unreadable(cause))
     }
-}
-
-pub(crate) fn read_id_key(row: &Row) -> Result<IdKey, DatabaseError> {
-    Ok(IdKey::new(row.text(0)?))
 }

@@ -1,27 +1,18 @@
-//! The store: the ports of sessions and runs on one database.
+//! The store: opening, closing, and access to its one database.
 
 use std::{fmt, sync::Arc};
 
-use async_trait::async_trait;
-use switchboard_domain::{
-    AuditEntry, IdKey, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session,
-    SessionId, SessionStore, SessionStoreError, StoredEvent,
-};
+use switchboard_domain::SessionStoreError;
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::{
     OpenError, StoreOptions,
-    database::{self, Connection, Database, DatabaseError, has_nul, schema, sqlite},
-    limits::{check_nesting, message_texts, parameters_text},
-    read::Reader,
+    database::{
+        self, Connection, Database, DatabaseError, DatabaseKind, Row, Value, schema, sqlite, values,
+    },
     write::{
-        events::AppendEvents,
-        instance::{Ping, RemoveDeadInstances, RemoveOwnInstance},
-        ledger::{AppendAudit, ExpectedDecisions, StoreDecisions},
-        queue::{Queue, Writer},
-        run::{Begin, BeginSession, Release, Save, Take},
-        secret::CreateIdKey,
-        session::{Append, Create, Delete, Rename},
+        queue::{Queue, Refusal, Writer},
+        transaction::Transaction,
     },
 };
 
@@ -36,7 +27,6 @@ pub struct Store {
 
 struct Inner {
     database: Arc<dyn Database>,
-    reader: Reader,
     queue: Queue,
 }
 
@@ -72,99 +62,70 @@ impl Store {
         let opened = spawn_blocking(move || runtime.block_on(connect(&*opening))).await;
         let connection = opened.map_err(cannot_open)??;
         let queue = Writer::start(Arc::clone(&database), connection).map_err(cannot_open)?;
-        let reader = Reader {
-            database: Arc::clone(&database),
-        };
-        let inner = Arc::new(Inner {
-            database,
-            reader,
-            queue,
+        let inner = Arc::new(Inner { database, queue });
+        let store = Self { inner };
+        let removed = store.write("find interrupted runs", async |tx| {
+            remove_dead_instances(tx).await
         });
-        let removed = inner.queue.perform(RemoveDeadInstances).await;
-        removed.map_err(cannot_open)?;
-        inner.database.locks().sweep_all();
-        Ok(Self { inner })
+        removed.await.map_err(cannot_open)?;
+        store.database().locks().sweep_all();
+        Ok(store)
     }
 
     /// Performs the queued writes and closes the database.
     ///
     /// Interrupts the runs of this store. Later calls of this store and its clones fail.
     pub async fn close(&self) {
+        const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
+        let removed = self.write("close", async |tx| {
+            let own_id = tx.own_id;
+            tx.interrupt_runs(own_id).await?;
+            tx.connection.execute(REMOVE, values![own_id]).await?;
+            tx.removed_instances.push(own_id.to_owned());
+            Ok(())
+        });
         // If this fails, another process finds this instance dead.
-        let _ = self.inner.queue.perform(RemoveOwnInstance).await;
+        let _ = removed.await;
         self.inner.queue.end_writer().await;
-        self.inner.database.locks().release();
-        self.inner.database.close().await;
+        self.database().locks().release();
+        self.database().close().await;
     }
 
-    /// Returns the permanent decisions about tools of a principal, as they were stored.
-    pub async fn decisions(&self, owner: &Principal) -> Result<Option<String>, SessionStoreError> {
-        self.inner.reader.load_decisions(owner).await
+    pub(crate) fn database(&self) -> &dyn Database {
+        &*self.inner.database
     }
 
-    /// Stores decisions in place of the existing ones.
-    pub async fn keep_decisions(
+    /// Reads rows and converts each of them. `operation` completes "failed to …" in errors.
+    pub(crate) async fn read<T: Send>(
         &self,
-        owner: &Principal,
-        json: &str,
-    ) -> Result<(), SessionStoreError> {
-        let any = ExpectedDecisions::Any;
-        self.store_decisions(owner, any, json).await.map(|_| ())
+        operation: &'static str,
+        sql: &'static str,
+        values: Vec<Value>,
+        convert: impl Fn(&Row) -> Result<T, DatabaseError> + Send,
+    ) -> Result<Vec<T>, SessionStoreError> {
+        let rows = self.database().read(sql, values).await;
+        let converted = rows.and_then(|rows| rows.iter().map(convert).collect());
+        converted.map_err(|error| error.of_read(operation))
     }
 
-    /// Stores decisions if the existing ones are `before`, and returns whether it did.
-    pub async fn replace_decisions(
+    /// Performs a write, together with all other queued writes in one transaction. It may be
+    /// performed again after its first attempt was rolled back.
+    pub(crate) async fn write<T: Send + 'static>(
         &self,
-        owner: &Principal,
-        before: Option<&str>,
-        json: &str,
-    ) -> Result<bool, SessionStoreError> {
-        let expected = match before {
-            Some(before) => ExpectedDecisions::Equal(before.to_owned()),
-            None => ExpectedDecisions::Missing,
-        };
-        self.store_decisions(owner, expected, json).await
+        operation: &'static str,
+        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, SessionStoreError> {
+        self.inner.queue.perform(operation, false, write).await
     }
 
-    async fn store_decisions(
+    /// Performs a write that changes the database with one statement.
+    pub(crate) async fn write_statement<T: Send + 'static>(
         &self,
-        owner: &Principal,
-        expected: ExpectedDecisions,
-        json: &str,
-    ) -> Result<bool, SessionStoreError> {
-        let write = StoreDecisions {
-            owner: owner.clone(),
-            json: json.to_owned(),
-            expected,
-        };
-        self.inner.queue.perform(write).await
+        operation: &'static str,
+        write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, SessionStoreError> {
+        self.inner.queue.perform(operation, true, write).await
     }
-
-    /// Returns the newest audit entries of a principal, newest first.
-    pub async fn audit_of(
-        &self,
-        owner: &Principal,
-        limit: u32,
-    ) -> Result<Vec<AuditEntry>, SessionStoreError> {
-        self.inner.reader.load_audit(owner, limit).await
-    }
-
-    pub(crate) fn queue(&self) -> &Queue {
-        &self.inner.queue
-    }
-
-    /// Opens a connection that reads a snapshot of the store.
-    pub(crate) async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
-        self.inner.database.snapshot().await
-    }
-}
-
-/// Refuses an id that no run can have.
-fn check_run_id(run: &str) -> Result<(), SessionStoreError> {
-    if has_nul(run) {
-        return Err(SessionStoreError::NoSuchRun { run: run.into() });
-    }
-    Ok(())
 }
 
 /// Opens a connection that writes to a store with current tables.
@@ -180,244 +141,24 @@ fn cannot_open(source: impl std::error::Error + Send + Sync + 'static) -> OpenEr
     }
 }
 
-#[async_trait]
-impl SessionStore for Store {
-    async fn create(&self, owner: &Principal, session: &Session) -> Result<(), SessionStoreError> {
-        let write = Create {
-            owner: owner.clone(),
-            session: session.clone(),
-        };
-        self.inner.queue.perform(write).await
+/// Removes dead instances.
+///
+/// On PostgreSQL, instances with runs stay until another instance takes one of these runs. A server
+/// that was restarted has lost the locks of all instances, and most of them acquire theirs again in
+/// a moment. Readers see the runs as interrupted in any case.
+async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), Refusal> {
+    // All processes use the same order, which avoids deadlocks.
+    const ALL: &str = "SELECT id FROM instances WHERE id <> $1 ORDER BY id";
+    #[cfg(feature = "postgres")]
+    const WITHOUT_RUNS: &str = "SELECT i.id FROM instances i WHERE i.id <> $1
+        AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.instance = i.id) ORDER BY i.id";
+    let others = match tx.connection.kind() {
+        DatabaseKind::Sqlite => ALL,
+        #[cfg(feature = "postgres")]
+        DatabaseKind::Postgres => WITHOUT_RUNS,
+    };
+    for row in tx.connection.rows(others, values![tx.own_id]).await? {
+        tx.is_alive(&row.text(0)?).await?;
     }
-
-    async fn get(
-        &self,
-        owner: &Principal,
-        id: &SessionId,
-    ) -> Result<Option<Session>, SessionStoreError> {
-        self.inner.reader.find_session(owner, id).await
-    }
-
-    async fn list(&self, owner: &Principal, limit: u32) -> Result<Vec<Session>, SessionStoreError> {
-        self.inner.reader.list_sessions(owner, limit).await
-    }
-
-    async fn messages(
-        &self,
-        owner: &Principal,
-        id: &SessionId,
-        from: u64,
-    ) -> Result<Vec<Arc<Message>>, SessionStoreError> {
-        self.inner.reader.load_messages(owner, id, from).await
-    }
-
-    async fn append(
-        &self,
-        owner: &Principal,
-        id: &SessionId,
-        after: u64,
-        messages: &[Arc<Message>],
-    ) -> Result<u64, SessionStoreError> {
-        let write = Append {
-            owner: owner.clone(),
-            id: id.clone(),
-            after,
-            messages: message_texts("append messages", messages)?,
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn rename(
-        &self,
-        owner: &Principal,
-        id: &SessionId,
-        title: &str,
-    ) -> Result<(), SessionStoreError> {
-        let write = Rename {
-            owner: owner.clone(),
-            id: id.clone(),
-            title: title.to_owned(),
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError> {
-        let write = Delete {
-            owner: owner.clone(),
-            id: id.clone(),
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn id_key(&self) -> Result<IdKey, SessionStoreError> {
-        if let Some(key) = self.inner.reader.load_id_key().await? {
-            return Ok(key);
-        }
-        self.inner.queue.perform(CreateIdKey).await
-    }
-
-    async fn ping(&self) -> Result<(), SessionStoreError> {
-        self.inner.reader.check_reading().await?;
-        self.inner.queue.perform(Ping).await
-    }
-}
-
-#[async_trait]
-impl RunStore for Store {
-    async fn begin(
-        &self,
-        owner: &Principal,
-        run: &RunRecord,
-        after: u64,
-        messages: &[Arc<Message>],
-    ) -> Result<RunRecord, SessionStoreError> {
-        // All existing messages stay.
-        self.begin_again(owner, run, after, after, messages).await
-    }
-
-    async fn begin_session(
-        &self,
-        owner: &Principal,
-        session: &Session,
-        run: &RunRecord,
-        messages: &[Arc<Message>],
-    ) -> Result<RunRecord, SessionStoreError> {
-        let write = BeginSession {
-            owner: owner.clone(),
-            session: session.clone(),
-            run: run.clone(),
-            parameters: parameters_text(run.parameters.as_ref())?,
-            messages: message_texts("begin a run", messages)?,
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn begin_again(
-        &self,
-        owner: &Principal,
-        run: &RunRecord,
-        keep: u64,
-        after: u64,
-        messages: &[Arc<Message>],
-    ) -> Result<RunRecord, SessionStoreError> {
-        let write = Begin {
-            owner: owner.clone(),
-            run: run.clone(),
-            parameters: parameters_text(run.parameters.as_ref())?,
-            keep,
-            after,
-            messages: message_texts("begin a run", messages)?,
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError> {
-        check_run_id(run)?;
-        let write = Take {
-            owner: owner.clone(),
-            run: run.to_owned(),
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn append_events(
-        &self,
-        run: &str,
-        events: &[StoredEvent],
-    ) -> Result<(), SessionStoreError> {
-        check_run_id(run)?;
-        match AppendEvents::new(run, events)? {
-            Some(write) => self.inner.queue.append_events(write).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn events(
-        &self,
-        owner: &Principal,
-        run: &str,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<StoredEvent>, SessionStoreError> {
-        self.inner
-            .reader
-            .load_events(owner, run, after, limit)
-            .await
-    }
-
-    async fn save_with(
-        &self,
-        run: &str,
-        events: &[StoredEvent],
-        snapshot: &RunSnapshot,
-    ) -> Result<(), SessionStoreError> {
-        check_run_id(run)?;
-        check_nesting("the state of a run", &snapshot.state)?;
-        let write = Save {
-            run: run.to_owned(),
-            events: AppendEvents::new(run, events)?,
-            state: Arc::clone(&snapshot.state),
-            from: snapshot.from,
-            messages: message_texts("store the state of a run", &snapshot.messages)?,
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn snapshot(
-        &self,
-        owner: &Principal,
-        run: &str,
-    ) -> Result<Option<RunSnapshot>, SessionStoreError> {
-        self.inner.reader.load_snapshot(owner, run).await
-    }
-
-    async fn release_with(
-        &self,
-        run: &str,
-        events: &[StoredEvent],
-        state: RunState,
-        outcome: Option<String>,
-        after: u64,
-        messages: &[Arc<Message>],
-    ) -> Result<(), SessionStoreError> {
-        check_run_id(run)?;
-        let write = Release {
-            run: run.to_owned(),
-            events: AppendEvents::new(run, events)?,
-            state,
-            outcome,
-            after,
-            messages: message_texts("release a run", messages)?,
-        };
-        self.inner.queue.perform(write).await
-    }
-
-    async fn run(
-        &self,
-        owner: &Principal,
-        run: &str,
-    ) -> Result<Option<RunRecord>, SessionStoreError> {
-        self.inner.reader.find_run(owner, run).await
-    }
-
-    async fn runs<'s>(
-        &self,
-        owner: &Principal,
-        session: Option<&'s SessionId>,
-        limit: u32,
-    ) -> Result<Vec<RunRecord>, SessionStoreError> {
-        self.inner.reader.list_runs(owner, session, limit).await
-    }
-
-    async fn audit(
-        &self,
-        owner: &Principal,
-        entries: &[AuditEntry],
-    ) -> Result<(), SessionStoreError> {
-        let write = AppendAudit {
-            owner: owner.clone(),
-            entries: entries.to_vec(),
-        };
-        self.inner.queue.perform(write).await
-    }
+    Ok(())
 }

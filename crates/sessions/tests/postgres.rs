@@ -21,7 +21,7 @@ use std::{error::Error as _, time::Duration};
 use futures_util::StreamExt as _;
 use server::Server;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use suite::{Place, events, fails, id, me, record, says, session, state};
+use suite::{Place, events, fails, id, me, record, release, says, session, state};
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError as Error};
 use switchboard_sessions::{OpenError, Store, StoreOptions};
 
@@ -136,10 +136,7 @@ async fn who_may_not_make_tables_opens_a_store_that_is_there(place: Place) {
 async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
     let store = place.open().await;
     suite::at_work(&store, "s", "r").await;
-    store
-        .release("r", RunState::Waiting, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Waiting, 1, &[]).await;
     // Another process that has looked whether somebody is at work on it, and is about to forget it.
     let mut other = admin(&place).await;
     other.execute("BEGIN").await.unwrap();
@@ -305,10 +302,7 @@ async fn a_server_that_is_started_again_is_waited_for(server: &mut Server) {
         second.events(&me(), "r", 0, 9).await.unwrap(),
         events(1..=3)
     );
-    store
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Finished, 1, &[]).await;
     store.close().await;
     second.close().await;
 }
@@ -339,10 +333,7 @@ async fn lost_connections_are_made_again(place: Place) {
         until(&second, "r", RunState::Running).await;
         fails!(second.take(&me(), "r").await, Error::Busy { .. });
     }
-    store
-        .release("r", RunState::Finished, None, 1, &says(&["done"]))
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Finished, 1, &says(&["done"])).await;
 }
 
 fn snapshot() -> switchboard_domain::RunSnapshot {
@@ -414,7 +405,7 @@ async fn two_schemas_of_one_database_are_two_stores(place: Place) {
         admin.execute(create).await.unwrap();
         let url = place.url.as_ref().unwrap();
         let url = format!("{url}&options=-c%20search_path%3D{name}");
-        stores.push(Store::open(StoreOptions::at(&url)).await.unwrap());
+        stores.push(Store::open(StoreOptions::postgres(&url)).await.unwrap());
     }
     for store in &stores {
         suite::at_work(store, "s", "r").await;

@@ -147,7 +147,6 @@ pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention>
     let retention = Retention {
         unused_for: config.unused_retention(),
         at_most: config.keep_sessions.map(|it| it.get().into()),
-        ..Retention::default()
     };
     (retention.unused_for.is_some() || retention.at_most.is_some()).then_some(retention)
 }

@@ -85,17 +85,6 @@ pub struct RunSnapshot {
     pub messages: Vec<Arc<Message>>,
 }
 
-/// One audit entry: an action on behalf of a principal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AuditEntry {
-    /// When, RFC 3339 in UTC.
-    pub time: String,
-    /// The run, if it was in one.
-    pub run: Option<String>,
-    /// The entry, one JSON object.
-    pub json: Arc<str>,
-}
-
 /// Stores runs and their events, so that a run survives the end of its process and its events can
 /// be replayed. A run exists only for its own principal.
 ///
@@ -117,7 +106,10 @@ pub trait RunStore: Send + Sync {
         run: &RunRecord,
         after: u64,
         messages: &[Arc<Message>],
-    ) -> Result<RunRecord, SessionStoreError>;
+    ) -> Result<RunRecord, SessionStoreError> {
+        // All existing messages stay.
+        self.begin_again(owner, run, after, after, messages).await
+    }
 
     /// Creates a session and begins its first run in one transaction: see
     /// [`SessionStore::create`](super::SessionStore::create) and [`RunStore::begin`].
@@ -237,11 +229,4 @@ pub trait RunStore: Send + Sync {
         session: Option<&'s SessionId>,
         limit: u32,
     ) -> Result<Vec<RunRecord>, SessionStoreError>;
-
-    /// Appends audit entries. Only retention removes them.
-    async fn audit(
-        &self,
-        owner: &Principal,
-        entries: &[AuditEntry],
-    ) -> Result<(), SessionStoreError>;
 }

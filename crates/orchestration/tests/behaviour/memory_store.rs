@@ -7,8 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    AuditEntry, IdKey, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session,
-    SessionId, SessionStore, SessionStoreError, StoredEvent,
+    IdKey, Message, Principal, RunRecord, RunSnapshot, RunState, RunStore, Session, SessionId,
+    SessionStore, SessionStoreError, StoredEvent,
 };
 use switchboard_orchestration::RunEvent;
 use tokio::sync::watch;
@@ -578,9 +578,5 @@ impl RunStore for Process {
         _: u32,
     ) -> Stored<Vec<RunRecord>> {
         Ok(self.disk.records())
-    }
-
-    async fn audit(&self, _: &Principal, _: &[AuditEntry]) -> Stored<()> {
-        Ok(())
     }
 }

@@ -8,7 +8,6 @@ mod error;
 mod postgres;
 pub(crate) mod schema;
 pub(crate) mod sqlite;
-mod statement;
 mod value;
 
 use std::{fmt, sync::Arc, time::Duration};
@@ -17,7 +16,6 @@ use async_trait::async_trait;
 
 pub(crate) use self::{
     error::{DatabaseError, FailureKind},
-    statement::BatchStatement,
     value::{Cell, Row, Value, has_nul, values},
 };
 use crate::{
@@ -32,11 +30,7 @@ pub(crate) trait Database: fmt::Debug + Send + Sync {
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
     /// Reads rows. `values` are keys: a key that cannot be stored finds nothing.
-    async fn read(
-        &self,
-        sql: &'static str,
-        values: Vec<Value<'_>>,
-    ) -> Result<Vec<Row>, DatabaseError>;
+    async fn read(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError>;
 
     /// Opens a connection that reads a snapshot of the store.
     async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError>;
@@ -69,14 +63,14 @@ pub(crate) trait Connection: Send {
     async fn execute(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<u64, DatabaseError>;
 
     /// Executes a statement and returns all rows of its result.
     async fn rows(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError>;
 
     /// Executes statements without parameters and results.
@@ -89,16 +83,12 @@ pub(crate) trait Connection: Send {
     async fn roll_back(&mut self) -> Result<(), DatabaseError>;
 
     /// Returns some free pages of the file to the operating system, if the database is a file.
-    async fn shrink(&mut self) -> Result<(), DatabaseError>;
+    async fn shrink(&mut self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
 
     /// Closes the connection.
-    async fn close(self: Box<Self>);
-
-    /// Returns the number of executed statements of a SQLite connection.
-    #[cfg(test)]
-    fn statement_count(&self) -> u64 {
-        0
-    }
+    async fn close(self: Box<Self>) {}
 }
 
 impl dyn Connection + '_ {
@@ -106,7 +96,7 @@ impl dyn Connection + '_ {
     pub(crate) async fn row(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<Option<Row>, DatabaseError> {
         Ok(self.rows(sql, values).await?.into_iter().next())
     }
@@ -139,13 +129,13 @@ pub(crate) trait InstanceLocks: Send + Sync {
     ) -> Result<bool, DatabaseError>;
 
     /// Removes the rest of a lock whose row is removed for good.
-    fn sweep(&self, id: &str);
+    fn sweep(&self, _id: &str) {}
 
     /// Removes the rests of the locks of all dead instances.
-    fn sweep_all(&self);
+    fn sweep_all(&self) {}
 
     /// Requests an early check whether the lock is still held.
-    fn check_soon(&self);
+    fn check_soon(&self) {}
 
     /// Releases the lock. This instance is dead afterwards.
     fn release(&self);

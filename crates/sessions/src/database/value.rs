@@ -1,24 +1,14 @@
-use std::borrow::Cow;
-
 use super::error::DatabaseError;
 
 /// A parameter of a statement.
 #[derive(Debug, Clone)]
-pub(crate) enum Value<'a> {
+pub(crate) enum Value {
     Int(i64),
-    Text(Cow<'a, str>),
+    Text(String),
     Null,
 }
 
-impl Value<'_> {
-    pub(crate) fn into_owned(self) -> Value<'static> {
-        match self {
-            Self::Int(number) => Value::Int(number),
-            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
-            Self::Null => Value::Null,
-        }
-    }
-
+impl Value {
     /// Returns whether no row can contain the value.
     pub(crate) fn cannot_be_stored(&self) -> bool {
         matches!(self, Self::Text(text) if has_nul(text))
@@ -36,31 +26,31 @@ impl Value<'_> {
     }
 }
 
-impl<'a> From<&'a str> for Value<'a> {
-    fn from(text: &'a str) -> Self {
-        Self::Text(Cow::Borrowed(text))
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
     }
 }
 
-impl<'a> From<&'a String> for Value<'a> {
-    fn from(text: &'a String) -> Self {
-        Self::Text(Cow::Borrowed(text))
+impl From<&String> for Value {
+    fn from(text: &String) -> Self {
+        Self::Text(text.clone())
     }
 }
 
-impl<'a> From<Option<&'a str>> for Value<'a> {
-    fn from(text: Option<&'a str>) -> Self {
+impl From<Option<&str>> for Value {
+    fn from(text: Option<&str>) -> Self {
         text.map_or(Self::Null, Self::from)
     }
 }
 
-impl From<i64> for Value<'_> {
+impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self::Int(number)
     }
 }
 
-impl From<u64> for Value<'_> {
+impl From<u64> for Value {
     fn from(number: u64) -> Self {
         Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }

@@ -1,12 +1,6 @@
 //! Writes sessions as JSON Lines.
 
-use std::{
-    fmt,
-    pin::Pin,
-    task::{Context, Poll},
-};
-
-use futures_core::Stream;
+use futures_util::{Stream, stream};
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 use switchboard_domain::{Principal, RunState, SessionId, SessionStoreError};
@@ -16,139 +10,110 @@ use super::record::{FORMAT, Record, VERSION};
 use crate::{
     Store,
     database::{Connection, DatabaseError, Row, has_nul, values},
-    rows::{self, StoredRun, select_runs},
+    rows::{SESSION, StoredRun, read_events, read_session, select_runs},
+    write::queue::Refusal,
 };
 
-const OPERATION: &str = "export sessions";
-
-/// The lines of an export.
-///
-/// All lines come from one snapshot of the store. Uses one connection until it is dropped.
-pub struct Export {
-    lines: mpsc::Receiver<Result<String, SessionStoreError>>,
-}
-
-impl fmt::Debug for Export {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Export").finish_non_exhaustive()
-    }
-}
-
-impl Stream for Export {
-    type Item = Result<String, SessionStoreError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.lines.poll_recv(context)
-    }
-}
+type Line = Result<String, SessionStoreError>;
 
 impl Store {
     /// Writes one session of a principal, or all of them; docs/sessions.md describes the format.
     ///
-    /// The stream ends after an error, such as [`SessionStoreError::NotFound`]. Decisions and audit
-    /// entries are not part of sessions. A running run is exported as interrupted. Must be called
-    /// within a tokio runtime.
-    pub fn export(&self, owner: &Principal, session: Option<&SessionId>) -> Export {
-        let (sender, lines) = mpsc::channel(64);
+    /// All lines come from one snapshot of the store. The stream uses one connection until it is
+    /// dropped, and ends after an error, such as [`SessionStoreError::NotFound`]. A running run is
+    /// exported as interrupted. Must be called within a tokio runtime.
+    pub fn export(
+        &self,
+        owner: &Principal,
+        session: Option<&SessionId>,
+    ) -> impl Stream<Item = Line> + Unpin + Send + use<> {
+        let (sender, mut lines) = mpsc::channel(64);
         let (store, owner, session) = (self.clone(), owner.clone(), session.cloned());
         let runtime = Handle::current();
         // SQLite blocks the thread. The task ends when the stream is dropped.
         spawn_blocking(move || {
             runtime.block_on(async move {
-                let output = Output(sender);
-                if let Err(Stop::Failed(error)) = write(&store, &owner, session, &output).await {
-                    let _ = output.0.send(Err(error)).await;
-                }
+                let error = match write_sessions(&store, &owner, session, &sender).await {
+                    Ok(()) => return,
+                    Err(Refusal::Refused(error)) => error,
+                    Err(Refusal::Failed(error)) => error.of_read("export sessions"),
+                };
+                let _ = sender.send(Err(error)).await;
             });
         });
-        Export { lines }
+        stream::poll_fn(move |context| lines.poll_recv(context))
     }
 }
 
-enum Stop {
-    Failed(SessionStoreError),
-    /// The stream was dropped.
-    Dropped,
+/// Sends a record. Fails if the stream was dropped.
+async fn send(output: &mpsc::Sender<Line>, record: &Record) -> Result<(), DatabaseError> {
+    let mut line = serde_json::to_string(record).map_err(DatabaseError::other)?;
+    line.push('\n');
+    let sent = output.send(Ok(line)).await;
+    sent.map_err(|_| DatabaseError::other("the export was abandoned"))
 }
 
-impl From<DatabaseError> for Stop {
-    fn from(error: DatabaseError) -> Self {
-        Self::Failed(error.of_read(OPERATION))
-    }
-}
-
-struct Output(mpsc::Sender<Result<String, SessionStoreError>>);
-
-impl Output {
-    async fn line(&self, record: &Record) -> Result<(), Stop> {
-        let mut line = serde_json::to_string(record).map_err(DatabaseError::other)?;
-        line.push('\n');
-        self.0.send(Ok(line)).await.map_err(|_| Stop::Dropped)
-    }
-
-    /// Writes the messages of a session or a run, with one record each.
-    async fn messages(
-        &self,
-        connection: &mut dyn Connection,
-        sql: &'static str,
-        key: i64,
-        record: fn(Box<RawValue>) -> Record,
-    ) -> Result<(), Stop> {
-        let mut after = -1;
-        loop {
-            let page = connection.rows(sql, values![key, after]).await?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            after = last.int(0)?;
-            for row in &page {
-                self.line(&record(raw(row.text(1)?)?)).await?;
+/// Sends the records of all rows after the number -1, which `sql` selects in pages. The first
+/// column of a row is its number.
+async fn send_rows(
+    output: &mpsc::Sender<Line>,
+    connection: &mut dyn Connection,
+    sql: &'static str,
+    key: i64,
+    records: impl Fn(&Row) -> Result<Vec<Record>, DatabaseError>,
+) -> Result<(), DatabaseError> {
+    let mut after = -1;
+    loop {
+        let page = connection.rows(sql, values![key, after]).await?;
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after = last.int(0)?;
+        for row in &page {
+            for record in records(row)? {
+                send(output, &record).await?;
             }
         }
     }
 }
 
-async fn write(
+async fn write_sessions(
     store: &Store,
     owner: &Principal,
     only: Option<SessionId>,
-    output: &Output,
-) -> Result<(), Stop> {
+    output: &mpsc::Sender<Line>,
+) -> Result<(), Refusal> {
     const NEXT: &str = "SELECT id, title, created_at, messages, key FROM sessions
         WHERE tenant = $1 AND person = $2 AND key > $3 ORDER BY key LIMIT 1";
-    let mut connection = store.snapshot().await?;
+    let mut connection = store.database().snapshot().await?;
     let header = Record::Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         exported_at: Timestamp::now().to_string(),
     };
-    output.line(&header).await?;
+    send(output, &header).await?;
     let mut sessions = 0;
-    if let Some(id) = only {
-        let found = if has_nul(&id.0) {
-            None
-        } else {
-            let values = values![&id.0, &owner.tenant, &owner.user];
-            connection.row(rows::SESSION, values).await?
+    let mut after = i64::MIN;
+    loop {
+        let (sql, values) = match &only {
+            Some(id) if has_nul(&id.0) => break,
+            Some(id) => (SESSION, values![&id.0, &owner.tenant, &owner.user]),
+            None => (NEXT, values![&owner.tenant, &owner.user, after]),
         };
-        let Some(row) = found else {
-            return Err(Stop::Failed(SessionStoreError::NotFound { id }));
+        let Some(row) = connection.row(sql, values).await? else {
+            break;
         };
+        after = row.int(4)?;
         write_session(&mut *connection, owner, &row, output).await?;
-        sessions = 1;
-    } else {
-        let mut after = i64::MIN;
-        loop {
-            let values = values![&owner.tenant, &owner.user, after];
-            let Some(row) = connection.row(NEXT, values).await? else {
-                break;
-            };
-            after = row.int(4)?;
-            write_session(&mut *connection, owner, &row, output).await?;
-            sessions += 1;
+        sessions += 1;
+        if only.is_some() {
+            break;
         }
     }
-    output.line(&Record::End { sessions }).await?;
+    if let Some(id) = only.filter(|_| sessions == 0) {
+        return Err(SessionStoreError::NotFound { id }.into());
+    }
+    send(output, &Record::End { sessions }).await?;
     connection.close().await;
     Ok(())
 }
@@ -157,18 +122,16 @@ async fn write_session(
     connection: &mut dyn Connection,
     owner: &Principal,
     row: &Row,
-    output: &Output,
-) -> Result<(), Stop> {
+    output: &mpsc::Sender<Line>,
+) -> Result<(), DatabaseError> {
     const MESSAGES: &str = "SELECT position, message FROM messages
         WHERE session = $1 AND position > $2 ORDER BY position LIMIT 64";
     const RUNS: &str = select_runs!("s.id = $3 ORDER BY r.key");
-    let session = rows::read_session(row)?;
-    let id = session.id.0.clone();
-    output.line(&Record::Session(session)).await?;
-    let key = row.int(4)?;
-    output
-        .messages(connection, MESSAGES, key, Record::Message)
-        .await?;
+    let session = read_session(row)?;
+    let (id, key) = (session.id.0.clone(), row.int(4)?);
+    send(output, &Record::Session(session)).await?;
+    let message = |row: &Row| Ok(vec![Record::Message(raw(row.text(1)?)?)]);
+    send_rows(output, connection, MESSAGES, key, message).await?;
     let values = values![&owner.tenant, &owner.user, &id];
     for row in connection.rows(RUNS, values).await? {
         write_run(connection, StoredRun::new(&row)?, output).await?;
@@ -179,9 +142,9 @@ async fn write_session(
 async fn write_run(
     connection: &mut dyn Connection,
     run: StoredRun,
-    output: &Output,
-) -> Result<(), Stop> {
-    const EVENTS: &str = "SELECT first_seq, last_seq, events FROM run_events
+    output: &mpsc::Sender<Line>,
+) -> Result<(), DatabaseError> {
+    const EVENTS: &str = "SELECT last_seq, first_seq, events FROM run_events
         WHERE run = $1 AND last_seq > $2 ORDER BY last_seq LIMIT 16";
     const STATE: &str = "SELECT state, messages FROM run_states WHERE run = $1";
     const RUN_MESSAGES: &str = "SELECT position, message FROM run_messages
@@ -192,20 +155,14 @@ async fn write_run(
     if record.state == RunState::Running {
         record.state = RunState::Interrupted;
     }
-    output.line(&Record::Run(record)).await?;
-    let mut after = 0;
-    loop {
-        let page = connection.rows(EVENTS, values![key, after]).await?;
-        let Some(last) = page.last() else {
-            break;
-        };
-        after = last.int(1)?;
-        for row in &page {
-            for (_, event) in rows::read_events(row)? {
-                output.line(&Record::Event(raw(event)?)).await?;
-            }
-        }
-    }
+    send(output, &Record::Run(record)).await?;
+    let events = |row: &Row| {
+        let events = read_events(row)?.into_iter();
+        events
+            .map(|(_, event)| raw(event).map(Record::Event))
+            .collect()
+    };
+    send_rows(output, connection, EVENTS, key, events).await?;
     if let Some(row) = connection.row(STATE, values![key]).await? {
         // In JSON, line ends occur only where a space is allowed too.
         let state = row.text(0)?.replace(['\n', '\r'], " ");
@@ -213,10 +170,9 @@ async fn write_run(
             messages: row.count(1)?,
             state: raw(state)?,
         };
-        output.line(&state).await?;
-        output
-            .messages(connection, RUN_MESSAGES, key, Record::RunMessage)
-            .await?;
+        send(output, &state).await?;
+        let message = |row: &Row| Ok(vec![Record::RunMessage(raw(row.text(1)?)?)]);
+        send_rows(output, connection, RUN_MESSAGES, key, message).await?;
     }
     Ok(())
 }

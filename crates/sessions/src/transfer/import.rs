@@ -2,7 +2,8 @@
 
 use serde_json::{Value, value::RawValue};
 use switchboard_domain::{
-    Message, Principal, RunRecord, RunState, SessionId, SessionStoreError, check_document_depth,
+    Message, Principal, RunRecord, RunState, Session, SessionId, SessionStoreError,
+    check_document_depth,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use uuid::Uuid;
@@ -10,12 +11,16 @@ use uuid::Uuid;
 use super::record::{FORMAT, Record, VERSION};
 use crate::{
     ImportError, Store,
+    database::values,
     limits::parameters_text,
-    write::import::{ImportSessions, ImportedRun, ImportedSession},
+    write::{queue::Refusal, transaction::Transaction},
 };
 
 /// Maximum bytes of an import. It is in memory until it is complete.
 const MAX_BYTES: u64 = 1 << 30;
+
+/// Number of imported events in one row.
+const EVENTS_PER_ROW: usize = 64;
 
 /// The ids of imported sessions and runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,43 +51,87 @@ impl Store {
         from: R,
         ids: ImportIds,
     ) -> Result<Imported, ImportError> {
-        let mut input = BufReader::new(from.take(MAX_BYTES));
-        let mut import = Import::new(ids);
-        let mut line = String::new();
-        loop {
-            line.clear();
-            let read = input.read_line(&mut line).await;
-            if read.map_err(|source| ImportError::Read { source })? == 0 {
-                break;
-            }
+        let mut lines = BufReader::new(from.take(MAX_BYTES)).lines();
+        let mut import = Import {
+            ids,
+            line: 0,
+            has_header: false,
+            is_complete: false,
+            sessions: Vec::new(),
+            cancelled: Vec::new(),
+        };
+        let failed = |source| ImportError::Read { source };
+        while let Some(line) = lines.next_line().await.map_err(failed)? {
             import.line += 1;
-            let line = line.trim();
-            if !line.is_empty() {
-                import.read_record(line)?;
+            if !line.trim().is_empty() {
+                import.read_record(line.trim())?;
             }
         }
         if !import.is_complete {
             return Err(import.malformed_line("the end is missing"));
         }
+        let (sessions, cancelled) = (import.sessions, import.cancelled);
         let imported = Imported {
-            sessions: import
-                .sessions
-                .iter()
-                .map(|it| it.session.id.clone())
-                .collect(),
-            cancelled: import.cancelled,
+            sessions: sessions.iter().map(|it| it.session.id.clone()).collect(),
+            cancelled,
         };
-        let write = ImportSessions {
-            owner: owner.clone(),
-            sessions: import.sessions,
-        };
-        match self.queue().perform(write).await {
+        let owner = owner.clone();
+        let stored = self.write("import sessions", async move |tx| {
+            for session in &sessions {
+                store_session(tx, &owner, session).await?;
+            }
+            Ok(())
+        });
+        match stored.await {
             Ok(()) => Ok(imported),
             Err(SessionStoreError::Exists { id }) => Err(ImportError::Exists { id }),
             Err(SessionStoreError::RunConflict { run, .. }) => Err(ImportError::RunExists { run }),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+async fn store_session(
+    tx: &mut Transaction<'_>,
+    owner: &Principal,
+    imported: &ImportedSession,
+) -> Result<(), Refusal> {
+    // Without a time: the run keeps the time of its last change.
+    const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
+        VALUES ($1, $2, $3, '', $4)";
+    let messages = &imported.messages;
+    let created = tx.create_session(owner, &imported.session, messages.len());
+    let session = created.await?;
+    tx.insert_messages(session, 0, messages).await?;
+    for run in &imported.runs {
+        let key = tx.insert_run(&run.record, session, None).await?;
+        let mut first = 1;
+        for events in run.events.chunks(EVENTS_PER_ROW) {
+            let next = first + events.len() as u64;
+            let lines = events.join("\n");
+            let values = values![key, first, next - 1, &lines];
+            tx.connection.execute(EVENTS, values).await?;
+            first = next;
+        }
+    }
+    Ok(())
+}
+
+struct ImportedSession {
+    session: Session,
+    /// Messages in their stored form.
+    messages: Vec<String>,
+    runs: Vec<ImportedRun>,
+}
+
+struct ImportedRun {
+    record: RunRecord,
+    events: Vec<String>,
+    /// Whether the import cancels the run.
+    was_unfinished: bool,
+    /// Number of messages of its conversation that the export still has to contain. The import
+    /// drops them with the state of the run.
+    missing_messages: i64,
 }
 
 struct Import {
@@ -96,17 +145,6 @@ struct Import {
 }
 
 impl Import {
-    fn new(ids: ImportIds) -> Self {
-        Self {
-            ids,
-            line: 0,
-            has_header: false,
-            is_complete: false,
-            sessions: Vec::new(),
-            cancelled: Vec::new(),
-        }
-    }
-
     fn malformed_line(&self, reason: impl Into<String>) -> ImportError {
         ImportError::Malformed {
             line: self.line,
@@ -126,7 +164,7 @@ impl Import {
         match record {
             Record::Header { .. } => self.has_header = true,
             Record::Session(mut session) => {
-                self.check_session_end()?;
+                self.check_counts()?;
                 if self.ids == ImportIds::New {
                     session.id = SessionId(Uuid::now_v7().to_string());
                 }
@@ -139,16 +177,21 @@ impl Import {
             Record::Message(message) => self.read_message(&message)?,
             Record::Run(run) => self.read_run(run)?,
             Record::Event(event) => {
-                let event = self.check_size("an event", &event)?;
-                let Some(run) = self.current_run() else {
-                    return Err(self.malformed_line("an event without a run"));
-                };
-                run.events.push(event);
+                let event = self.check_depth("an event", &event)?;
+                self.current_run()?.events.push(event);
             }
-            Record::State { messages, .. } => self.read_state(messages)?,
-            Record::RunMessage(_) => self.read_run_message()?,
+            Record::State { messages, .. } => {
+                let malformed = self.malformed_line("a state without an unfinished run");
+                let run = self.current_run()?;
+                if !run.was_unfinished {
+                    return Err(malformed);
+                }
+                let messages = i64::try_from(messages).unwrap_or(i64::MAX);
+                run.missing_messages = run.missing_messages.saturating_add(messages);
+            }
+            Record::RunMessage(_) => self.current_run()?.missing_messages -= 1,
             Record::End { sessions } => {
-                self.check_session_end()?;
+                self.check_counts()?;
                 if sessions != self.sessions.len() as u64 {
                     return Err(self.malformed_line("sessions are missing"));
                 }
@@ -179,7 +222,7 @@ impl Import {
     }
 
     fn read_message(&mut self, message: &RawValue) -> Result<(), ImportError> {
-        let text = self.check_size("a message", message)?;
+        let text = self.check_depth("a message", message)?;
         if let Err(error) = serde_json::from_str::<Message>(&text) {
             return Err(self.malformed_line(format!("a message cannot be read: {error}")));
         }
@@ -191,9 +234,9 @@ impl Import {
     }
 
     fn read_run(&mut self, mut record: RunRecord) -> Result<(), ImportError> {
-        self.check_run_end()?;
+        self.check_counts()?;
         let parameters = parameters_text(record.parameters.as_ref());
-        let parameters = parameters.map_err(|error| self.malformed_line(error.to_string()))?;
+        parameters.map_err(|error| self.malformed_line(error.to_string()))?;
         if self.ids == ImportIds::New {
             record.id = Uuid::now_v7().to_string();
         }
@@ -201,8 +244,8 @@ impl Import {
         if was_unfinished {
             record.state = RunState::Finished;
             record.outcome = Some("cancelled".to_owned());
+            self.cancelled.push(record.id.clone());
         }
-        let id = record.id.clone();
         let Some(session) = self.sessions.last_mut() else {
             return Err(self.malformed_line("a run without a session"));
         };
@@ -213,71 +256,39 @@ impl Import {
         record.events_before = before.sum();
         session.runs.push(ImportedRun {
             record,
-            parameters,
             events: Vec::new(),
             was_unfinished,
-            missing_messages: None,
+            missing_messages: 0,
         });
-        if was_unfinished {
-            self.cancelled.push(id);
-        }
         Ok(())
     }
 
-    /// Drops the state of an unfinished run, because the import cancels the run.
-    fn read_state(&mut self, messages: u64) -> Result<(), ImportError> {
-        match self.current_run() {
-            Some(run) if run.was_unfinished && run.missing_messages.is_none() => {
-                run.missing_messages = Some(messages);
-                Ok(())
-            }
-            _ => Err(self.malformed_line("a state without an unfinished run")),
-        }
+    fn current_run(&mut self) -> Result<&mut ImportedRun, ImportError> {
+        let missing = self.malformed_line("a record outside of a run");
+        let session = self.sessions.last_mut();
+        session
+            .and_then(|session| session.runs.last_mut())
+            .ok_or(missing)
     }
 
-    fn read_run_message(&mut self) -> Result<(), ImportError> {
-        let missing = self
-            .current_run()
-            .and_then(|run| run.missing_messages.as_mut());
-        match missing {
-            Some(missing) if *missing > 0 => {
-                *missing -= 1;
-                Ok(())
-            }
-            _ => Err(self.malformed_line("a message that belongs to no state")),
+    /// Checks that the last session has all records up to here.
+    fn check_counts(&self) -> Result<(), ImportError> {
+        let Some(last) = self.sessions.last() else {
+            return Ok(());
+        };
+        let run_is_complete = last.runs.last().is_none_or(|run| {
+            run.events.len() as u64 == run.record.last_event && run.missing_messages == 0
+        });
+        if run_is_complete && last.messages.len() as u64 == last.session.messages {
+            return Ok(());
         }
-    }
-
-    fn current_run(&mut self) -> Option<&mut ImportedRun> {
-        self.sessions.last_mut()?.runs.last_mut()
-    }
-
-    fn check_run_end(&mut self) -> Result<(), ImportError> {
-        if let Some(run) = self.current_run()
-            && (run.events.len() as u64 != run.record.last_event
-                || run.missing_messages.is_some_and(|missing| missing > 0))
-        {
-            let reason = format!("events or messages of run `{}` are missing", run.record.id);
-            return Err(self.malformed_line(reason));
-        }
-        Ok(())
-    }
-
-    fn check_session_end(&mut self) -> Result<(), ImportError> {
-        self.check_run_end()?;
-        if let Some(ImportedSession {
-            session, messages, ..
-        }) = self.sessions.last()
-            && messages.len() as u64 != session.messages
-        {
-            let reason = format!("messages of session `{}` are missing", session.id);
-            return Err(self.malformed_line(reason));
-        }
-        Ok(())
+        let id = &last.session.id;
+        let reason = format!("messages or events of session `{id}` are missing, or occur twice");
+        Err(self.malformed_line(reason))
     }
 
     /// Returns the text of a document that can be read from the store again.
-    fn check_size(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
+    fn check_depth(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
         check_document_depth(document.get().as_bytes())
             .map_err(|too_deep| self.malformed_line(format!("{what} is {too_deep}")))?;
         Ok(document.get().to_owned())

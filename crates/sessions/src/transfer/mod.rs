@@ -4,5 +4,4 @@ mod export;
 mod import;
 mod record;
 
-pub use export::Export;
 pub use import::{ImportIds, Imported};

@@ -8,25 +8,11 @@ use switchboard_domain::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Durability, Store, StoreOptions, database::sqlite::Sqlite};
+use crate::{Durability, Store, database::sqlite::Sqlite};
 
 /// Maximum number of pages of the file. A larger file is a full disk to SQLite. Enough for the
 /// tables and a few messages.
 const PAGES: &str = "90";
-
-/// Raises the maximum number of pages.
-struct Room;
-
-#[async_trait]
-impl Write for Room {
-    type Output = ();
-    const OPERATION: &'static str = "make room";
-
-    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-        let plenty = "PRAGMA max_page_count = 1000000";
-        Ok(tx.connection.run(plenty).await?)
-    }
-}
 
 /// A store on a disk that is almost full.
 async fn cramped() -> (Store, TempDir) {
@@ -111,7 +97,11 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
         assert_eq!(store.messages(&me, &s, 0).await.unwrap().len() as u64, held);
         assert_eq!(store.get(&me, &s).await.unwrap().unwrap().messages, held);
     }
-    store.queue().perform(Room).await.unwrap();
+    let grow = "PRAGMA max_page_count = 1000000";
+    let grown = store.write("make room", async move |tx| {
+        Ok(tx.connection.run(grow).await?)
+    });
+    grown.await.unwrap();
     let now = store.append(&me, &s, held, &says(20_000)).await.unwrap();
     assert_eq!(now, held + 1);
     store.append_events("r", &event(1)).await.unwrap();
@@ -141,60 +131,5 @@ async fn small_writes_succeed_on_a_disk_that_is_too_full_for_a_large_one() {
     let found = store.get(&me, &s).await.unwrap().unwrap();
     assert_eq!((found.title.as_str(), found.messages), ("small", 0));
     assert!(store.messages(&me, &s, 0).await.unwrap().is_empty());
-    store.close().await;
-}
-
-/// Returns the number of executed statements, with those of this transaction.
-struct Statements;
-
-#[async_trait]
-impl Write for Statements {
-    type Output = u64;
-    const OPERATION: &'static str = "count";
-
-    async fn apply(&self, tx: &mut Transaction<'_>) -> Result<u64, Refusal> {
-        Ok(tx.connection.statement_count())
-    }
-}
-
-#[tokio::test]
-async fn a_run_takes_few_statements() {
-    let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions::sqlite(folder.path().join("sessions.db"));
-    let options = options.durability(Durability::ProcessCrash);
-    let store = Store::open(options).await.unwrap();
-    let (me, said) = (me(), says(10));
-    let session = session("s");
-    let run = run_of(&session);
-    let snapshot = switchboard_domain::RunSnapshot {
-        state: "{}".into(),
-        from: 0,
-        messages: said.to_vec(),
-    };
-    let mut before = store.queue().perform(Statements).await.unwrap();
-    let mut counts = Vec::new();
-    for step in 0..4 {
-        match step {
-            0 => {
-                let begun = store.begin_session(&me, &session, &run, &said).await;
-                begun.map(|_| ())
-            }
-            1 => store.save_with("r", &event(1), &snapshot).await,
-            2 => store.append_events("r", &event(2)).await,
-            _ => {
-                let over = RunState::Finished;
-                store
-                    .release_with("r", &event(3), over, None, 1, &said)
-                    .await
-            }
-        }
-        .unwrap();
-        let now = store.queue().perform(Statements).await.unwrap();
-        // Three statements of the transactions that count.
-        counts.push(now - before - 3);
-        before = now;
-    }
-    // With BEGIN, the check of the instance, and COMMIT. A single write needs no savepoint.
-    assert_eq!(counts, [6, 8, 4, 9]);
     store.close().await;
 }

@@ -66,8 +66,6 @@ behaviours! {
         a_session_is_renamed_and_forgotten,
         messages_are_appended_by_one_writer,
         principals_do_not_see_each_other,
-        audit_is_kept_apart_from_sessions,
-        decisions_are_kept_whole,
         what_is_old_is_forgotten,
         any_text_but_nul_is_kept,
         a_closed_store_refuses,
@@ -185,6 +183,18 @@ pub(crate) async fn at_work(store: &Store, session_id: &str, run: &str) {
         .begin(&me(), &record(run, session_id), 0, &says(&["go"]))
         .await
         .unwrap();
+}
+
+/// Releases a run without an outcome.
+pub(crate) async fn release(
+    store: &Store,
+    run: &str,
+    state: RunState,
+    after: u64,
+    messages: &[Arc<Message>],
+) {
+    let released = store.release(run, state, None, after, messages);
+    released.await.unwrap();
 }
 
 pub(crate) async fn state(store: &Store, run: &str) -> RunState {

@@ -6,7 +6,9 @@ use switchboard_domain::{
 };
 use switchboard_sessions::{ImportError, ImportIds, Store};
 
-use super::{Place, at_work, events, fails, id, me, other, parameters, record, says, session};
+use super::{
+    Place, at_work, events, fails, id, me, other, parameters, record, release, says, session,
+};
 
 /// Sessions with everything that there can be.
 async fn fill(store: &Store) {
@@ -35,10 +37,7 @@ async fn fill(store: &Store) {
         messages: says(&["m", "n"]),
     };
     store.save("waiting", &snapshot).await.unwrap();
-    store
-        .release("waiting", RunState::Waiting, None, 1, &[])
-        .await
-        .unwrap();
+    release(store, "waiting", RunState::Waiting, 1, &[]).await;
     at_work(store, "x", "working").await;
     store
         .append_events("working", &events(1..=1))
@@ -73,10 +72,7 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     for name in ["empty", "s", "w"] {
         store.delete(&me(), &id(name)).await.unwrap();
     }
-    store
-        .release("working", RunState::Interrupted, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "working", RunState::Interrupted, 1, &[]).await;
     store.delete(&me(), &id("x")).await.unwrap();
     assert_eq!(records(&export(&store, &me(), None).await).len(), 1);
     let imported = import(&store, &first, ImportIds::Keep).await.unwrap();
@@ -172,10 +168,7 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
         messages: messages.clone(),
     };
     store.save("r", &snapshot).await.unwrap();
-    store
-        .release("r", RunState::Waiting, None, 7, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Waiting, 7, &[]).await;
     let pieces: Vec<_> = store.export(&me(), None).collect().await;
     let pieces: Vec<String> = pieces.into_iter().map(Result::unwrap).collect();
     // Each message and each event is one line.
@@ -341,10 +334,7 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     for name in ["empty", "s", "w"] {
         store.delete(&me(), &id(name)).await.unwrap();
     }
-    store
-        .release("working", RunState::Interrupted, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "working", RunState::Interrupted, 1, &[]).await;
     store.delete(&me(), &id("x")).await.unwrap();
     // Cut off anywhere.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();

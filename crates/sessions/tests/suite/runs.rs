@@ -11,8 +11,8 @@ use switchboard_sessions::Store;
 
 use super::sessions::raw;
 use super::{
-    Place, at_work, events, fails, id, me, other, parameters, record, says, session, state,
-    until_interrupted,
+    Place, at_work, events, fails, id, me, other, parameters, record, release, says, session,
+    state, until_interrupted,
 };
 
 pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
@@ -92,10 +92,7 @@ pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
     assert_eq!(store.get(&other(), &id("s")).await.unwrap(), None);
     // It is a run like any other.
     store.append_events("r", &events(1..=2)).await.unwrap();
-    store
-        .release("r", RunState::Finished, None, 2, &says(&["done"]))
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Finished, 2, &says(&["done"])).await;
     let next = store.begin(&me(), &record("q", "s"), 3, &[]).await.unwrap();
     assert_eq!(next.events_before, 2);
 }
@@ -158,10 +155,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     store.close().await;
     let second = place.open().await;
     assert_eq!(stored(second.take(&me(), "r").await.ok()), parameters());
-    second
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
+    release(&second, "r", RunState::Finished, 1, &[]).await;
     assert_eq!(stored(second.run(&me(), "r").await.unwrap()), parameters());
     // Nothing, and what says nothing.
     for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
@@ -175,10 +169,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
             second.run(&me(), run).await.unwrap().unwrap().parameters,
             None
         );
-        second
-            .release(run, RunState::Finished, None, 1, &[])
-            .await
-            .unwrap();
+        release(&second, run, RunState::Finished, 1, &[]).await;
     }
     let large = RunRecord {
         parameters: Some("x".repeat(MAX_RUN_PARAMETERS_BYTES - 1).into()),
@@ -243,10 +234,7 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
     store.save("r", &snapshot(96, 64)).await.unwrap();
     let read = store.snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!(read, snapshot(96, 64));
-    store
-        .release("r", RunState::Finished, None, 1, &message(64))
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Finished, 1, &message(64)).await;
     let read = store.messages(&me(), &id("s"), 1).await.unwrap();
     assert_eq!(read, message(64));
 }
@@ -279,10 +267,7 @@ pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
         store.messages(&me(), &id("s"), 0).await.unwrap(),
         says(&["go"])
     );
-    store
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Finished, 1, &[]).await;
     raw(&place, "UPDATE messages SET message = 'nothing'").await;
     fails!(
         store.messages(&me(), &id("s"), 0).await,
@@ -321,6 +306,16 @@ pub(crate) async fn events_have_no_gaps(place: Place) {
         Error::NoSuchRun { .. }
     );
     store.append_events("r", &events(5..=10)).await.unwrap();
+    // Line ends between the values of an event do not divide it.
+    at_work(&store, "lines", "lines").await;
+    let with_lines = |json: &str| StoredEvent {
+        seq: 1,
+        json: json.into(),
+    };
+    let event = [with_lines("{\"a\":\r\n1}")];
+    store.append_events("lines", &event).await.unwrap();
+    let read = store.events(me_static(), "lines", 0, 9).await.unwrap();
+    assert_eq!(read, [with_lines("{\"a\":  1}")]);
     let read = |after, limit| store.events(me_static(), "r", after, limit);
     assert_eq!(read(0, 100).await.unwrap(), events(1..=10));
     assert_eq!(read(0, u32::MAX).await.unwrap(), events(1..=10));
@@ -367,10 +362,7 @@ pub(crate) async fn events_are_numbered_through_a_session(place: Place) {
         if count > 0 {
             store.append_events(run, &events(1..=count)).await.unwrap();
         }
-        store
-            .release(run, RunState::Finished, None, 0, &[])
-            .await
-            .unwrap();
+        release(&store, run, RunState::Finished, 0, &[]).await;
         before += count;
     }
     let all = store.runs(&me(), Some(&id("s")), 9).await.unwrap();
@@ -535,20 +527,14 @@ pub(crate) async fn a_snapshot_is_replaced_from_a_position(place: Place) {
     let stored = store.snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!((&*stored.state, stored.messages.len()), ("{\"from\":1}", 3));
     // What waits keeps its state, what is over loses it.
-    store
-        .release("r", RunState::Waiting, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Waiting, 1, &[]).await;
     assert_eq!(store.snapshot(&me(), "r").await.unwrap().unwrap(), stored);
     fails!(
         store.save("r", &snapshot(0, &[])).await,
         Error::RunConflict { .. }
     );
     store.take(&me(), "r").await.unwrap();
-    store
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Finished, 1, &[]).await;
     assert_eq!(store.snapshot(&me(), "r").await.unwrap(), None);
 }
 
@@ -567,18 +553,12 @@ pub(crate) async fn a_run_is_let_go_of(place: Place) {
     fails!(wrong, Error::Conflict { expected: 0, actual: 1, id } if id.0 == "s");
     assert_eq!(state(&store, "r").await, RunState::Running);
     assert!(store.snapshot(&me(), "r").await.unwrap().is_some());
-    store
-        .release("r", RunState::Waiting, None, 1, &done)
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Waiting, 1, &done).await;
     assert_eq!(state(&store, "r").await, RunState::Waiting);
     let twice = store.release("r", RunState::Waiting, None, 2, &[]).await;
     fails!(twice, Error::RunConflict { .. });
     store.take(&me(), "r").await.unwrap();
-    store
-        .release("r", RunState::Interrupted, None, 2, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Interrupted, 2, &[]).await;
     assert_eq!(state(&store, "r").await, RunState::Interrupted);
     // Not over: its session is still its own.
     fails!(
@@ -743,10 +723,7 @@ pub(crate) async fn a_dead_process_interrupts_its_runs(place: Place) {
     let stored = survivor.snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!(stored, snapshot(0, &["a"]));
     survivor.append_events("r", &events(3..=3)).await.unwrap();
-    survivor
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
+    release(&survivor, "r", RunState::Finished, 1, &[]).await;
     // One that is interrupted can be forgotten with its session.
     reopened.delete(&me(), &id("t")).await.unwrap();
     assert_eq!(survivor.run(&me(), "q").await.unwrap(), None);
@@ -767,10 +744,7 @@ pub(crate) async fn a_session_at_work_is_not_forgotten(place: Place) {
     for one in [&store, &second] {
         fails!(one.delete(&me(), &id("s")).await, Error::Busy { run, .. } if run == "r");
     }
-    store
-        .release("r", RunState::Waiting, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Waiting, 1, &[]).await;
     second.delete(&me(), &id("s")).await.unwrap();
     assert_eq!(store.run(&me(), "r").await.unwrap(), None);
     fails!(store.take(&me(), "r").await, Error::NoSuchRun { .. });

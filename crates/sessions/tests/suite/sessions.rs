@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use switchboard_domain::SessionStore as _;
-use switchboard_domain::{AuditEntry, Message, SessionStoreError as Error};
+use switchboard_domain::{Message, SessionStoreError as Error};
 use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
-use switchboard_sessions::{OpenError, Pruned, Retention, Store};
+use switchboard_sessions::{OpenError, Retention, Store};
 
-use super::{Place, at_work, events, fails, id, me, other, record, says, session};
+use super::{Place, at_work, events, fails, id, me, other, record, release, says, session};
 
 pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
     let store = place.open().await;
@@ -166,54 +166,6 @@ pub(crate) async fn principals_do_not_see_each_other(place: Place) {
     );
 }
 
-pub(crate) async fn audit_is_kept_apart_from_sessions(place: Place) {
-    let store = place.open().await;
-    at_work(&store, "s", "r").await;
-    let entry = |json: &str, run: Option<&str>| AuditEntry {
-        time: "2026-11-21T20:00:00Z".into(),
-        run: run.map(str::to_owned),
-        json: json.into(),
-    };
-    let entries = [entry("{\"a\":1}", Some("r")), entry("{\"b\":2}", None)];
-    store.audit(&me(), &entries).await.unwrap();
-    store.audit(&other(), &[entry("{}", None)]).await.unwrap();
-    store
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
-    store.delete(&me(), &id("s")).await.unwrap();
-    let [first, second] = entries;
-    assert_eq!(
-        store.audit_of(&me(), 9).await.unwrap(),
-        [second.clone(), first]
-    );
-    assert_eq!(store.audit_of(&me(), 1).await.unwrap(), [second]);
-}
-
-pub(crate) async fn decisions_are_kept_whole(place: Place) {
-    let store = place.open().await;
-    assert_eq!(store.decisions(&me()).await.unwrap(), None);
-    assert!(store.replace_decisions(&me(), None, "[1]").await.unwrap());
-    assert!(!store.replace_decisions(&me(), None, "[2]").await.unwrap());
-    assert!(
-        !store
-            .replace_decisions(&me(), Some("[0]"), "[2]")
-            .await
-            .unwrap()
-    );
-    assert!(
-        store
-            .replace_decisions(&me(), Some("[1]"), "[3]")
-            .await
-            .unwrap()
-    );
-    assert_eq!(store.decisions(&me()).await.unwrap().unwrap(), "[3]");
-    store.keep_decisions(&me(), "[4]").await.unwrap();
-    let again = place.open().await;
-    assert_eq!(again.decisions(&me()).await.unwrap().unwrap(), "[4]");
-    assert_eq!(again.decisions(&other()).await.unwrap(), None);
-}
-
 pub(crate) async fn what_is_old_is_forgotten(place: Place) {
     let store = place.open().await;
     for at in 0..130 {
@@ -229,39 +181,19 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
         .await
         .unwrap();
     store.append_events("r", &events(1..=1)).await.unwrap();
-    store
-        .release("r", RunState::Waiting, None, 1, &[])
-        .await
-        .unwrap();
+    release(&store, "r", RunState::Waiting, 1, &[]).await;
     // Used again: now one of the newest.
     store
         .append(&me(), &id("s7"), 0, &says(&["again"]))
         .await
         .unwrap();
     let nothing = store.prune(&Retention::default()).await.unwrap();
-    assert_eq!(nothing, Pruned::default());
+    assert_eq!(nothing, 0);
     let retention = Retention {
         unused_for: Some(Duration::from_hours(1)),
         at_most: Some(3),
-        audit_for: Some(Duration::from_hours(1)),
     };
-    let entry = AuditEntry {
-        time: "long ago".into(),
-        run: None,
-        json: "{}".into(),
-    };
-    store
-        .audit(&me(), std::slice::from_ref(&entry))
-        .await
-        .unwrap();
-    let pruned = store.prune(&retention).await.unwrap();
-    assert_eq!(
-        pruned,
-        Pruned {
-            sessions: 127,
-            audit: 0
-        }
-    );
+    assert_eq!(store.prune(&retention).await.unwrap(), 127);
     let mut left: Vec<String> = Vec::new();
     for one in store.list(&me(), 500).await.unwrap() {
         left.push(one.id.0);
@@ -271,19 +203,9 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
     assert_eq!(store.list(&other(), 9).await.unwrap().len(), 1);
     let retention = Retention {
         unused_for: Some(Duration::ZERO),
-        audit_for: Some(Duration::ZERO),
         ..Retention::default()
     };
-    let many = vec![entry; 4100];
-    store.audit(&me(), &many).await.unwrap();
-    let pruned = store.prune(&retention).await.unwrap();
-    assert_eq!(
-        pruned,
-        Pruned {
-            sessions: 3,
-            audit: 4101
-        }
-    );
+    assert_eq!(store.prune(&retention).await.unwrap(), 3);
     let left = store.list(&me(), 9).await.unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=1));
@@ -403,10 +325,6 @@ pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     let snapshot = store.snapshot(&me(), "second").await.unwrap().unwrap();
     assert_eq!(&*snapshot.state, r#"{"v":1}"#);
     assert_eq!(*snapshot.messages[0], Message::user("Go on."));
-    let audit = store.audit_of(&me(), 9).await.unwrap();
-    assert_eq!(&*audit[0].json, r#"{"kind":"run"}"#);
-    let decisions = store.decisions(&me()).await.unwrap();
-    assert_eq!(decisions.as_deref(), Some(r#"{"tool":"allow"}"#));
     let taken = store.take(&me(), "second").await.unwrap();
     assert_eq!((taken.state, taken.events_before), (RunState::Running, 2));
 }

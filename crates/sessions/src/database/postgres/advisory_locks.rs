@@ -111,10 +111,6 @@ impl InstanceLocks for AdvisoryLocks {
         Ok(connection.execute(REMOVE, values![id]).await? > 0)
     }
 
-    fn sweep(&self, _id: &str) {}
-
-    fn sweep_all(&self) {}
-
     fn check_soon(&self) {
         self.shared.check_soon.notify_one();
     }

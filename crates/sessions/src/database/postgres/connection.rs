@@ -36,7 +36,7 @@ impl Connection for PostgresConnection {
     async fn execute(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
         let query = sqlx::query_with(sql, arguments(values)?);
         let done = with_timeout(self.timeout, query.execute(&mut self.connection)).await?;
@@ -46,7 +46,7 @@ impl Connection for PostgresConnection {
     async fn rows(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
         let query = sqlx::query_with(sql, arguments(values)?);
         let rows = with_timeout(self.timeout, query.fetch_all(&mut self.connection)).await?;
@@ -68,10 +68,6 @@ impl Connection for PostgresConnection {
         rolled_back.unwrap_or_else(|_| Err(DatabaseError::timed_out()))
     }
 
-    async fn shrink(&mut self) -> Result<(), DatabaseError> {
-        Ok(())
-    }
-
     async fn close(self: Box<Self>) {
         // Every acknowledged write is committed, so an error has no effect.
         let _ = timeout(CLOSE_TIMEOUT, sqlx::Connection::close(self.connection)).await;
@@ -89,13 +85,13 @@ pub(super) async fn with_timeout<T>(
     }
 }
 
-pub(super) fn arguments(values: Vec<Value<'_>>) -> Result<PgArguments, DatabaseError> {
+pub(super) fn arguments(values: Vec<Value>) -> Result<PgArguments, DatabaseError> {
     let mut arguments = PgArguments::default();
     for value in values {
         value.check()?;
         let added = match value {
             Value::Int(number) => arguments.add(number),
-            Value::Text(text) => arguments.add(text.into_owned()),
+            Value::Text(text) => arguments.add(text),
             Value::Null => arguments.add(None::<String>),
         };
         added.map_err(DatabaseError::other)?;

@@ -79,11 +79,7 @@ impl Database for Postgres {
         Ok(Box::new(self.open().await?))
     }
 
-    async fn read(
-        &self,
-        sql: &'static str,
-        values: Vec<Value<'_>>,
-    ) -> Result<Vec<Row>, DatabaseError> {
+    async fn read(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
         if values.iter().any(Value::cannot_be_stored) {
             return Ok(Vec::new());
         }

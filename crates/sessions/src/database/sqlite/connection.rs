@@ -13,51 +13,34 @@ const STATEMENT_CACHE: usize = 128;
 /// A connection. Its methods block until SQLite has finished.
 pub(super) struct SqliteConnection {
     connection: rusqlite::Connection,
-    #[cfg(test)]
-    statements: u64,
 }
 
 impl SqliteConnection {
+    /// Opens a connection that sets `pragmas`. A connection without pragmas only reads.
     pub(super) fn open(
         path: &Path,
         pragmas: &[(&str, &str)],
         busy_timeout: Duration,
     ) -> Result<Self, DatabaseError> {
-        let opened = Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE, busy_timeout)?;
-        for (name, value) in pragmas {
-            let set = format!("PRAGMA {name} = {value}");
-            opened.connection.execute_batch(&set).map_err(failed)?;
-        }
-        Ok(opened)
-    }
-
-    pub(super) fn open_read_only(
-        path: &Path,
-        busy_timeout: Duration,
-    ) -> Result<Self, DatabaseError> {
-        Self::open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, busy_timeout)
-    }
-
-    fn open_with(
-        path: &Path,
-        access: OpenFlags,
-        busy_timeout: Duration,
-    ) -> Result<Self, DatabaseError> {
+        let access = match pragmas {
+            [] => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            _ => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
         let connection = rusqlite::Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(busy_timeout).map_err(failed)?;
         connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-        Ok(Self {
-            connection,
-            #[cfg(test)]
-            statements: 0,
-        })
+        for (name, value) in pragmas {
+            let set = format!("PRAGMA {name} = {value}");
+            connection.execute_batch(&set).map_err(failed)?;
+        }
+        Ok(Self { connection })
     }
 
     pub(super) fn query(
         &mut self,
         sql: &'static str,
-        values: &[Value<'_>],
+        values: &[Value],
     ) -> Result<Vec<Row>, DatabaseError> {
         let mut statement = self.prepare(sql, values)?;
         let columns = statement.column_count();
@@ -71,45 +54,31 @@ impl SqliteConnection {
     }
 
     pub(super) fn run_batch(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.count_statement();
         self.connection.execute_batch(sql).map_err(failed)
     }
 
     fn prepare(
         &mut self,
         sql: &'static str,
-        values: &[Value<'_>],
+        values: &[Value],
     ) -> Result<CachedStatement<'_>, DatabaseError> {
-        self.count_statement();
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        for index in 1..=statement.parameter_count() {
-            // To SQLite, `$4` is a name. Its indexes follow the order of the names in the text.
-            let name = statement.parameter_name(index);
-            let number = name.and_then(|name| name.strip_prefix('$')?.parse::<usize>().ok());
-            let value = number.and_then(|number| values.get(number.checked_sub(1)?));
-            let Some(value) = value else {
-                let cause = format!("parameter {index} of `{sql}` has no value");
-                return Err(DatabaseError::other(cause));
-            };
+        for (number, value) in (1..).zip(values) {
             value.check()?;
+            // To SQLite, `$4` is a name. Its indexes follow the order of the names in the text.
+            let index = statement.parameter_index(&format!("${number}"));
+            let Some(index) = index.map_err(failed)? else {
+                continue;
+            };
             let bound = match value {
                 Value::Int(number) => statement.raw_bind_parameter(index, number),
-                Value::Text(text) => statement.raw_bind_parameter(index, &**text),
+                Value::Text(text) => statement.raw_bind_parameter(index, text.as_str()),
                 Value::Null => statement.raw_bind_parameter(index, rusqlite::types::Null),
             };
             bound.map_err(failed)?;
         }
         Ok(statement)
     }
-
-    #[cfg(test)]
-    fn count_statement(&mut self) {
-        self.statements += 1;
-    }
-
-    #[cfg(not(test))]
-    #[allow(clippy::unused_self, reason = "tests count statements here")]
-    fn count_statement(&mut self) {}
 }
 
 #[async_trait]
@@ -121,7 +90,7 @@ impl Connection for SqliteConnection {
     async fn execute(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
         let mut statement = self.prepare(sql, &values)?;
         let changed = statement.raw_execute().map_err(failed)?;
@@ -131,7 +100,7 @@ impl Connection for SqliteConnection {
     async fn rows(
         &mut self,
         sql: &'static str,
-        values: Vec<Value<'_>>,
+        values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
         self.query(sql, &values)
     }
@@ -157,13 +126,6 @@ impl Connection for SqliteConnection {
         // Frees pages while its rows are read.
         self.query("PRAGMA incremental_vacuum(8000)", &[])?;
         Ok(())
-    }
-
-    async fn close(self: Box<Self>) {}
-
-    #[cfg(test)]
-    fn statement_count(&self) -> u64 {
-        self.statements
     }
 }
 

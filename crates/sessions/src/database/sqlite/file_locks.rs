@@ -123,8 +123,6 @@ impl InstanceLocks for FileLocks {
         }
     }
 
-    fn check_soon(&self) {}
-
     fn release(&self) {
         *self.own() = None;
     }

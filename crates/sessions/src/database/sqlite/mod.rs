@@ -94,7 +94,7 @@ impl Sqlite {
     /// Opens a connection that reads.
     async fn reader(&self) -> Result<SqliteConnection, DatabaseError> {
         let path = self.path.clone();
-        blocking(move || SqliteConnection::open_read_only(&path, BUSY_TIMEOUT)).await
+        blocking(move || SqliteConnection::open(&path, &[], BUSY_TIMEOUT)).await
     }
 }
 
@@ -115,11 +115,7 @@ impl Database for Sqlite {
         }
     }
 
-    async fn read(
-        &self,
-        sql: &'static str,
-        values: Vec<Value<'_>>,
-    ) -> Result<Vec<Row>, DatabaseError> {
+    async fn read(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
         if values.iter().any(Value::cannot_be_stored) {
             return Ok(Vec::new());
         }
@@ -134,7 +130,6 @@ impl Database for Sqlite {
             Some(reader) => reader,
             None => self.reader().await?,
         };
-        let values: Vec<Value<'static>> = values.into_iter().map(Value::into_owned).collect();
         let read = move || Ok((reader.query(sql, &values), reader));
         let (rows, reader) = blocking(read).await?;
         self.idle_readers().push(reader);
