@@ -33,5 +33,5 @@ pub use engine::{
 };
 pub use http::serve::{Server, ServerError, Shutdown};
 pub use options::{AccessToken, MIN_TOKEN_LENGTH, ServerOptions};
-pub use problem::Problem;
+pub(crate) use problem::{Problem, ProblemKind};
 pub(crate) use state::App;

@@ -23,30 +23,30 @@ const STORE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The reason why a request failed. HTTP responses contain it as `application/problem+json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The machine-readable kind of the problem, with the prefix `urn:switchboard:problem:`.
     #[serde(rename = "type", serialize_with = "serialize_kind")]
     #[schema(example = "urn:switchboard:problem:not-found")]
-    pub kind: &'static str,
+    pub(crate) kind: &'static str,
     /// The title of the problem kind, for people.
-    pub title: &'static str,
+    pub(crate) title: &'static str,
     /// The HTTP status code of the response.
     #[serde(serialize_with = "serialize_status")]
     #[schema(value_type = u16, minimum = 400, maximum = 599)]
-    pub status: StatusCode,
+    pub(crate) status: StatusCode,
     /// The description of the failure, and what the client can do.
-    pub detail: String,
+    pub(crate) detail: String,
     /// The invalid field of the request, or `null`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
-    pub field: Option<Box<str>>,
+    pub(crate) field: Option<Box<str>>,
     /// The unfinished run that conflicts with the request, or `null`.
     #[serde(rename = "run_id", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
-    pub run: Option<Box<str>>,
+    pub(crate) run: Option<Box<str>>,
     /// The delay before a retry. It is sent only in the header `Retry-After`.
     #[serde(skip)]
-    pub retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 fn serialize_kind<S: Serializer>(kind: &&str, serializer: S) -> Result<S::Ok, S::Error> {
@@ -62,13 +62,11 @@ fn serialize_status<S: Serializer>(status: &StatusCode, serializer: S) -> Result
 }
 
 impl Problem {
-    /// Creates a problem without field, run and retry delay.
-    pub fn new(
-        status: StatusCode,
-        kind: &'static str,
-        title: &'static str,
-        detail: impl Into<String>,
-    ) -> Self {
+    /// Creates a problem without field and run. A client may repeat a request with status 429 or
+    /// 503 after a second.
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+        let (status, kind, title) = kind.parts();
+        let is_temporary = matches!(status.as_u16(), 429 | 503);
         Self {
             kind,
             title,
@@ -76,18 +74,13 @@ impl Problem {
             detail: detail.into(),
             field: None,
             run: None,
-            retry_after: None,
+            retry_after: is_temporary.then_some(RETRY_AFTER),
         }
-    }
-
-    fn with_retry_after(mut self, delay: Duration) -> Self {
-        self.retry_after = Some(delay);
-        self
     }
 
     /// Sets the request field that caused the problem.
     #[must_use]
-    pub fn at(mut self, field: impl Into<Box<str>>) -> Self {
+    pub(crate) fn at(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self
     }
@@ -99,116 +92,123 @@ impl Problem {
         self
     }
 
-    /// Creates a problem with status 400: the request is malformed.
-    pub fn malformed(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::BAD_REQUEST,
-            "malformed",
-            "Malformed request",
-            detail,
-        )
+    /// Creates a problem for a malformed request.
+    pub(crate) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Malformed, detail)
     }
 
-    /// Creates a problem with status 422: a field has an invalid value.
-    pub fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
-        Self::unfitting(detail).at(field)
+    /// Creates a problem for a field with an invalid value.
+    pub(crate) fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Invalid, detail).at(field)
     }
 
-    /// Creates a problem with status 422: the body does not match the schema.
-    pub fn unfitting(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid",
-            "Invalid value",
-            detail,
-        )
+    /// Creates a problem for a resource that does not exist for this principal.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::NotFound, detail)
     }
 
-    /// Creates a problem with status 404: the resource does not exist for this principal.
-    pub fn not_found(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not-found", "Not found", detail)
-    }
-
-    /// Creates a problem with status 404: the run does not exist.
-    pub fn no_run(run: &str) -> Self {
+    /// Creates a problem for a run that does not exist.
+    pub(crate) fn no_run(run: &str) -> Self {
         Self::not_found(format!(
             "run `{run}` does not exist: GET /sessions/{{id}} lists the runs of a session"
         ))
     }
 
-    /// Creates a problem with status 404: the session does not exist.
-    pub fn no_session(session: &str) -> Self {
+    /// Creates a problem for a session that does not exist.
+    pub(crate) fn no_session(session: &str) -> Self {
         Self::not_found(format!(
             "session `{session}` does not exist: GET /sessions lists the sessions; omit \
              `session_id` to create one"
         ))
     }
 
-    /// Creates a problem with status 409: the session already has an unfinished run.
-    pub fn busy(session: &str, run: &str) -> Self {
-        Self::new(
-            StatusCode::CONFLICT,
-            "session-busy",
-            "The session has an unfinished run",
-            format!(
-                "run `{run}` of session `{session}` is not finished: follow it (GET \
-                 /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue \
-                 it (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
+    /// Creates a problem for a session that already has an unfinished run.
+    pub(crate) fn busy(session: &str, run: &str) -> Self {
+        let detail = format!(
+            "run `{run}` of session `{session}` is not finished: follow it (GET \
+             /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue it \
+             (POST /runs/{run}/continue) or cancel it (POST /runs/{run}/cancel)"
+        );
+        Self::new(ProblemKind::SessionBusy, detail).with_run(run)
+    }
+
+    /// Creates a problem for an operation that the current state does not allow.
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Conflict, detail)
+    }
+
+    /// Creates a problem for a request that the server cannot handle at the moment.
+    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Unavailable, detail)
+    }
+
+    /// Creates a problem for a fault of this program or its store. The cause is only in the log.
+    pub(crate) fn internal() -> Self {
+        let detail = "an internal error occurred: see the log of the server";
+        Self::new(ProblemKind::Internal, detail)
+    }
+}
+
+/// The kind of a problem, which determines its HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProblemKind {
+    Malformed,
+    NoAccess,
+    ForeignHost,
+    ForeignOrigin,
+    NotFound,
+    NoMethod,
+    TooSlow,
+    Conflict,
+    SessionBusy,
+    BodyTooLarge,
+    NotJson,
+    Invalid,
+    TooMany,
+    HeadersTooLarge,
+    Internal,
+    Unavailable,
+}
+
+impl ProblemKind {
+    /// Returns the status, the name in the field `type`, and the title.
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::Malformed => (S::BAD_REQUEST, "malformed", "Malformed request"),
+            Self::NoAccess => (S::UNAUTHORIZED, "no-access", "Access token required"),
+            Self::ForeignHost => (S::FORBIDDEN, "foreign-host", "Unknown host name"),
+            Self::ForeignOrigin => (S::FORBIDDEN, "foreign-origin", "Origin not allowed"),
+            Self::NotFound => (S::NOT_FOUND, "not-found", "Not found"),
+            Self::NoMethod => (S::METHOD_NOT_ALLOWED, "no-method", "Method not allowed"),
+            Self::TooSlow => (S::REQUEST_TIMEOUT, "too-slow", "The body took too long"),
+            Self::Conflict => (S::CONFLICT, "conflict", "Not possible in the current state"),
+            Self::SessionBusy => {
+                let title = "The session has an unfinished run";
+                (S::CONFLICT, "session-busy", title)
+            }
+            Self::BodyTooLarge => (S::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
+            Self::NotJson => {
+                let title = "Unsupported content type";
+                (S::UNSUPPORTED_MEDIA_TYPE, "not-json", title)
+            }
+            Self::Invalid => (S::UNPROCESSABLE_ENTITY, "invalid", "Invalid value"),
+            Self::TooMany => (
+                S::TOO_MANY_REQUESTS,
+                "too-many",
+                "Too many requests or runs",
             ),
-        )
-        .with_run(run)
-    }
-
-    /// Creates a problem with status 409: the current state does not allow the operation.
-    pub fn conflict(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::CONFLICT,
-            "conflict",
-            "Not possible in the current state",
-            detail,
-        )
-    }
-
-    /// Creates a problem with status 429: the principal exceeds a limit.
-    pub fn too_many(detail: impl Into<String>) -> Self {
-        Self::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too-many",
-            "Too many requests or runs",
-            detail,
-        )
-        .with_retry_after(RETRY_AFTER)
-    }
-
-    /// Creates a problem with status 503: the server cannot handle the request at the moment.
-    pub fn unavailable(detail: impl Into<String>, retry_after: Option<Duration>) -> Self {
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "unavailable",
-            "Temporarily unavailable",
-            detail,
-        )
-        .with_retry_after(retry_after.unwrap_or(RETRY_AFTER))
-    }
-
-    /// Creates a problem with status 503: the session store is locked or unavailable.
-    pub fn store_unavailable() -> Self {
-        Self::unavailable(
-            "the session store is locked by another program or not reachable, and nothing was \
-             changed: send the request again",
-            Some(STORE_RETRY_AFTER),
-        )
-    }
-
-    /// Creates a problem with status 500 for a fault of this program or its store. The cause is
-    /// only in the log.
-    pub fn internal() -> Self {
-        Self::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal",
-            "The server failed",
-            "an internal error occurred: see the log of the server",
-        )
+            Self::HeadersTooLarge => {
+                let status = S::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                (status, "too-large", "The headers are too large")
+            }
+            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "The server failed"),
+            Self::Unavailable => (
+                S::SERVICE_UNAVAILABLE,
+                "unavailable",
+                "Temporarily unavailable",
+            ),
+        }
     }
 }
 
@@ -255,9 +255,10 @@ impl From<RunSettingsError> for Problem {
             RunSettingsError::Unknown { field, .. } | RunSettingsError::Invalid { field, .. } => {
                 Self::invalid(field, detail)
             }
-            RunSettingsError::Unavailable { retry_after, .. } => {
-                Self::unavailable(detail, retry_after)
-            }
+            RunSettingsError::Unavailable { retry_after, .. } => Self {
+                retry_after: retry_after.or(Some(RETRY_AFTER)),
+                ..Self::unavailable(detail)
+            },
         }
     }
 }
@@ -276,7 +277,13 @@ impl From<SessionStoreError> for Problem {
             SessionStoreError::Unavailable { .. } => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, "the session store is unavailable");
-                Self::store_unavailable()
+                Self {
+                    retry_after: Some(STORE_RETRY_AFTER),
+                    ..Self::unavailable(
+                        "the session store is locked by another program or not reachable, and \
+                         nothing was changed: send the request again",
+                    )
+                }
             }
             _ => {
                 tracing::error!(

@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Instant};
 use axum::{
     Router,
     extract::{MatchedPath, OriginalUri, Request, State},
-    http::{HeaderValue, Method, StatusCode, header},
+    http::{HeaderValue, Method, header},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
 };
@@ -14,7 +14,7 @@ use tracing::Instrument as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
-    App, Problem, dialects,
+    App, Problem, ProblemKind, dialects,
     http::{
         limits,
         security::{self, HostNames},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Returns the routes that the OpenAPI document describes.
-pub(crate) fn documented_routes() -> OpenApiRouter<App> {
+fn documented_routes() -> OpenApiRouter<App> {
     guarded().merge(open())
 }
 
@@ -98,9 +98,7 @@ async fn no_route(OriginalUri(uri): OriginalUri) -> Problem {
 
 async fn no_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
     Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "no-method",
-        "Method not allowed",
+        ProblemKind::NoMethod,
         format!(
             "{} does not support {method}: the header Allow lists the supported methods",
             uri.path()
@@ -129,7 +127,7 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         http.response.status_code = tracing::field::Empty,
     );
     // The count ends when this future is dropped because the client disconnects.
-    let open_request = app.metrics().open_requests.open();
+    let open_request = Arc::clone(&app.metrics().open_requests);
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<MatchedPath>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()

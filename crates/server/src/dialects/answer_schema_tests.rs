@@ -31,14 +31,14 @@ fn formed(tries: &[&'static str]) -> Vec<RunEvent> {
     Script::of(turns).played_with(Box::new(|agent| agent.with_answer_form(&form())))
 }
 
-fn in_form() -> ResponseOptions {
-    ResponseOptions {
-        last_seen: None,
+fn in_form() -> ResponseState {
+    ResponseState {
         answer_form: Some(std::sync::Arc::new(form())),
+        ..ResponseState::default()
     }
 }
 
-fn whole(events: &[RunEvent], terms: ResponseOptions) -> CollectedResponse {
+fn whole(events: &[RunEvent], terms: ResponseState) -> CollectedResponse {
     let mut whole = SequencedEncoder::new(CollectedResponse::new(terms));
     let mut out = SseFrames::new();
     for event in events {

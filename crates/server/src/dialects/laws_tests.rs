@@ -19,7 +19,7 @@ use super::{
     encoder::{EventEncoder, SequencedEncoder},
     openai_chat::OpenAiChatStream,
     response::collected::CollectedResponse,
-    response::state::ResponseOptions,
+    response::state::ResponseState,
     tools::client_tools::{ClientTools, definition},
 };
 use client_rules::{AgUi, Ui, frames};
@@ -329,19 +329,19 @@ fn chat(model: Option<&str>, with_usage: bool) -> OpenAiChatStream {
     OpenAiChatStream::new(
         model.map(str::to_owned),
         with_usage,
-        ResponseOptions::default(),
+        ResponseState::default(),
     )
 }
 
 fn messages(model: Option<&str>) -> AnthropicMessagesStream {
-    AnthropicMessagesStream::new(model.map(str::to_owned), ResponseOptions::default())
+    AnthropicMessagesStream::new(model.map(str::to_owned), ResponseState::default())
 }
 
 /// Of a response that goes on behind an event.
-fn after(seen: u64) -> ResponseOptions {
-    ResponseOptions {
+fn after(seen: u64) -> ResponseState {
+    ResponseState {
         last_seen: Some(seen),
-        answer_form: None,
+        ..ResponseState::default()
     }
 }
 

@@ -42,7 +42,10 @@ async fn errors_have_the_form_of_the_dialect_that_is_spoken() {
 
 #[tokio::test]
 async fn a_client_learns_when_to_come_back() {
-    let problem = Problem::unavailable("too much to do", Some(std::time::Duration::from_secs(7)));
+    let problem = Problem {
+        retry_after: Some(std::time::Duration::from_secs(7)),
+        ..Problem::unavailable("too much to do")
+    };
     for path in ["/v1/messages", "/v1/chat/completions"] {
         let response = super::problem(path, &problem).unwrap();
         assert_eq!(response.status(), 503);

@@ -25,7 +25,7 @@ use switchboard_domain::Principal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
-    Problem, ServerOptions,
+    Problem, ProblemKind, ServerOptions,
     hub::limits::{PrincipalLimit, semaphore, try_acquire},
 };
 
@@ -109,7 +109,7 @@ pub(crate) async fn limit(
             "the server has {} open requests, which is the maximum: try again",
             limits.max
         );
-        return Problem::unavailable(detail, None).into_response();
+        return Problem::unavailable(detail).into_response();
     }
     // Only `POST` requests wait for runs, so they have no time limit. The limit applies until the
     // response starts, because the response may be an endless stream.
@@ -123,7 +123,7 @@ pub(crate) async fn limit(
             "the request took longer than {} s: try again",
             time_limit.as_secs_f64()
         );
-        Problem::unavailable(detail, None).into_response()
+        Problem::unavailable(detail).into_response()
     };
     hold_until_sent(response, slot)
 }
@@ -141,10 +141,13 @@ pub(crate) async fn limit_each(
     }
     let limit = limits.each(class);
     let Some(slot) = limit.acquire(principal) else {
-        return Problem::too_many(format!(
-            "you have {} open requests (streams count), which is the maximum: end one",
-            limit.max
-        ))
+        return Problem::new(
+            ProblemKind::TooMany,
+            format!(
+                "you have {} open requests (streams count), which is the maximum: end one",
+                limit.max
+            ),
+        )
         .into_response();
     };
     hold_until_sent(next.run(request).await, slot)

@@ -3,14 +3,14 @@
 use axum::{
     body::{Body, Bytes, HttpBody as _},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
-    http::{HeaderMap, StatusCode, header, request::Parts},
+    http::{HeaderMap, header, request::Parts},
 };
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use switchboard_domain::{JsonObject, SharedObject, check_depth, check_document_depth};
 
-use crate::{App, Problem};
+use crate::{App, Problem, ProblemKind};
 
 /// An extractor of a JSON body. Errors are [`Problem`]s.
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -22,9 +22,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         let (parts, body) = request.into_parts();
         if !is_json(&parts.headers) {
             return Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not-json",
-                "Unsupported content type",
+                ProblemKind::NotJson,
                 "send the body as JSON with the header Content-Type: application/json",
             ));
         }
@@ -32,9 +30,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         let read = read_body(body, options.max_body);
         let Ok(bytes) = tokio::time::timeout(options.body_time, read).await else {
             return Err(Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                "too-slow",
-                "The body took too long",
+                ProblemKind::TooSlow,
                 format!(
                     "the body was not complete within {} s: send the request again",
                     options.body_time.as_secs_f64()
@@ -77,9 +73,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     let too_large = || {
         Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "too-large",
-            "The body is too large",
+            ProblemKind::BodyTooLarge,
             format!(
                 "the body has more than {max_bytes} bytes: send less, or increase `serve.max_body`"
             ),
@@ -103,9 +97,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         ))
     })?;
     serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-        Category::Data => {
-            Problem::unfitting(format!("the body does not match the schema: {error}"))
-        }
+        Category::Data => Problem::new(
+            ProblemKind::Invalid,
+            format!("the body does not match the schema: {error}"),
+        ),
         _ if bytes.is_empty() => Problem::malformed("the body is empty: send JSON"),
         _ => Problem::malformed(format!("the body is not valid JSON: {error}")),
     })

@@ -7,7 +7,7 @@ use std::{
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, Uri, header, request::Parts},
     middleware::Next,
     response::{IntoResponse as _, Response},
 };
@@ -15,7 +15,7 @@ use switchboard_domain::Principal;
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use super::{limits, run_headers};
-use crate::{App, Problem, ServerOptions, options};
+use crate::{App, Problem, ProblemKind, ServerOptions, options};
 
 /// An extractor of the principal that sends a request.
 #[derive(Debug, Clone)]
@@ -85,9 +85,7 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
     // may arrive here.
     if head_length(request) > max_bytes {
         return Err(Problem::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "too-large",
-            "The headers are too large",
+            ProblemKind::HeadersTooLarge,
             format!(
                 "the request line and headers have more than {max_bytes} bytes: send fewer or \
                  shorter headers"
@@ -97,9 +95,7 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
     let target = target(headers, uri)?;
     if !names.contains(target.host) {
         return Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "foreign-host",
-            "Unknown host name",
+            ProblemKind::ForeignHost,
             format!(
                 "`{}` is not a host name of this server: use its address, or add the name to \
                  `serve.hosts`",
@@ -121,9 +117,7 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
         return Ok(());
     }
     Err(Problem::new(
-        StatusCode::FORBIDDEN,
-        "foreign-origin",
-        "Origin not allowed",
+        ProblemKind::ForeignOrigin,
         format!(
             "pages of the origin `{}` may not use this server: add the origin to `serve.origins` \
              to allow them",
@@ -243,9 +237,7 @@ pub(crate) async fn authenticate(
             limits::limit_each(app.limits(), &principal, request, next).await
         }
         None => Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "no-access",
-            "Access token required",
+            ProblemKind::NoAccess,
             "the access token is missing or unknown: send one of `serve.tokens` as `Authorization: \
              Bearer TOKEN`",
         )

@@ -3,8 +3,7 @@
 use std::{fmt, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
-use futures_core::future::BoxFuture;
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, future::BoxFuture};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -17,10 +16,9 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use utoipa::openapi::OpenApi;
 
 use super::write_timeout::WriteTimeout;
-use crate::{App, Engine, ServerOptions, hub::Hub, openapi::document, router};
+use crate::{App, Engine, ServerOptions, hub::Hub, router};
 
 /// An HTTP server for runs and sessions. Clones are cheap.
 #[derive(Clone)]
@@ -87,11 +85,6 @@ impl Server {
     pub fn router(&self, address: SocketAddr) -> Result<Router, ServerError> {
         Self::check(self.app.options(), address)?;
         Ok(router::router(&self.app, address.ip()))
-    }
-
-    /// Returns the OpenAPI document of the server's routes.
-    pub fn openapi() -> OpenApi {
-        document::complete(router::documented_routes().into_openapi())
     }
 
     /// Checks that the server may listen on `address`. A server without tokens may listen only on a
@@ -189,7 +182,7 @@ impl OpenConnections {
         let stream = TokioIo::new(WriteTimeout::new(stream, options.write_time));
         let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
         let (ending, abort) = (self.ending.clone(), self.abort.clone());
-        let count = self.app.metrics().connections.open();
+        let count = Arc::clone(&self.app.metrics().connections);
         self.open.spawn(async move {
             // These guards count the connection until it is closed.
             let _guards = (slot, count);

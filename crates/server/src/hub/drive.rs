@@ -8,10 +8,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, StreamExt as _, stream::BoxStream};
 use switchboard_domain::SessionStoreError;
 use switchboard_orchestration::{
-    CancelHandle, RunEvent, RunEventKind, RunStream,
+    RunEvent, RunEventKind,
     persistence::{DurableRunError, PersistedRun, PersistedRunEnd},
 };
 
@@ -22,9 +22,8 @@ use crate::Observer;
 pub(super) enum RunExecution {
     /// A durable run, whose events are stored before they are emitted.
     Durable(Box<PersistedRun>),
-    /// An ephemeral run, whose events are only in memory. The first event was already read from the
-    /// stream.
-    Ephemeral(Option<RunEvent>, Box<RunStream>),
+    /// An ephemeral run, whose events are only in memory.
+    Ephemeral(BoxStream<'static, RunEvent>),
 }
 
 impl RunExecution {
@@ -33,28 +32,16 @@ impl RunExecution {
             Self::Durable(run) => run
                 .poll_next_unpin(cx)
                 .map(|event| event.map(LoggedEvent::from)),
-            Self::Ephemeral(first, run) => {
-                let event = match first.take() {
-                    Some(first) => Poll::Ready(Some(first)),
-                    None => run.poll_next_unpin(cx),
-                };
-                event.map(|event| event.map(LoggedEvent::from))
-            }
-        }
-    }
-
-    pub(super) fn cancel_handle(&self) -> CancelHandle {
-        match self {
-            Self::Durable(run) => run.cancel_handle(),
-            Self::Ephemeral(_, run) => run.cancel_handle(),
+            Self::Ephemeral(run) => run
+                .poll_next_unpin(cx)
+                .map(|event| event.map(LoggedEvent::from)),
         }
     }
 
     /// Stops the run and releases its lease, so that another process can resume it.
     async fn release(self) {
-        match self {
-            Self::Durable(run) => run.stop_and_release().await,
-            Self::Ephemeral(..) => {}
+        if let Self::Durable(run) = self {
+            run.stop_and_release().await;
         }
     }
 

@@ -9,7 +9,7 @@ use switchboard_domain::Principal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::lock;
-use crate::{Problem, ServerOptions};
+use crate::{Problem, ProblemKind, ServerOptions};
 
 /// The number of used slots of each principal that uses any.
 type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
@@ -97,20 +97,17 @@ impl RunLimits {
     /// Acquires the slots for one more run of the principal.
     pub(crate) fn acquire(&self, principal: &Principal) -> Result<RunSlots, Problem> {
         let own = self.each.acquire(principal).ok_or_else(|| {
-            Problem::too_many(format!(
+            Problem::new(ProblemKind::TooMany, format!(
                 "you have {} active runs, which is the maximum: wait until one ends, or cancel one \
                  (POST /runs/{{id}}/cancel)",
                 self.each.max
             ))
         })?;
         let slot = try_acquire(&self.total).ok_or_else(|| {
-            Problem::unavailable(
-                format!(
-                    "the server has {} active runs, which is the maximum: try again",
-                    self.max
-                ),
-                None,
-            )
+            Problem::unavailable(format!(
+                "the server has {} active runs, which is the maximum: try again",
+                self.max
+            ))
         })?;
         Ok((slot, own))
     }

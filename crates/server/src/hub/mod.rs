@@ -19,21 +19,21 @@ use switchboard_domain::{
     Message, Principal, RunRecord, RunState, RunStore, SessionId, SessionStore, ToolHost,
 };
 use switchboard_orchestration::{
-    CancelHandle, RunReport,
+    CancelHandle,
     observe::metrics::{Metrics, MetricsCollector},
     persistence::DurableRuns,
     strategy::formatter::Form,
 };
 use tokio::{
-    sync::watch,
+    sync::broadcast,
     time::{Instant, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{Engine, Problem, RunSettings, ServerOptions};
 use limits::RunLimits;
-pub(crate) use log::{LoggedEvent, type_of};
-use log::{RunLog, RunStatus};
+use log::RunLog;
+pub(crate) use log::{LoggedEvent, RunStatus, type_of};
 use pending_approvals::PendingApprovals;
 pub(crate) use reader::EventReader;
 pub(crate) use runs::RunView;
@@ -55,8 +55,8 @@ struct SharedHubState {
     runs: Arc<dyn RunStore>,
     options: ServerOptions,
     active: Mutex<HashMap<Arc<str>, Arc<ActiveRun>>>,
-    /// Channels that notify readers of a session when one of its runs starts or ends.
-    session_changes: Mutex<HashMap<SessionId, watch::Sender<()>>>,
+    /// A channel that receives the id of a session when one of its runs starts or ends.
+    session_changes: broadcast::Sender<SessionId>,
     /// Locks that prevent concurrent resumption and cancellation of a run, by run id.
     run_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     limits: RunLimits,
@@ -127,16 +127,6 @@ pub(crate) struct StartedRun {
     last_event: u64,
 }
 
-/// The reason why a request stops waiting for a run.
-pub(crate) enum WaitResult {
-    /// The run is finished and has this report.
-    Finished(Box<RunReport>),
-    /// The run waits for an approval decision or for an answer to an elicitation request.
-    Waiting,
-    /// The shutdown or a fault interrupted the run. It can be resumed.
-    Interrupted,
-}
-
 /// A guard that cancels its run when it is dropped. Cancelling a finished run has no effect.
 pub(crate) struct CancelOnDrop(CancelHandle);
 
@@ -157,18 +147,14 @@ impl StartedRun {
         CancelOnDrop(self.active.cancel.clone())
     }
 
-    /// Waits until the run ends or waits for a person.
-    pub(crate) async fn wait(&self) -> WaitResult {
+    /// Waits until the run ends or waits for a person, and returns its status.
+    pub(crate) async fn wait(&self) -> RunStatus {
         let mut changes = self.active.log.changes();
         loop {
             changes.borrow_and_update();
-            match self.active.log.status() {
-                RunStatus::Finished(report) => return WaitResult::Finished(report),
-                RunStatus::AwaitingInput(_) | RunStatus::Suspended(_) => {
-                    return WaitResult::Waiting;
-                }
-                RunStatus::Interrupted => return WaitResult::Interrupted,
-                RunStatus::Running => {}
+            let status = self.active.log.status();
+            if !matches!(status, RunStatus::Running) {
+                return status;
             }
             // `self` owns the log and thus the sender of this channel, so no error is possible.
             let _ = changes.changed().await;
@@ -178,14 +164,11 @@ impl StartedRun {
 
 impl ActiveRun {
     fn reader(&self, hub: &Hub, after: u64) -> EventReader {
-        EventReader::new(
-            hub.clone(),
-            self.owner.clone(),
-            self.id(),
-            self.is_durable.then(|| self.record.session.clone()),
-            Some(&self.log),
-            after,
-        )
+        let mut reader = hub.reader_of(&self.owner, &self.record, after);
+        reader.log = Some((Arc::clone(&self.log), self.log.changes()));
+        reader.session = self.is_durable.then(|| self.record.session.clone());
+        reader.is_over = false;
+        reader
     }
 
     fn id(&self) -> Arc<str> {
@@ -229,7 +212,7 @@ impl Hub {
             limits: RunLimits::new(&options),
             options,
             active: Mutex::default(),
-            session_changes: Mutex::default(),
+            session_changes: broadcast::Sender::new(SESSION_CHANGES),
             run_locks: Mutex::default(),
             metrics: Arc::new(Mutex::new(metrics)),
             tasks: TaskTracker::new(),
@@ -317,28 +300,14 @@ impl Hub {
         active.get(run).filter(|it| it.owner == *owner).cloned()
     }
 
-    /// Returns a receiver that is notified when a run of the session starts or ends.
-    fn session_changes(&self, session: &SessionId) -> watch::Receiver<()> {
-        let mut changes = lock(&self.shared.session_changes);
-        if let Some(sender) = changes.get(session) {
-            return sender.subscribe();
-        }
-        // Channels without receivers are removed at every 64th entry.
-        if changes.len() % 64 == 63 {
-            changes.retain(|_, sender| sender.receiver_count() > 0);
-        }
-        let (sender, receiver) = watch::channel(());
-        changes.insert(session.clone(), sender);
-        receiver
+    /// Returns a receiver of the sessions whose runs start or end.
+    fn session_changes(&self) -> broadcast::Receiver<SessionId> {
+        self.shared.session_changes.subscribe()
     }
 
     fn notify_session(&self, session: &SessionId) {
-        let mut changes = lock(&self.shared.session_changes);
-        if let Some(sender) = changes.get(session)
-            && sender.send(()).is_err()
-        {
-            changes.remove(session);
-        }
+        // Without receivers, nothing waits for the notification.
+        let _ = self.shared.session_changes.send(session.clone());
     }
 
     /// Reads the stored record of a run. Returns `None` if the run does not exist.
@@ -348,6 +317,18 @@ impl Hub {
         }
         Ok(self.shared.runs.run(owner, run).await?)
     }
+}
+
+/// Maximum number of session changes that a slow reader may miss before it reads the store again.
+const SESSION_CHANGES: usize = 1_024;
+
+/// Waits until a run of the session starts or ends. May also return without a change.
+async fn wait_for_change(changes: &mut broadcast::Receiver<SessionId>, session: &SessionId) {
+    while changes
+        .recv()
+        .await
+        .is_ok_and(|changed| changed != *session)
+    {}
 }
 
 /// Maximum length in bytes of a session id or run id.

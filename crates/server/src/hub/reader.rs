@@ -1,24 +1,14 @@
 //! Reads the events of a run from memory and from the store, in whichever process it runs.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use futures_core::{Stream, stream::BoxStream};
-use futures_util::{StreamExt as _, stream};
 use switchboard_domain::{Principal, RunState, SessionId};
 use tokio::sync::watch;
 
 use super::{
     Hub,
     log::{LogReadResult, LoggedEvent, RunLog, RunStatus},
+    wait_for_change,
 };
 
 /// Maximum number of events in one read from the store.
@@ -26,90 +16,33 @@ const PAGE_SIZE: u32 = 256;
 /// Interval of reads from the store while another process executes the run.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A stream of the events of a run after a position. It ends when the run or the server ends.
+/// A reader of the events of a run after a position. It ends when the run or the server ends.
 pub(crate) struct EventReader {
-    events: BoxStream<'static, LoggedEvent>,
-    flags: Arc<ReaderFlags>,
-}
-
-#[derive(Default)]
-struct ReaderFlags {
-    /// Whether the stream must also end when the run waits for a person.
-    until_waiting: AtomicBool,
-    /// Whether the stream has ended because the run waits for a person.
-    is_waiting: AtomicBool,
+    pub(super) hub: Hub,
+    pub(super) owner: Principal,
+    pub(super) run: Arc<str>,
+    /// The session of the run, or `None` for an ephemeral run.
+    pub(super) session: Option<SessionId>,
+    /// The log of the run and its change receiver. `None` while another process executes the run.
+    pub(super) log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
+    /// The sequence number of the last event that was read.
+    pub(super) after: u64,
+    /// Whether the run is finished and has no event after the first position.
+    pub(crate) is_over: bool,
+    /// Whether the reader must also end when the run waits for a person, after all earlier events.
+    pub(crate) ends_when_waiting: bool,
+    /// Whether the reader has ended because the run waits for a person.
+    pub(crate) is_waiting: bool,
+    pub(super) ready: VecDeque<LoggedEvent>,
+    /// Whether the store was read once more after the run was found finished.
+    pub(super) has_reread: bool,
 }
 
 impl EventReader {
-    pub(super) fn new(
-        hub: Hub,
-        owner: Principal,
-        run: Arc<str>,
-        session: Option<SessionId>,
-        log: Option<&Arc<RunLog>>,
-        after: u64,
-    ) -> Self {
-        let flags = Arc::<ReaderFlags>::default();
-        let cursor = EventCursor {
-            hub,
-            owner,
-            run,
-            session,
-            log: log.map(|log| (Arc::clone(log), log.changes())),
-            after,
-            ready: VecDeque::new(),
-            has_reread: false,
-            flags: Arc::clone(&flags),
-        };
-        let events = stream::unfold(cursor, |mut cursor| async move {
-            let event = cursor.next().await?;
-            Some((event, cursor))
-        });
-        Self {
-            events: events.fuse().boxed(),
-            flags,
-        }
-    }
-
-    /// Makes the stream also end when the run waits for a person, after all earlier events.
-    pub(crate) fn end_when_waiting(&self) {
-        self.flags.until_waiting.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the stream has ended because the run waits for a person.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.flags.is_waiting.load(Ordering::Relaxed)
-    }
-}
-
-impl Stream for EventReader {
-    type Item = LoggedEvent;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<LoggedEvent>> {
-        self.events.as_mut().poll_next(cx)
-    }
-}
-
-struct EventCursor {
-    hub: Hub,
-    owner: Principal,
-    run: Arc<str>,
-    /// The session of the run, or `None` for an ephemeral run.
-    session: Option<SessionId>,
-    /// The log of the run and its change receiver. `None` while another process executes the run.
-    log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
-    /// The sequence number of the last event that was read.
-    after: u64,
-    ready: VecDeque<LoggedEvent>,
-    /// Whether the store was read once more after the run was found finished.
-    has_reread: bool,
-    flags: Arc<ReaderFlags>,
-}
-
-impl EventCursor {
-    async fn next(&mut self) -> Option<LoggedEvent> {
+    /// Returns the next event. The future must not be dropped before it is ready.
+    pub(crate) async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.next_ready() {
                 return Some(event);
             }
             let may_have_more = match self.log.take() {
@@ -122,19 +55,16 @@ impl EventCursor {
         }
     }
 
+    /// Returns the next event if it was already read.
+    pub(crate) fn next_ready(&mut self) -> Option<LoggedEvent> {
+        self.ready.pop_front()
+    }
+
     fn add(&mut self, events: Vec<LoggedEvent>) {
         if let Some(last) = events.last() {
             self.after = last.seq;
         }
         self.ready.extend(events);
-    }
-
-    fn ends_when_waiting(&self) -> bool {
-        self.flags.until_waiting.load(Ordering::Relaxed)
-    }
-
-    fn set_waiting(&self, is_waiting: bool) {
-        self.flags.is_waiting.store(is_waiting, Ordering::Relaxed);
     }
 
     /// Reads events from the log, or waits for a change of the log. Returns `false` at the end of
@@ -156,9 +86,9 @@ impl EventCursor {
             }
             LogReadResult::Nothing(RunStatus::Finished(_)) => false,
             LogReadResult::Nothing(RunStatus::AwaitingInput(_) | RunStatus::Suspended(_))
-                if self.ends_when_waiting() =>
+                if self.ends_when_waiting =>
             {
-                self.set_waiting(true);
+                self.is_waiting = true;
                 false
             }
             // When a durable run is resumed, it has another log.
@@ -209,7 +139,7 @@ impl EventCursor {
         };
         // The subscription precedes the reads, so that a run that starts after them ends the
         // waiting below.
-        let mut changes = self.hub.session_changes(&session);
+        let mut changes = self.hub.session_changes();
         if let Some(active) = self.hub.active_run(&self.owner, &self.run) {
             self.log = Some((Arc::clone(&active.log), active.log.changes()));
             return true;
@@ -229,8 +159,8 @@ impl EventCursor {
             }
             RunState::Finished => return false,
             RunState::Running => POLL_INTERVAL,
-            RunState::Waiting | RunState::Interrupted if self.ends_when_waiting() => {
-                self.set_waiting(record.state == RunState::Waiting);
+            RunState::Waiting | RunState::Interrupted if self.ends_when_waiting => {
+                self.is_waiting = record.state == RunState::Waiting;
                 return false;
             }
             // Another process may resume the run without a notification here.
@@ -238,7 +168,7 @@ impl EventCursor {
         };
         let stopping = self.hub.stopping();
         tokio::select! {
-            _ = changes.changed() => true,
+            () = wait_for_change(&mut changes, &session) => true,
             () = tokio::time::sleep(interval) => true,
             () = stopping.cancelled() => false,
         }

@@ -1,6 +1,6 @@
 //! Operations on existing runs: read, decide, cancel, resume.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde::Serialize;
 use switchboard_domain::{
@@ -163,9 +163,19 @@ impl Hub {
         record: &RunRecord,
         after: u64,
     ) -> EventReader {
-        let session = Some(record.session.clone());
-        let id = record.id.as_str().into();
-        EventReader::new(self.clone(), owner.clone(), id, session, None, after)
+        EventReader {
+            hub: self.clone(),
+            owner: owner.clone(),
+            run: record.id.as_str().into(),
+            session: Some(record.session.clone()),
+            log: None,
+            after,
+            is_over: record.state == RunState::Finished && record.last_event <= after,
+            ends_when_waiting: false,
+            is_waiting: false,
+            ready: VecDeque::new(),
+            has_reread: false,
+        }
     }
 
     /// Returns the unfinished run of a session, if there is one.
@@ -242,7 +252,7 @@ impl Hub {
     }
 
     /// Answers an elicitation request. After an invalid answer the request remains open.
-    pub(crate) fn answer(
+    pub(crate) async fn answer(
         &self,
         owner: &Principal,
         run: &str,
@@ -255,7 +265,10 @@ impl Hub {
                  an answer; GET /runs/{run} lists the open questions"
             ))
         };
-        let active = self.active_run(owner, run).ok_or_else(not_open)?;
+        let Some(active) = self.active_run(owner, run) else {
+            self.stored_record(owner, run).await?;
+            return Err(not_open());
+        };
         let questions = self.engine().questions().ok_or_else(not_open)?;
         let mut open = questions.open_questions(run).into_iter();
         let asked = open.find(|it| it.id == question).ok_or_else(not_open)?;
@@ -267,28 +280,6 @@ impl Hub {
             .answer(run, question, answer)
             .map_err(|_| not_open())?;
         Ok(active.record())
-    }
-
-    /// Returns whether a run is finished and has no event after the event numbered `after`.
-    pub(crate) async fn is_finished(
-        &self,
-        owner: &Principal,
-        run: &str,
-        after: u64,
-    ) -> Result<bool, Problem> {
-        if self.active_run(owner, run).is_some() {
-            return Ok(false);
-        }
-        let record = self.record(owner, run).await?;
-        Ok(record.is_some_and(|it| it.state == RunState::Finished && it.last_event <= after))
-    }
-
-    /// Returns an error if the run does not exist for the principal.
-    pub(crate) async fn check_exists(&self, owner: &Principal, run: &str) -> Result<(), Problem> {
-        if self.active_run(owner, run).is_some() {
-            return Ok(());
-        }
-        self.stored_record(owner, run).await.map(|_| ())
     }
 
     /// Cancels a run. A finished run does not change.

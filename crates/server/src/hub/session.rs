@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use futures_util::StreamExt as _;
 use switchboard_domain::{Principal, RunRecord, RunState, SessionId};
 
-use super::{EventReader, Hub, LoggedEvent};
+use super::{EventReader, Hub, LoggedEvent, wait_for_change};
 use crate::Problem;
 
 /// Maximum number of runs of a session that are read.
@@ -78,7 +77,7 @@ impl SessionReader {
             }
             // The subscription precedes the reads, so that a run that starts later ends the waiting
             // below.
-            let mut changes = self.hub.session_changes(&self.session);
+            let mut changes = self.hub.session_changes();
             match self.find_runs(NEWEST_RUNS).await {
                 Ok(true) => {}
                 Ok(false) => return None,
@@ -92,7 +91,7 @@ impl SessionReader {
             }
             let interval = self.hub.options().keep_alive;
             tokio::select! {
-                _ = changes.changed() => {}
+                () = wait_for_change(&mut changes, &self.session) => {}
                 // Another process may have started a run without a notification here.
                 () = tokio::time::sleep(interval) => {}
                 () = stopping.cancelled() => return None,

@@ -1,8 +1,8 @@
 //! Start of runs.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, future::ready, sync::Arc};
 
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, stream};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
 use sha2::Sha256;
@@ -11,7 +11,7 @@ use switchboard_domain::{
     RunState, Session, SessionId, SessionStoreError,
 };
 use switchboard_orchestration::{
-    Agent, RunEventKind, RunParameters,
+    Agent, CancelHandle, RunEventKind, RunParameters,
     persistence::{DurableRunError, PersistedRun},
 };
 use uuid::Uuid;
@@ -143,9 +143,9 @@ impl Hub {
         let agent = agent
             .with_principal(principal.clone(), None)
             .with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
-        let mut stream = agent.run(messages);
+        let mut run = agent.run(messages);
         // The first event contains the run id, which the response headers need.
-        let first = stream.next().await.ok_or_else(Problem::internal)?;
+        let first = run.next().await.ok_or_else(Problem::internal)?;
         let model = match &first.kind {
             RunEventKind::RunStarted { model, .. } => model.to_string(),
             _ => String::new(),
@@ -162,8 +162,10 @@ impl Hub {
             outcome: None,
             parameters: None,
         };
-        let execution = RunExecution::Ephemeral(Some(first), Box::new(stream));
-        Ok(self.execute_new(principal, record, approvals, execution, slots))
+        let cancel = run.cancel_handle();
+        let events = stream::once(ready(first)).chain(run).boxed();
+        let execution = RunExecution::Ephemeral(events);
+        Ok(self.execute_new(principal, record, approvals, cancel, execution, slots))
     }
 
     pub(super) fn execute_durable(
@@ -176,8 +178,9 @@ impl Hub {
         let mut record = run.run_record().clone();
         // Clients do not need the stored parameters, which may be large.
         record.parameters = None;
+        let cancel = run.cancel_handle();
         let execution = RunExecution::Durable(Box::new(run));
-        self.execute_new(owner, record, approvals, execution, slots)
+        self.execute_new(owner, record, approvals, cancel, execution, slots)
     }
 
     fn execute_new(
@@ -185,13 +188,14 @@ impl Hub {
         owner: Principal,
         record: RunRecord,
         approvals: Arc<PendingApprovals>,
+        cancel: CancelHandle,
         execution: RunExecution,
         slots: RunSlots,
     ) -> StartedRun {
         let is_durable = matches!(execution, RunExecution::Durable(_));
         let active = Arc::new(ActiveRun {
             log: Arc::new(RunLog::new(record.last_event, self.options().log_bytes)),
-            cancel: execution.cancel_handle(),
+            cancel,
             record,
             owner,
             is_durable,
@@ -213,7 +217,6 @@ impl Hub {
         if self.shared.stopping.is_cancelled() {
             return Err(Problem::unavailable(
                 "the server is shutting down: send the request again after the restart",
-                None,
             ));
         }
         self.shared.limits.acquire(principal)

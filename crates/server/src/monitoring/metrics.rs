@@ -1,6 +1,6 @@
 //! Metrics of the server, in a registry that it owns.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use prometheus_client::{
     encoding::text::encode,
@@ -18,77 +18,48 @@ const BOUNDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 /// path.
 type ResponseLabels = [(&'static str, String); 3];
 
+/// The names and descriptions of the gauges, which are set when the metrics are read.
+const GAUGES: [(&str, &str); 4] = [
+    ("runs_active", "Active runs of this process"),
+    ("runs_waiting", "Active runs that wait for a person"),
+    ("http_requests_open", "Open requests, including streams"),
+    ("http_connections_open", "Open connections"),
+];
+
 /// The metrics of runs, requests and connections.
 pub(crate) struct ServerMetrics {
     registry: Registry,
     responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
-    active_runs: Gauge,
-    waiting_runs: Gauge,
-    pub(crate) open_requests: OpenCount,
-    pub(crate) connections: OpenCount,
-}
-
-/// A counter of open requests or connections.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct OpenCount(Gauge);
-
-/// A guard that counts one open request or connection until it is dropped.
-#[derive(Debug)]
-pub(crate) struct OpenGuard(OpenCount);
-
-impl OpenCount {
-    pub(crate) fn open(&self) -> OpenGuard {
-        self.0.inc();
-        OpenGuard(self.clone())
-    }
-}
-
-impl Drop for OpenGuard {
-    fn drop(&mut self) {
-        self.0.0.dec();
-    }
+    gauges: [Gauge; GAUGES.len()],
+    /// A counter. Each open request holds a clone.
+    pub(crate) open_requests: Arc<()>,
+    /// A counter. Each open connection holds a clone.
+    pub(crate) connections: Arc<()>,
 }
 
 impl ServerMetrics {
     pub(crate) fn new(runs: MetricsCollector) -> Self {
         let new_histogram: fn() -> Histogram = || Histogram::new(BOUNDS);
-        let mut metrics = Self {
-            registry: Registry::with_prefix("switchboard"),
-            responses: Family::new_with_constructor(new_histogram),
-            active_runs: Gauge::default(),
-            waiting_runs: Gauge::default(),
-            open_requests: OpenCount::default(),
-            connections: OpenCount::default(),
-        };
-        let registry = &mut metrics.registry;
+        let responses = Family::new_with_constructor(new_histogram);
+        let mut registry = Registry::with_prefix("switchboard");
         registry.register_collector(Box::new(runs));
-        let (requests, connections) = (&metrics.open_requests.0, &metrics.connections.0);
-        for (name, help, gauge) in [
-            (
-                "runs_active",
-                "Active runs of this process",
-                &metrics.active_runs,
-            ),
-            (
-                "runs_waiting",
-                "Active runs that wait for a person",
-                &metrics.waiting_runs,
-            ),
-            (
-                "http_requests_open",
-                "Open requests, including streams",
-                requests,
-            ),
-            ("http_connections_open", "Open connections", connections),
-        ] {
+        let gauges = GAUGES.map(|(name, help)| {
+            let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
-        }
+            gauge
+        });
         registry.register(
             "http_response_seconds",
             "Time until a response started",
-            metrics.responses.clone(),
+            responses.clone(),
         );
-        metrics
+        Self {
+            registry,
+            responses,
+            gauges,
+            open_requests: Arc::default(),
+            connections: Arc::default(),
+        }
     }
 
     /// Records the method, route, status and response time when a response starts.
@@ -105,9 +76,12 @@ impl ServerMetrics {
     /// Formats all metrics as `OpenMetrics` 1.0.0 text.
     pub(crate) fn text(&self, hub: &Hub) -> String {
         let (active, waiting) = hub.count_active();
-        let count = |runs: usize| i64::try_from(runs).unwrap_or(i64::MAX);
-        self.active_runs.set(count(active));
-        self.waiting_runs.set(count(waiting));
+        let open = |counter: &Arc<()>| Arc::strong_count(counter) - 1;
+        let (requests, connections) = (open(&self.open_requests), open(&self.connections));
+        let counts = [active, waiting, requests, connections];
+        for (gauge, count) in self.gauges.iter().zip(counts) {
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry) {
             tracing::warn!(%error, "failed to encode the metrics");

@@ -20,7 +20,7 @@ use crate::{
         run_headers::set_run_headers,
         security::Caller,
     },
-    hub::{ConversationInput, StartRequest, StartedRun, WaitResult, is_id},
+    hub::{ConversationInput, RunStatus, StartRequest, StartedRun, is_id},
     openapi::schema,
 };
 
@@ -121,15 +121,17 @@ pub(super) async fn chat(
         return Ok(accepted(&started, RunState::Running));
     }
     match started.wait().await {
-        WaitResult::Finished(report) => Ok(with_ids(&started, Json(report))),
-        WaitResult::Waiting => Ok(accepted(&started, RunState::Waiting)),
-        WaitResult::Interrupted => {
+        RunStatus::Finished(report) => Ok(with_ids(&started, Json(report))),
+        RunStatus::AwaitingInput(_) | RunStatus::Suspended(_) => {
+            Ok(accepted(&started, RunState::Waiting))
+        }
+        RunStatus::Running | RunStatus::Interrupted => {
             let run = &started.run;
             let detail = format!(
                 "the server stopped before the end of the run: continue it with POST \
                  /runs/{run}/continue"
             );
-            Err(Problem::unavailable(detail, None).with_run(run))
+            Err(Problem::unavailable(detail).with_run(run))
         }
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! `/` is the page; its other files are below `/assets/`. All URLs in it are relative, so that the
 //! routes can be nested below any path. Third-party scripts are stored compressed
-//! (`vendor/x.js.gz`), and decompressed only for clients that do not accept gzip. A debug build
-//! reads the files from the source folder for each request, so that changes are visible without a
-//! build.
+//! (`vendor/x.js.gz`), which every browser accepts. A debug build reads the files from the source
+//! folder for each request, so that changes are visible without a build.
 
-use std::{borrow::Cow, fmt::Write as _, io::Read as _};
+use std::{borrow::Cow, fmt::Write as _};
 
 use axum::{
     Router,
@@ -16,7 +15,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use flate2::read::GzDecoder;
 use rust_embed::RustEmbed;
 
 #[cfg(test)]
@@ -98,13 +96,11 @@ fn not_found() -> Response {
 
 /// Returns the response with the file at this path below `web/`, or a 404.
 fn file(path: &str, request: &HeaderMap) -> Response {
-    let Some((file, is_stored_compressed)) = find(path) else {
+    let Some((file, is_compressed)) = find(path) else {
         return not_found();
     };
-    let is_compressed = is_stored_compressed && accepts_gzip(request);
-    let tag = entity_tag(&file.metadata.sha256_hash(), is_compressed);
+    let tag = entity_tag(&file.metadata.sha256_hash());
     let mut headers = common_headers(path);
-    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
@@ -123,35 +119,7 @@ fn file(path: &str, request: &HeaderMap) -> Response {
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => bytes.into(),
     };
-    if is_compressed || !is_stored_compressed {
-        return (headers, Body::from(stored)).into_response();
-    }
-    let mut text = Vec::new();
-    match GzDecoder::new(&stored[..]).read_to_end(&mut text) {
-        Ok(_) => (headers, Body::from(text)).into_response(),
-        Err(_) => not_found(),
-    }
-}
-
-/// Returns whether the client accepts gzip (RFC 9110 section 12.5.3). Without the header, it
-/// receives uncompressed files.
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    let mut accepts_any = false;
-    let values = request.get_all(header::ACCEPT_ENCODING).iter();
-    let values = values.filter_map(|value| value.to_str().ok());
-    for coding in values.flat_map(|value| value.split(',')) {
-        let mut parts = coding.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let is_accepted = parts.all(|part| {
-            let weight = part.strip_prefix("q=").or(part.strip_prefix("Q="));
-            weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0))
-        });
-        if name.eq_ignore_ascii_case("gzip") {
-            return is_accepted;
-        }
-        accepts_any |= name == "*" && is_accepted;
-    }
-    accepts_any
+    (headers, Body::from(stored)).into_response()
 }
 
 /// Returns the file, and whether it is stored compressed.
@@ -169,26 +137,20 @@ fn find(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
         .or_else(|| Files::get(&format!("{path}.gz")).map(|file| (file, true)))
 }
 
-/// Returns the entity tag of a file. Both forms have different tags, because their bytes differ.
-fn entity_tag(hash: &[u8], is_compressed: bool) -> String {
+fn entity_tag(hash: &[u8]) -> String {
     let mut tag = String::from("\"");
     for byte in hash.iter().take(16) {
         // Writing to a string cannot fail.
         let _ = write!(tag, "{byte:02x}");
     }
-    tag.push_str(if is_compressed { "-gz\"" } else { "\"" });
+    tag.push('"');
     tag
 }
 
-/// Returns whether the browser has this version (RFC 9110 section 13.1.2, weak comparison).
+/// Returns whether the browser has this version. Proxies may weaken a tag (`W/"…"`).
 fn has_version(request: &HeaderMap, tag: &str) -> bool {
-    request
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
+    let mut known = request.get_all(header::IF_NONE_MATCH).iter();
+    known.any(|value| value.to_str().is_ok_and(|known| known.contains(tag)))
 }
 
 /// Returns the headers for caching and isolation of a file.

@@ -47,7 +47,7 @@ pub(super) async fn healthz() -> Json<Health> {
     )
 )]
 pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
-    let unready = |detail: String| Problem::unavailable(detail, None);
+    let unready = |detail: String| Problem::unavailable(detail);
     if app.hub().stopping().is_cancelled() {
         return Err(unready("the server is shutting down".to_owned()));
     }

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response},
 };
-use futures_util::StreamExt as _;
+use futures_util::stream;
 use serde::Deserialize;
 use switchboard_domain::{
     ApprovalDecision, ApprovalScope, ElicitationAnswer, JsonObject, RunRecord,
@@ -155,10 +155,13 @@ pub(super) async fn events(
 ) -> Result<Response, Problem> {
     let after = sse::after(query.after, &headers)?;
     let reader = app.hub().reader(&principal, &id, after).await?;
-    if app.hub().is_finished(&principal, &id, after).await? {
+    if reader.is_over {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let frames = reader.map(|event| sse::event_frame(event.seq, &event));
+    let frames = stream::unfold(reader, |mut reader| async move {
+        let event = reader.next().await?;
+        Some((sse::event_frame(event.seq, &event), reader))
+    });
     Ok(sse::response(frames, app.options().keep_alive))
 }
 
@@ -184,7 +187,6 @@ pub(super) async fn decide(
     JsonBody(decision): JsonBody<Decision>,
 ) -> Result<Response, Problem> {
     let decision = decision.validate()?;
-    app.hub().check_exists(&principal, &id).await?;
     let decided = app.hub().decide(&principal, &id, &call, decision).await;
     decided.map(accepted)
 }
@@ -209,9 +211,8 @@ pub(super) async fn answer(
     JsonBody(answer): JsonBody<Answer>,
 ) -> Result<Response, Problem> {
     let answer = answer.validate()?;
-    app.hub().check_exists(&principal, &id).await?;
-    let record = app.hub().answer(&principal, &id, &question, answer)?;
-    Ok(accepted(record))
+    let record = app.hub().answer(&principal, &id, &question, answer).await;
+    record.map(accepted)
 }
 
 /// Cancel a run

@@ -61,7 +61,7 @@ pub(crate) async fn messages(
     };
     let response = parsed.start(app, principal, paused_runs).await?;
     let (is_streamed, model) = (request.stream == Some(true), request.model);
-    let encoder = |options| AnthropicMessagesStream::new(Some(model.clone()), options);
+    let encoder = |state| AnthropicMessagesStream::new(Some(model.clone()), state);
     let answer = |collected: &_, report: Option<&_>| collected_message(collected, report, &model);
     Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }

@@ -17,7 +17,7 @@ use super::super::{
     response::collected::{CollectedResponse, run_details},
     response::failure::{self, RunFailure},
     response::frames::{SseFrames, without_nulls},
-    response::state::{ResponseOptions, ResponseState},
+    response::state::ResponseState,
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
@@ -35,11 +35,11 @@ pub(crate) struct AnthropicMessagesStream {
 }
 
 impl AnthropicMessagesStream {
-    pub(crate) fn new(model: Option<String>, options: ResponseOptions) -> Self {
+    pub(crate) fn new(model: Option<String>, state: ResponseState) -> Self {
         Self {
             model,
             next: 0,
-            state: ResponseState::new(options),
+            state,
         }
     }
 }

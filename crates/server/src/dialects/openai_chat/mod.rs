@@ -67,7 +67,7 @@ pub(crate) async fn completions(
     let options = request.stream_options.as_ref();
     let with_usage = options.is_some_and(|options| options.include_usage);
     let (is_streamed, model) = (request.stream == Some(true), request.model);
-    let encoder = |options| OpenAiChatStream::new(Some(model.clone()), with_usage, options);
+    let encoder = |state| OpenAiChatStream::new(Some(model.clone()), with_usage, state);
     let answer = |collected: &_, report: Option<&_>| completion(collected, report, &model);
     Ok(response.respond(is_streamed, encoder, answer, failed).await)
 }

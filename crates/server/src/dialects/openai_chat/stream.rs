@@ -17,7 +17,7 @@ use super::super::{
     response::collected::{CollectedResponse, run_details},
     response::failure::RunFailure,
     response::frames::{SseFrames, without_nulls},
-    response::state::{ResponseOptions, ResponseState},
+    response::state::ResponseState,
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
 
@@ -25,7 +25,7 @@ use super::super::{
 const ID: &str = "chatcmpl-";
 
 /// An encoder of the chunks of OpenAI's Chat Completions API.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OpenAiChatStream {
     /// The model that the client named, or `None` for the model of the run.
     model: Option<String>,
@@ -39,14 +39,12 @@ pub(crate) struct OpenAiChatStream {
 
 impl OpenAiChatStream {
     /// Creates an encoder. `with_usage` is the client's `stream_options.include_usage`.
-    pub(crate) fn new(model: Option<String>, with_usage: bool, options: ResponseOptions) -> Self {
+    pub(crate) fn new(model: Option<String>, with_usage: bool, state: ResponseState) -> Self {
         Self {
             model,
             with_usage,
-            id: String::new(),
-            created: 0,
-            has_text: false,
-            state: ResponseState::new(options),
+            state,
+            ..Self::default()
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::dialects::{
     response::{
         failure::RunFailure,
         frames::{SseFrames, without_nulls},
-        state::{ResponseOptions, ResponseState},
+        state::ResponseState,
     },
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
@@ -32,9 +32,9 @@ pub(crate) struct CollectedResponse {
 }
 
 impl CollectedResponse {
-    pub(crate) fn new(options: ResponseOptions) -> Self {
+    pub(crate) fn new(state: ResponseState) -> Self {
         Self {
-            state: ResponseState::new(options),
+            state,
             ..Self::default()
         }
     }

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::stream;
 use serde_json::Value;
 use switchboard_domain::{Principal, SessionId};
 use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::Form};
@@ -21,7 +21,7 @@ use crate::{
             failure::RunFailure,
             frames::SseFrames,
             paused_runs::{PausedRun, PausedRuns},
-            state::ResponseOptions,
+            state::ResponseState,
         },
         tools::client_tools::ClientTools,
     },
@@ -128,10 +128,8 @@ impl RunResponse {
         self
     }
 
-    fn read_until_waiting(&self) {
-        if self.ends_when_waiting && self.decided.is_empty() {
-            self.reader.end_when_waiting();
-        }
+    fn read_until_waiting(&mut self) {
+        self.reader.ends_when_waiting |= self.ends_when_waiting && self.decided.is_empty();
     }
 
     /// Sends the run as a stream, or as one JSON value that `answer` creates from the collected
@@ -139,19 +137,20 @@ impl RunResponse {
     pub(crate) async fn respond<E: EventEncoder>(
         self,
         is_streamed: bool,
-        encoder: impl FnOnce(ResponseOptions) -> E,
+        encoder: impl FnOnce(ResponseState) -> E,
         answer: impl FnOnce(&CollectedResponse, Option<&RunReport>) -> Value,
         error: impl FnOnce(&RunFailure<'_>) -> Response,
     ) -> Response {
-        let options = ResponseOptions {
+        let state = ResponseState {
             last_seen: (self.last_read > 0).then_some(self.last_read),
             answer_form: self.answer_form.clone(),
+            ..ResponseState::default()
         };
         if is_streamed {
-            return self.into_stream(encoder(options));
+            return self.into_stream(encoder(state));
         }
         let run = Arc::clone(&self.run);
-        let mut run_events = EncodedRunStream::new(self, CollectedResponse::new(options));
+        let mut run_events = EncodedRunStream::new(self, CollectedResponse::new(state));
         while run_events.next().await.is_some() {}
         let collected = run_events.encoder.encoder;
         let mut response = match collected.report() {
@@ -207,7 +206,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
                 Some(logged) => {
                     self.encode(&logged);
                     while !self.encoder.is_closed()
-                        && let Some(Some(logged)) = self.response.reader.next().now_or_never()
+                        && let Some(logged) = self.response.reader.next_ready()
                     {
                         self.encode(&logged);
                     }
@@ -255,7 +254,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
     async fn handle_end_of_reader(&mut self) {
         self.start_writing();
         let response = &mut self.response;
-        if !response.reader.is_waiting() {
+        if !response.reader.is_waiting {
             let is_durable = response.session.is_some();
             let reason = if is_durable { INTERRUPTED } else { LOST };
             return self.encoder.interrupt(reason, &mut self.out);

@@ -11,33 +11,20 @@ use crate::dialects::{
     tools::client_tools::call_id,
 };
 
-/// Options of a response that apply to every dialect.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ResponseOptions {
+/// The state that a response of OpenAI's or Anthropic's API needs.
+#[derive(Debug, Default)]
+pub(crate) struct ResponseState {
     /// The sequence number of the last event in the previous response, or `None` in the first
     /// response of a run.
     pub(crate) last_seen: Option<u64>,
     /// The JSON Schema that the answer must match. Text before the answer is emitted as reasoning.
     pub(crate) answer_form: Option<Arc<Form>>,
-}
-
-/// The state that a response of OpenAI's or Anthropic's API needs.
-#[derive(Debug, Default)]
-pub(crate) struct ResponseState {
-    options: ResponseOptions,
     pub(crate) run: String,
     /// The token usage of the model calls in this response.
-    usage: Usage,
+    pub(crate) usage: Usage,
 }
 
 impl ResponseState {
-    pub(crate) fn new(options: ResponseOptions) -> Self {
-        Self {
-            options,
-            ..Self::default()
-        }
-    }
-
     pub(crate) fn update(&mut self, event: &ClientEvent<'_>) {
         match event {
             ClientEvent::RunStarted { event, .. } => self.run = event.run_id.to_string(),
@@ -56,7 +43,7 @@ impl ResponseState {
     /// also has the number of the last event before it.
     pub(crate) fn id(&self, prefix: &str) -> String {
         let run = &self.run;
-        match self.options.last_seen {
+        match self.last_seen {
             None => format!("{prefix}{run}"),
             Some(after) => format!("{prefix}{run}-{after}"),
         }
@@ -69,7 +56,7 @@ impl ResponseState {
 
     /// Returns the token usage of the response. `report` is the report of a finished run.
     pub(crate) fn usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
-        match (report, self.options.last_seen) {
+        match (report, self.last_seen) {
             (Some(report), None) => &report.usage,
             _ => &self.usage,
         }
@@ -78,7 +65,7 @@ impl ResponseState {
     /// Returns the failure of a finished run, or `None` if the run has a valid answer.
     pub(crate) fn failure<'r>(&self, report: &'r RunReport) -> Option<RunFailure<'r>> {
         RunFailure::of(report).or_else(|| {
-            let form = self.options.answer_form.as_deref()?;
+            let form = self.answer_form.as_deref()?;
             RunFailure::of_form(report, form)
         })
     }
