@@ -42,7 +42,7 @@ impl Chat<'_> {
             .args
             .run_parameters(&self.context, &agent)
             .into_stored_value();
-        let begun = durable_runs.begin_run_with_parameters(&agent, &id, vec![message], parameters);
+        let begun = durable_runs.begin_run(&agent, &id, vec![message], parameters);
         match begun.await {
             Ok(run) => self.follow_run(run).await,
             Err(error) => {

@@ -171,7 +171,7 @@ async fn start_run(
             let message = Arc::new(Message::user(question));
             let parameters = args.run_parameters(context, agent).into_stored_value();
             let begun = conversations.durable_runs;
-            let begun = begun.begin_run_with_parameters(agent, &session, vec![message], parameters);
+            let begun = begun.begin_run(agent, &session, vec![message], parameters);
             begun
                 .await
                 .map_err(|error| Failure::usage(add_remedy(error)))?

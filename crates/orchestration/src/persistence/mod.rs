@@ -110,26 +110,15 @@ impl DurableRuns {
     /// The agent provides models, tools, options and instructions. Its checkpoints, principal and
     /// session are ignored. Instructions and examples do not become part of the session.
     ///
-    /// Returns [`SessionStoreError::Busy`] while the session has an unfinished run.
-    pub async fn begin_run(
-        &self,
-        agent: &Agent,
-        session: &SessionId,
-        messages: Vec<Arc<Message>>,
-    ) -> Result<PersistedRun, DurableRunError> {
-        self.begin_run_with_parameters(agent, session, messages, None)
-            .await
-    }
-
-    /// Starts a run like [`DurableRuns::begin_run`] and stores `parameters` with it
+    /// A process that resumes the run can create its agent from the `parameters`
     /// ([`RunRecord::parameters`]).
     ///
-    /// A process that resumes the run creates its agent from the parameters. Parameters with more
-    /// than [`MAX_RUN_PARAMETERS_BYTES`] of JSON return [`SessionStoreError::TooLarge`], and no run
-    /// starts.
+    /// Returns [`SessionStoreError::Busy`] while the session has an unfinished run, and
+    /// [`SessionStoreError::TooLarge`] for parameters with more than [`MAX_RUN_PARAMETERS_BYTES`]
+    /// of JSON.
     ///
     /// [`MAX_RUN_PARAMETERS_BYTES`]: switchboard_domain::MAX_RUN_PARAMETERS_BYTES
-    pub async fn begin_run_with_parameters(
+    pub async fn begin_run(
         &self,
         agent: &Agent,
         session: &SessionId,

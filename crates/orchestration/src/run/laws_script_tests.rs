@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::json;
 use switchboard_domain::{
-    ChatResponse, FinishReason, Message, Part, Role, ToolChoice, ToolChoiceOutcome, ToolDefinition,
-    ToolInput, ToolOrigin, ToolUse, Usage,
+    FinishReason, Message, Part, ToolChoice, ToolDefinition, ToolInput, ToolOrigin, ToolUse,
 };
 
 use crate::{
@@ -235,23 +234,6 @@ pub(super) fn part((what, input, id): (u8, u8, u8)) -> Part {
     };
     let id = ["a", "b", "", "a_2"][usize::from(id)];
     Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
-}
-
-pub(super) fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
-    ChatResponse {
-        message: Message::new(Role::Assistant, parts),
-        finish,
-        finish_raw: None,
-        usage: Usage {
-            input_tokens: Some(100),
-            output_tokens: Some(1),
-            ..Usage::default()
-        },
-        tool_choice: ToolChoiceOutcome::Native,
-        warnings: Vec::new(),
-        response_id: None,
-        model: None,
-    }
 }
 
 pub(super) fn finish(n: u8) -> FinishReason {

@@ -17,9 +17,10 @@ use switchboard_domain::{
     ModelErrorKind, Part, RunSnapshot, ToolCallError, ToolChoice, ToolOutput,
 };
 
+use super::tests::answer;
 use super::*;
 use crate::{RunPhase, ToolCallRecord, ToolFailure};
-use script::{Script, answer, conversation, finish, options, part, scripts, tools};
+use script::{Script, conversation, finish, options, part, scripts, tools};
 
 /// Maximum number of steps of a script. A run with more steps never ends.
 const ENDLESS: usize = 3_000;
@@ -82,6 +83,11 @@ impl<'a> Play<'a> {
         let used = self.used.entry(of).or_default();
         *used += 1;
         list[(*used - 1) % list.len()]
+    }
+
+    fn record(&self, id: &str) -> &ToolCallRecord {
+        let mut records = self.run.state.records.iter();
+        records.find(|record| record.id == id).unwrap()
     }
 
     fn heard(&mut self, events: Events) {
@@ -241,12 +247,8 @@ impl<'a> Play<'a> {
     fn ask(&mut self, requests: &[ApprovalRequest]) {
         for request in requests {
             let id = &request.tool_use.id;
-            if !self
-                .run
-                .pending_approvals()
-                .iter()
-                .any(|open| open.tool_use.id == *id)
-            {
+            let pending = self.run.pending_approvals();
+            if pending.iter().all(|open| open.tool_use.id != *id) {
                 continue;
             }
             let edited = |value: Value| ApprovalDecision::Allow {
@@ -383,7 +385,7 @@ fn assert_fit_to_send(request: &ChatRequest, events: &Events) {
 
 /// Asserts that every tool use has exactly one result, in the next message and in order, and that
 /// every result has its tool use.
-fn assert_whole(messages: &[Arc<Message>]) {
+pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         let results: Vec<_> = message.results().map(|r| r.tool_use_id.as_str()).collect();
@@ -469,13 +471,8 @@ fn assert_grammar(play: &Play<'_>) {
         calls.values().all(|told| *told == Told::Finished),
         "{calls:?}"
     );
-    let records: Vec<_> = play
-        .run
-        .state
-        .records
-        .iter()
-        .map(|record| record.id.as_str())
-        .collect();
+    let records = play.run.state.records.iter();
+    let records: Vec<_> = records.map(|record| record.id.as_str()).collect();
     assert_eq!(order, records, "records have the order of the calls");
 }
 
@@ -535,13 +532,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
                 _ => assert!(approved, "{id} ran without an approval"),
             }
         }
-        let record = play
-            .run
-            .state
-            .records
-            .iter()
-            .find(|record| record.id == *id)
-            .unwrap();
+        let record = play.record(id);
         if again {
             // Interrupted and ready again, it may have been stopped before it left once more.
             continue;
@@ -555,14 +546,7 @@ fn assert_nothing_runs_that_must_not(play: &Play<'_>) {
     if play.script.knobs.gathers && !play.crashed {
         let mut made: Vec<(&String, &JsonObject)> = Vec::new();
         for (id, name, input) in &play.ran {
-            let record = play
-                .run
-                .state
-                .records
-                .iter()
-                .find(|record| record.id == *id)
-                .unwrap();
-            let never_left = record.failure == Some(ToolFailure::Unavailable);
+            let never_left = play.record(id).failure == Some(ToolFailure::Unavailable);
             // The person edited the input.
             if never_left || input["n"] == json!(7) {
                 continue;

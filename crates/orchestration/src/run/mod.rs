@@ -169,8 +169,7 @@ impl Run {
         self.caches.declared = tools;
     }
 
-    /// Returns the definition that people approve for the tool with this name.
-    /// Returns the tools as their host declares them, with the hidden properties.
+    /// Returns the tools as their hosts declare them, with the hidden properties.
     pub(crate) fn declared_tools(&self) -> &[Arc<ToolDefinition>] {
         &self.caches.declared
     }
@@ -179,6 +178,7 @@ impl Run {
         self.caches.declared.iter().find(|tool| tool.name == name)
     }
 
+    /// Returns the definition that people approve for the tool with this name.
     fn find_declared_tool(&self, name: &str) -> Option<&Arc<ToolDefinition>> {
         self.declared_tool(name)
             .or_else(|| self.find_tool_definition(name))
@@ -496,4 +496,4 @@ mod tests;
 
 #[cfg(test)]
 #[path = "laws_tests.rs"]
-mod laws;
+pub(crate) mod laws;

@@ -57,21 +57,6 @@ fn done(text: &str) -> ToolCallOutcome {
     ToolCallOutcome::new(Ok(ToolOutput::text(text)), 1)
 }
 
-/// Every tool use of the history is answered by exactly one result, in the next message, in order.
-fn assert_paired(messages: &[Arc<Message>]) {
-    for (position, message) in messages.iter().enumerate() {
-        let uses: Vec<_> = message.tool_uses().map(|u| u.id.as_str()).collect();
-        if uses.is_empty() {
-            continue;
-        }
-        let next = messages
-            .get(position + 1)
-            .expect("tool uses without results");
-        let results: Vec<_> = next.results().map(|r| r.tool_use_id.as_str()).collect();
-        assert_eq!(uses, results);
-    }
-}
-
 fn error_texts(run: &Run) -> Vec<String> {
     let report = run.report().unwrap();
     report
@@ -102,7 +87,7 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
     ))
     .unwrap();
     assert_eq!(run.next_step(), RunStep::CallModel, "nothing to run");
-    assert_paired(run.messages());
+    laws::assert_whole(run.messages());
     run.cancel(None, &HashMap::new());
     let texts = error_texts(&run);
     assert!(texts[0].contains("malformed"), "{texts:?}");

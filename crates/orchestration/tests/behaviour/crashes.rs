@@ -208,7 +208,7 @@ async fn live(disk: &Disk, process: &Process, scenario: Scenario, does: Does) ->
         if does == Does::Begins {
             let question = vec![Arc::new(Message::user(QUESTION))];
             return durable_runs
-                .begin_run(&agent, &session_id(), question)
+                .begin_run(&agent, &session_id(), question, None)
                 .await;
         }
         let taken = durable_runs.acquire_run(&disk.record().id).await?;

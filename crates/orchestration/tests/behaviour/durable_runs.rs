@@ -1,19 +1,13 @@
 //! Durable runs: the order of writes, the content of sessions, and store errors.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, Mutex, atomic::Ordering};
 
 use async_trait::async_trait;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, StreamExt};
 use serde_json::json;
-use switchboard_domain::{
-    ApprovalDecision, ChatModel, ChatRequest, FinishReason, Message, ModelCapabilities, ModelError,
-    ModelEvent, ModelId, ModelStream, PartStart, Principal, Role, RunState, SessionStoreError,
-};
+use switchboard_domain::{ApprovalDecision, Message, Principal, Role, RunState, SessionStoreError};
 use switchboard_orchestration::{
-    Agent, Outcome, Run,
+    Agent, Outcome, Run, RunReport,
     persistence::checkpoint::{Checkpoint, CheckpointError, CheckpointStore},
     persistence::{DurableRunError, DurableRuns, PersistedEvent, PersistedRun, PersistedRunEnd},
     recipe::Recipe,
@@ -21,6 +15,7 @@ use switchboard_orchestration::{
 
 use crate::{
     crashes::durable_runs,
+    limits::Endless,
     memory_store::{Disk, session_id},
     support::{Answer, Person, Scripted, Tools, allow_once, assert_whole, calls, echoing},
 };
@@ -31,7 +26,7 @@ pub(crate) fn says(text: &str) -> Vec<Arc<Message>> {
 
 pub(crate) async fn begin(durable_runs: &DurableRuns, agent: &Agent, text: &str) -> PersistedRun {
     let begun = durable_runs
-        .begin_run(agent, &session_id(), says(text))
+        .begin_run(agent, &session_id(), says(text), None)
         .await;
     begun.expect("it begins")
 }
@@ -43,6 +38,15 @@ pub(crate) async fn watched(mut run: PersistedRun) -> (Vec<PersistedEvent>, Pers
         shown.push(kept);
     }
     (shown, run.run_to_end().await)
+}
+
+/// Everything that is shown of a run that ends, and its report.
+pub(crate) async fn completed(run: PersistedRun) -> (Vec<PersistedEvent>, RunReport) {
+    let (shown, end) = watched(run).await;
+    let PersistedRunEnd::Finished(report) = end else {
+        panic!("{end:?}");
+    };
+    (shown, *report)
 }
 
 pub(crate) fn roles(disk: &Disk) -> Vec<(Role, String)> {
@@ -98,10 +102,7 @@ async fn a_session_contains_the_conversation_without_instructions() {
     let agent = Agent::new(model.clone())
         .with_tools(doing())
         .with_recipe(Arc::new(recipe));
-    let (shown, end) = watched(begin(&durable_runs, &agent, "first").await).await;
-    let PersistedRunEnd::Finished(report) = end else {
-        panic!("{end:?}");
-    };
+    let (shown, report) = completed(begin(&durable_runs, &agent, "first").await).await;
     assert_eq!(report.answer, "Done.");
     assert_eq!(report.session_id.as_deref(), Some("s"));
     let first = disk.record();
@@ -109,8 +110,7 @@ async fn a_session_contains_the_conversation_without_instructions() {
     assert_eq!(first.model, "test/scripted");
     assert_eq!(first.last_event, shown.last().unwrap().event.seq);
 
-    let (_, end) = watched(begin(&durable_runs, &agent, "second").await).await;
-    assert!(matches!(end, PersistedRunEnd::Finished(_)));
+    completed(begin(&durable_runs, &agent, "second").await).await;
     assert_eq!(
         roles(&disk),
         [
@@ -193,8 +193,7 @@ async fn a_step_stores_only_its_new_messages() {
     let answers = ids.map(one).into_iter().chain([Answer::Says("ok")]);
     let agent = Agent::new(Scripted::new(answers)).with_tools(doing());
     let durable_runs = durable_runs(&disk.process(None));
-    let (_, end) = watched(begin(&durable_runs, &agent, "go").await).await;
-    assert!(matches!(end, PersistedRunEnd::Finished(_)));
+    completed(begin(&durable_runs, &agent, "go").await).await;
     // Each message is stored once. The last one goes directly to the session.
     assert_eq!(disk.written(), 1_001 + 2 * ids.len());
 }
@@ -207,7 +206,7 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
     let run = begin(&durable_runs, &agent, "first").await;
     let busy = durable_runs
-        .begin_run(&agent, &session_id(), says("second"))
+        .begin_run(&agent, &session_id(), says("second"), None)
         .await;
     let busy = busy.unwrap_err();
     assert!(
@@ -228,7 +227,9 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     };
     let process = Arc::new(process);
     let others = DurableRuns::new(process.clone(), process, other);
-    let error = others.begin_run(&agent, &session_id(), says("mine?")).await;
+    let error = others
+        .begin_run(&agent, &session_id(), says("mine?"), None)
+        .await;
     let error = error.unwrap_err();
     assert!(matches!(
         error,
@@ -254,66 +255,12 @@ async fn a_session_has_one_run_at_a_time_of_its_own_principal() {
     );
 }
 
-/// A model with an endless response that counts its events.
-pub(crate) struct Talkative {
-    id: ModelId,
-    capabilities: ModelCapabilities,
-    words: usize,
-    said: Arc<AtomicUsize>,
-}
-
-impl Talkative {
-    pub(crate) fn new(words: usize, said: &Arc<AtomicUsize>) -> Self {
-        Self {
-            id: ModelId::new("test", "talkative"),
-            capabilities: ModelCapabilities::default(),
-            words,
-            said: Arc::clone(said),
-        }
-    }
-}
-
-#[async_trait]
-impl ChatModel for Talkative {
-    fn id(&self) -> &ModelId {
-        &self.id
-    }
-
-    fn capabilities(&self) -> &ModelCapabilities {
-        &self.capabilities
-    }
-
-    async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let said = Arc::clone(&self.said);
-        let begin = ModelEvent::PartStarted {
-            index: 0,
-            part: PartStart::Text,
-        };
-        let words = stream::iter(0..self.words).map(move |_| {
-            said.fetch_add(1, Ordering::Relaxed);
-            Ok(ModelEvent::TextDelta {
-                index: 0,
-                text: "word ".into(),
-            })
-        });
-        let end = [
-            Ok(ModelEvent::PartFinished { index: 0 }),
-            Ok(ModelEvent::Finished {
-                reason: FinishReason::Stop,
-                raw: None,
-            }),
-        ];
-        let begin = stream::iter([Ok(begin)]);
-        Ok(Box::pin(begin.chain(words).chain(stream::iter(end))))
-    }
-}
-
 #[tokio::test]
 async fn the_run_continues_during_a_write_up_to_a_limit() {
     let disk = Disk::with_session([]);
     let process = disk.process(None);
-    let words = Arc::new(AtomicUsize::new(0));
-    let agent = Agent::new(Arc::new(Talkative::new(5_000, &words)));
+    let model = Arc::new(Endless::talking(5_000));
+    let agent = Agent::new(model.clone());
     let mut run = begin(&durable_runs(&process), &agent, "go").await;
     let mut shown = 0;
     while shown < 2 {
@@ -330,7 +277,7 @@ async fn the_run_continues_during_a_write_up_to_a_limit() {
         }
         tokio::task::yield_now().await;
     }
-    let ahead = words.load(Ordering::Relaxed);
+    let ahead = model.said.load(Ordering::Relaxed);
     let stored = usize::try_from(disk.record().last_event).unwrap();
     assert!(
         ahead > stored + 100,
@@ -341,9 +288,7 @@ async fn the_run_continues_during_a_write_up_to_a_limit() {
         "{ahead} words, {stored} events stored"
     );
     drop(held);
-    let PersistedRunEnd::Finished(report) = run.run_to_end().await else {
-        panic!("it goes on");
-    };
+    let (_, report) = completed(run).await;
     assert_eq!(report.answer.len(), 5_000 * "word ".len());
     let numbers: Vec<_> = disk.events().iter().map(|event| event.seq).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
@@ -359,10 +304,7 @@ async fn emitted_text_of_an_interrupted_answer_is_in_the_session() {
         Answer::Says("them."),
     ]);
     let agent = Agent::new(model.clone()).with_tools(doing());
-    let (_, end) = watched(begin(&durable_runs, &agent, "How many?").await).await;
-    let PersistedRunEnd::Finished(report) = end else {
-        panic!("{end:?}");
-    };
+    let (_, report) = completed(begin(&durable_runs, &agent, "How many?").await).await;
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(disk.record().outcome.as_deref(), Some("failed"));
     watched(begin(&durable_runs, &agent, "Go on.").await).await;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::{
     crashes::durable_runs,
-    durable_runs::{begin, doing, later, watched},
+    durable_runs::{begin, completed, doing, later, watched},
     memory_store::Disk,
     support::{
         Answer, Scripted, Tools, agent_with, allow_once, asking, assert_whole, calls, deny, echo,
@@ -168,8 +168,7 @@ async fn an_early_denial_ends_the_call_immediately() {
     };
     assert_eq!((id.as_str(), *failure), ("c", Some(ToolFailure::Skipped)));
     run.cancel_handle().cancel();
-    let (_, end) = watched(run).await;
-    assert!(matches!(end, PersistedRunEnd::Finished(_)));
+    completed(run).await;
     assert_whole(&disk.messages());
 }
 

@@ -371,21 +371,17 @@ async fn a_streamed_call_has_its_final_id() {
     let model = Scripted::new([twice(), twice(), Answer::Says("ok")]);
     let tools = echoing(&["do"]);
     let (events, _) = ask(&Agent::new(model).with_tools(tools), "go").await;
-    let ids = |told: fn(&RunEventKind) -> Option<&String>| {
-        let ids = events.iter().filter_map(|event| told(&event.kind));
-        ids.cloned().collect::<Vec<_>>()
-    };
-    let planned = ids(|kind| match kind {
+    let planned = picked(&events, |kind| match kind {
         RunEventKind::ToolPlanned { id, .. } => Some(id),
         _ => None,
     });
     assert_eq!(planned, ["0", "call", "0_2", "call_2"]);
-    let begun = ids(|kind| match kind {
+    let begun = picked(&events, |kind| match kind {
         RunEventKind::ToolInputStarted { id, .. } => Some(id),
         _ => None,
     });
     assert_eq!(begun, planned);
-    let written = ids(|kind| match kind {
+    let written = picked(&events, |kind| match kind {
         RunEventKind::ToolInputDelta { id, .. } => Some(id),
         _ => None,
     });

@@ -13,7 +13,7 @@ use switchboard_orchestration::{
 };
 
 use crate::support::{
-    Answer, Scripted, Tools, agent_with, ask, calls, echo, echoing, gather_format, results,
+    Answer, Scripted, Tools, agent_with, ask, calls, echo, echoing, gather_format, picked, results,
     streamed, tool,
 };
 
@@ -47,14 +47,20 @@ async fn formatted(
 
 /// Returns the modes of the format phase.
 fn modes(events: &[RunEvent]) -> Vec<Option<String>> {
-    let modes = events.iter().filter_map(|event| match &event.kind {
+    picked(events, |kind| match kind {
         RunEventKind::PhaseStarted {
             phase: RunPhase::Formatting,
             mode,
         } => Some(mode.clone()),
         _ => None,
-    });
-    modes.collect()
+    })
+}
+
+pub(crate) fn phases(events: &[RunEvent]) -> Vec<RunPhase> {
+    picked(events, |kind| match kind {
+        RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
+        _ => None,
+    })
 }
 
 fn find(words: &'static str, id: &'static str, n: i64) -> Answer {
@@ -98,14 +104,7 @@ async fn the_model_gathers_first_and_then_formats() {
         item,
         json!({"type": "artifact", "artifactType": "table", "title": "Things", "content": "| a |"})
     );
-    let phases: Vec<_> = events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            RunEventKind::PhaseStarted { phase, .. } => Some(*phase),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(phases, [RunPhase::Gathering, RunPhase::Formatting]);
+    assert_eq!(phases(&events), [RunPhase::Gathering, RunPhase::Formatting]);
     // Gathering: instructions first, the marker explained, no choice of tools forced.
     let first = model.request(0);
     let prompt = first.messages[0].text();

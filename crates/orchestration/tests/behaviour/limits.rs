@@ -1,6 +1,12 @@
 //! Limits of a run and the partial results that they keep.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
@@ -33,17 +39,69 @@ fn one(id: &'static str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_step_limit_ends_the_run_and_keeps_the_results() {
-    let model = Scripted::new([one("a"), one("b")]);
-    let (_, report) = ask(
-        &agent_with(&model, &tools(), limited(|limits| limits.max_steps = 2)),
-        "go",
-    )
-    .await;
-    assert_eq!(report.outcome, Outcome::Limited);
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::StepLimit);
-    assert_eq!(report.tool_calls.len(), 2);
-    assert_eq!(report.answer, "Working.");
+async fn each_limit_ends_the_run_and_keeps_the_results() {
+    type Change = fn(&mut Limits);
+    // An empty answer would be requested again.
+    let expensive = || vec![Answer::Costs("", usage(900, 200))];
+    let cases: [(Change, Vec<Answer>, RunErrorKind, usize); 6] = [
+        (
+            |limits| limits.max_steps = 2,
+            vec![one("a"), one("b")],
+            RunErrorKind::StepLimit,
+            2,
+        ),
+        (
+            |limits| limits.max_tool_calls = Some(1),
+            vec![one("a"), one("b")],
+            RunErrorKind::ToolCallLimit,
+            1,
+        ),
+        (
+            |limits| limits.max_input_tokens = Some(800),
+            expensive(),
+            RunErrorKind::TokenLimit,
+            0,
+        ),
+        (
+            |limits| limits.max_output_tokens = Some(150),
+            expensive(),
+            RunErrorKind::TokenLimit,
+            0,
+        ),
+        (
+            |limits| limits.max_total_tokens = Some(1000),
+            expensive(),
+            RunErrorKind::TokenLimit,
+            0,
+        ),
+        (
+            |limits| limits.max_cost_usd = Some(0.001),
+            expensive(),
+            RunErrorKind::CostLimit,
+            0,
+        ),
+    ];
+    for (change, answers, kind, executed) in cases {
+        let (answered, tools) = (answers.len(), tools());
+        let model = Scripted::new(answers);
+        let agent = agent_with(&model, &tools, limited(change))
+            .with_prices(|_| Pricing::from_price_list(Some(3.0), Some(15.0), None, None));
+        let (_, report) = ask(&agent, "go").await;
+        assert_eq!(report.outcome, Outcome::Limited);
+        assert_eq!(report.error.unwrap().kind, kind);
+        assert_eq!((model.asked(), tools.called().len()), (answered, executed));
+        assert_eq!(report.answer, if executed > 0 { "Working." } else { "" });
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_price_ends_a_run_with_a_cost_limit() {
+    let model = Scripted::new([]);
+    let options = limited(|limits| limits.max_cost_usd = Some(0.001));
+    let agent = Agent::new(model.clone()).with_options(options);
+    let (_, report) = ask(&agent, "go").await;
+    assert_eq!(report.error.unwrap().kind, RunErrorKind::CostLimit);
+    assert_eq!(model.asked(), 0);
 }
 
 #[tokio::test]
@@ -74,71 +132,12 @@ async fn calls_beyond_the_limit_per_answer_are_refused() {
     assert_eq!(report.outcome, Outcome::Completed);
 }
 
-#[tokio::test]
-async fn the_limit_of_tool_calls_ends_the_run() {
-    let model = Scripted::new([one("a"), one("b")]);
-    let tools = tools();
-    let (_, report) = ask(
-        &agent_with(
-            &model,
-            &tools,
-            limited(|limits| limits.max_tool_calls = Some(1)),
-        ),
-        "go",
-    )
-    .await;
-    assert_eq!(tools.called().len(), 1);
-    assert_eq!(report.outcome, Outcome::Limited);
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::ToolCallLimit);
-}
-
 pub(crate) fn usage(input: u64, output: u64) -> Usage {
     Usage {
         input_tokens: Some(input),
         output_tokens: Some(output),
         ..Usage::default()
     }
-}
-
-/// Returns an expensive answer that pauses, so that a second call would follow.
-fn expensive() -> Vec<Answer> {
-    vec![Answer::Costs("", usage(900, 200))]
-}
-
-#[tokio::test]
-async fn tokens_are_checked_before_each_model_call() {
-    type Change = fn(&mut Limits);
-    let changes: [Change; 3] = [
-        |limits| limits.max_input_tokens = Some(800),
-        |limits| limits.max_output_tokens = Some(150),
-        |limits| limits.max_total_tokens = Some(1000),
-    ];
-    for change in changes {
-        // An empty answer would be requested again.
-        let model = Scripted::new(expensive());
-        let agent = Agent::new(model.clone()).with_options(limited(change));
-        let (_, report) = ask(&agent, "go").await;
-        assert_eq!(report.outcome, Outcome::Limited);
-        assert_eq!(report.error.unwrap().kind, RunErrorKind::TokenLimit);
-        assert_eq!(model.asked(), 1);
-    }
-}
-
-#[tokio::test]
-async fn the_cost_is_limited_and_an_unknown_price_ends_the_run() {
-    let options = || limited(|limits| limits.max_cost_usd = Some(0.001));
-    let model = Scripted::new(expensive());
-    let agent = Agent::new(model)
-        .with_options(options())
-        .with_prices(|_| Pricing::from_price_list(Some(3.0), Some(15.0), None, None));
-    let (_, report) = ask(&agent, "go").await;
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::CostLimit);
-
-    let model = Scripted::new([]);
-    let agent = Agent::new(model.clone()).with_options(options());
-    let (_, report) = ask(&agent, "go").await;
-    assert_eq!(report.error.unwrap().kind, RunErrorKind::CostLimit);
-    assert_eq!(model.asked(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,13 +193,15 @@ async fn a_long_conversation_is_trimmed_by_whole_groups() {
 /// The event of an endless answer with this number.
 pub(crate) type Repeats = fn(u32) -> ModelEvent;
 
-/// A model that never stops. Its stream holds a clone of `alive` until it is dropped.
+/// A model that stops only after a given number of repetitions. Its stream holds a clone of `said`,
+/// the number of repetitions, until it is dropped.
 pub(crate) struct Endless {
     id: ModelId,
     capabilities: ModelCapabilities,
     begins: Vec<ModelEvent>,
     repeats: Repeats,
-    pub(crate) alive: Arc<()>,
+    repetitions: u32,
+    pub(crate) said: Arc<AtomicUsize>,
 }
 
 impl Endless {
@@ -210,7 +211,20 @@ impl Endless {
             capabilities: ModelCapabilities::default(),
             begins,
             repeats,
-            alive: Arc::new(()),
+            repetitions: u32::MAX,
+            said: Arc::default(),
+        }
+    }
+
+    /// A model that says so many words.
+    pub(crate) fn talking(words: u32) -> Self {
+        let word = |_| ModelEvent::TextDelta {
+            index: 0,
+            text: "word ".into(),
+        };
+        Self {
+            repetitions: words,
+            ..Self::new(begun(PartStart::Text), word)
         }
     }
 }
@@ -226,12 +240,16 @@ impl ChatModel for Endless {
     }
 
     async fn stream(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
-        let (repeats, alive) = (self.repeats, Arc::clone(&self.alive));
-        let endless = (1..).map(move |index| {
-            let _alive = &alive;
+        let (repeats, said) = (self.repeats, Arc::clone(&self.said));
+        let repeated = (1..=self.repetitions).map(move |index| {
+            said.fetch_add(1, Ordering::Relaxed);
             repeats(index)
         });
-        let events = self.begins.clone().into_iter().chain(endless);
+        let end = ModelEvent::Finished {
+            reason: FinishReason::Stop,
+            raw: None,
+        };
+        let events = self.begins.clone().into_iter().chain(repeated).chain([end]);
         Ok(Box::pin(stream::iter(events).map(Ok)))
     }
 }
@@ -263,7 +281,7 @@ async fn an_endless_answer_ends_the_run_and_keeps_the_received_part() {
     let shown = streamed(&events);
     assert_eq!(report.answer, shown);
     assert!((99_000..=100_000).contains(&shown.len()), "{}", shown.len());
-    assert_eq!(Arc::strong_count(&model.alive), 1, "the stream is dropped");
+    assert_eq!(Arc::strong_count(&model.said), 1, "the stream is dropped");
 }
 
 #[tokio::test]
@@ -308,7 +326,7 @@ async fn endless_events_of_every_kind_end_the_run() {
         assert_eq!(error.kind, RunErrorKind::OutputLimit, "case {number}");
         assert!(events.len() < 4000, "case {number}: {}", events.len());
         assert!(report.tool_calls.is_empty(), "case {number}");
-        assert_eq!(Arc::strong_count(&model.alive), 1, "case {number}");
+        assert_eq!(Arc::strong_count(&model.said), 1, "case {number}");
     }
 }
 

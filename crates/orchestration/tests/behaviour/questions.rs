@@ -18,7 +18,7 @@ use switchboard_orchestration::{
 use crate::{
     crashes::durable_runs,
     memory_store::{Disk, session_id},
-    support::{Answer, Scripted, Tools, assert_grammar, calls, tool},
+    support::{Answer, Scripted, Tools, assert_grammar, calls, picked, tool},
 };
 
 fn form(call: Option<String>) -> Elicitation {
@@ -105,11 +105,10 @@ async fn rest(mut run: RunStream, mut events: Vec<RunEvent>) -> Vec<RunEvent> {
 }
 
 fn actions(events: &[RunEvent]) -> Vec<QuestionAction> {
-    let actions = events.iter().filter_map(|event| match &event.kind {
+    picked(events, |kind| match kind {
         RunEventKind::QuestionAnswered { action, .. } => Some(*action),
         _ => None,
-    });
-    actions.collect()
+    })
 }
 
 fn result(events: &[RunEvent], call: &str) -> Value {
@@ -346,12 +345,11 @@ async fn the_end_of_a_question_follows_the_question() {
             events.push(event);
         }
         assert_eq!(asking.await.unwrap(), ElicitationAnswer::Cancel);
-        let of_questions = events.iter().filter_map(|event| match &event.kind {
+        let of_questions = picked(&events, |kind| match kind {
             RunEventKind::QuestionAsked { .. } => Some("asked"),
             RunEventKind::QuestionAnswered { .. } => Some("answered"),
             _ => None,
         });
-        let of_questions: Vec<_> = of_questions.collect();
         let orders: [&[&str]; 2] = [&[], &["asked", "answered"]];
         assert!(orders.contains(&&*of_questions), "{of_questions:?}");
     }
@@ -443,7 +441,7 @@ async fn a_question_of_a_durable_run_is_stored_before_it_is_emitted() {
     let agent = agent(&questions, [ask(&["a"]), Answer::Says("ok")]);
     let message = Arc::new(switchboard_domain::Message::user("go"));
     let (durable_runs, session) = (durable_runs(&disk.process(None)), session_id());
-    let begun = durable_runs.begin_run(&agent, &session, vec![message]);
+    let begun = durable_runs.begin_run(&agent, &session, vec![message], None);
     let mut run = begun.await.unwrap();
     while let Some(kept) = run.next().await {
         assert!(disk.record().last_event >= kept.event.seq);

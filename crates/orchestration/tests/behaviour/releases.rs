@@ -15,7 +15,7 @@ use switchboard_orchestration::{
 
 use crate::{
     crashes::durable_runs,
-    durable_runs::{begin, doing, later, one, roles, said, settled, watched, yes},
+    durable_runs::{begin, completed, doing, later, one, roles, said, settled, watched, yes},
     memory_store::{Disk, Process, Wall, session_id},
     support::{Answer, Scripted, Tools, asking, assert_whole, calls, echo, tool},
 };
@@ -117,10 +117,7 @@ async fn a_dropped_run_can_be_resumed() {
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
     let taken = durable_runs.acquire_run(&id).await.unwrap();
-    let (more, end) = watched(durable_runs.resume_run(&agent, taken)).await;
-    let PersistedRunEnd::Finished(report) = end else {
-        panic!("{end:?}");
-    };
+    let (more, report) = completed(durable_runs.resume_run(&agent, taken)).await;
     assert_eq!(report.answer, "So be it.");
     assert!(
         tools.called().is_empty(),
@@ -170,8 +167,7 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
         .with_approver(yes());
     let taken = second.acquire_run(&id).await.unwrap();
     assert_eq!(taken.run_state().pending_approvals().len(), 1);
-    let (more, end) = watched(second.resume_run(&agent, taken)).await;
-    assert!(matches!(end, PersistedRunEnd::Finished(_)));
+    let (more, _) = completed(second.resume_run(&agent, taken)).await;
     assert_eq!(more[0].event.seq, shown.len() as u64 + 1);
     assert_eq!(tools.called(), ["srv__do"]);
     assert_eq!(roles(&disk).len(), 4);
@@ -231,11 +227,8 @@ async fn a_run_with_an_unreadable_state_can_only_be_abandoned() {
         assert_eq!(record.outcome.as_deref(), Some("cancelled"));
         assert_eq!(roles(&disk), [said(Role::User, "go")]);
         let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-        let (_, end) = watched(begin(&durable_runs, &agent, "and now?").await).await;
-        assert!(
-            matches!(end, PersistedRunEnd::Finished(_)),
-            "the session is free"
-        );
+        // The session is free.
+        completed(begin(&durable_runs, &agent, "and now?").await).await;
     }
 }
 
@@ -262,8 +255,7 @@ async fn a_possibly_acquired_run_is_released() {
     let agent = Agent::new(Scripted::new([Answer::Says("ok")]))
         .with_tools(doing())
         .with_approver(yes());
-    let (_, end) = watched(durable_runs.resume_run(&agent, taken)).await;
-    assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
+    completed(durable_runs.resume_run(&agent, taken)).await;
 }
 
 /// Returns a durable run without a stored state, whose process ended after the start.
@@ -292,10 +284,7 @@ async fn settings_of_a_run_without_a_stored_state_apply() {
     assert!(taken.lacks_run_settings());
     taken.run_state_mut().set_max_steps(0);
     let agent = Agent::new(Scripted::new([]));
-    let (_, end) = watched(durable_runs.resume_run(&agent, taken)).await;
-    let PersistedRunEnd::Finished(report) = end else {
-        panic!("{end:?}");
-    };
+    let (_, report) = completed(durable_runs.resume_run(&agent, taken)).await;
     assert_eq!((report.outcome, report.steps), (Outcome::Limited, 0));
 }
 
@@ -323,15 +312,16 @@ async fn a_run_repeats_writes_while_the_store_is_unavailable() {
         let disk = Disk::with_session([]);
         let process = disk.process(Some((at, Wall::UnavailableOnce)));
         let agent = Agent::new(Scripted::new([Answer::Says("ok")]));
-        let (_, end) = watched(begin(&durable_runs(&process), &agent, "go").await).await;
-        assert!(matches!(end, PersistedRunEnd::Finished(_)), "{end:?}");
+        completed(begin(&durable_runs(&process), &agent, "go").await).await;
     }
     // A refused start is not repeated.
     let disk = Disk::with_session([]);
     let durable_runs = durable_runs(&disk.process(Some((0, Wall::UnavailableOnce))));
     let agent = Agent::new(Scripted::new([]));
     let message = vec![Arc::new(Message::user("go"))];
-    let begun = durable_runs.begin_run(&agent, &session_id(), message).await;
+    let begun = durable_runs
+        .begin_run(&agent, &session_id(), message, None)
+        .await;
     let error = begun.unwrap_err();
     assert!(matches!(
         error,

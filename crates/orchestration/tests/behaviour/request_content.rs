@@ -18,14 +18,14 @@ use switchboard_orchestration::{
     tools::search::SearchPolicy,
 };
 
-use crate::support::{
-    Answer, Person, Scripted, Tools, agent_with, ask, assert_grammar, assert_whole, calls, echo,
-    echoing, has, picked, played, results, tool,
+use crate::{
+    durable_runs::one,
+    gather_format::phases,
+    support::{
+        Answer, Person, Scripted, Tools, agent_with, ask, assert_grammar, assert_whole, calls,
+        echo, echoing, has, picked, played, results, tool,
+    },
 };
-
-fn one(id: &'static str) -> Answer {
-    calls(&[(id, "srv__do", json!({"n": 1}))])
-}
 
 fn long_ago() -> Vec<Arc<Message>> {
     [
@@ -225,14 +225,7 @@ async fn a_phase_starts_once() {
             ..summarising()
         });
     let (events, _) = played(agent.run(long_ago())).await;
-    let phases: Vec<_> = events
-        .iter()
-        .filter_map(|event| match event.kind {
-            RunEventKind::PhaseStarted { phase, .. } => Some(phase),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(phases, [RunPhase::Gathering, RunPhase::Formatting]);
+    assert_eq!(phases(&events), [RunPhase::Gathering, RunPhase::Formatting]);
 }
 
 fn many() -> Arc<Tools> {

@@ -18,9 +18,10 @@ use switchboard_domain::{
 use switchboard_orchestration::{Agent, Outcome, RunEventKind, RunOptions, RunStream};
 
 use crate::{
-    durable_runs::Talkative,
     limits::{Endless, begun, usage},
-    support::{Answer, Scripted, Tools, agent_with, ask, asking, calls, echoing, played, tool},
+    support::{
+        Answer, Scripted, Tools, agent_with, ask, asking, calls, echoing, picked, played, tool,
+    },
 };
 
 #[tokio::test]
@@ -48,9 +49,9 @@ async fn dropping_the_stream_drops_the_request() {
             break;
         }
     }
-    assert_eq!(Arc::strong_count(&model.alive), 2);
+    assert_eq!(Arc::strong_count(&model.said), 2);
     drop(run);
-    assert_eq!(Arc::strong_count(&model.alive), 1);
+    assert_eq!(Arc::strong_count(&model.said), 1);
 }
 
 fn and(_: u32) -> ModelEvent {
@@ -92,15 +93,15 @@ async fn provider_blocks_are_emitted_without_their_state() {
 
 #[tokio::test]
 async fn the_model_stream_is_read_at_most_one_group_ahead() {
-    let read = Arc::new(AtomicUsize::new(0));
-    let mut run = Agent::new(Arc::new(Talkative::new(1_000, &read))).ask("go");
+    let model = Arc::new(Endless::talking(1_000));
+    let mut run = Agent::new(model.clone()).ask("go");
     let mut taken = 0;
     while let Some(event) = run.next().await {
         if matches!(event.kind, RunEventKind::TextDelta { .. }) {
             taken += 1;
             // Available events are emitted in groups of at most 16. The driver continues when the
             // reader has taken a group.
-            let ahead = read.load(Ordering::Relaxed) - taken;
+            let ahead = model.said.load(Ordering::Relaxed) - taken;
             assert!(ahead <= 16, "{ahead} ahead at {taken}");
         }
     }
@@ -168,13 +169,13 @@ async fn a_cancelled_call_has_its_duration() {
     run.cancel_handle().cancel();
     let (events, run) = played(run).await;
     let expected = [("a", 1500), ("b", 0)];
-    let emitted = events.iter().filter_map(|event| match &event.kind {
+    let emitted = picked(&events, |kind| match kind {
         RunEventKind::ToolFinished {
             id, duration_ms, ..
         } => Some((id.as_str(), *duration_ms)),
         _ => None,
     });
-    assert_eq!(emitted.collect::<Vec<_>>(), expected);
+    assert_eq!(emitted, expected);
     let calls = run.report().unwrap().tool_calls;
     let recorded = calls
         .iter()

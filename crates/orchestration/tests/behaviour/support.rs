@@ -362,27 +362,13 @@ pub(crate) async fn ask(agent: &Agent, question: &str) -> (Vec<RunEvent>, RunRep
 
 /// Every tool use has exactly one result, in the next message, in call order.
 pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
-    for (position, message) in messages.iter().enumerate() {
-        let uses: Vec<_> = message.tool_uses().map(|call| call.id.as_str()).collect();
-        let results: Vec<_> = messages
-            .get(position + 1)
-            .map(|next| {
-                next.results()
-                    .map(|result| result.tool_use_id.as_str())
-                    .collect()
-            })
-            .unwrap_or_default();
-        assert_eq!(uses, results, "at message {position}");
+    let mut open: Vec<&str> = Vec::new();
+    for message in messages {
+        let results: Vec<_> = message.results().map(|r| r.tool_use_id.as_str()).collect();
+        assert_eq!(open, results);
+        open = message.tool_uses().map(|call| call.id.as_str()).collect();
     }
-    let uses = messages
-        .iter()
-        .flat_map(|message| message.tool_uses())
-        .count();
-    let results = messages
-        .iter()
-        .flat_map(|message| message.results())
-        .count();
-    assert_eq!(uses, results);
+    assert!(open.is_empty(), "{open:?} have no results");
 }
 
 /// Events are numbered without gaps, begin and end as they must, and every planned call ends once.

@@ -109,8 +109,7 @@ impl Hub {
                 }
                 let run = match keep {
                     None => {
-                        let begun = durable_runs
-                            .begin_run_with_parameters(&agent, &id, messages, parameters);
+                        let begun = durable_runs.begin_run(&agent, &id, messages, parameters);
                         begun.await?
                     }
                     Some(keep) => {

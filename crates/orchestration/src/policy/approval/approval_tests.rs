@@ -77,6 +77,10 @@ fn remembered(tool: &ToolDefinition, decision: &ApprovalDecision) -> Decisions {
     decisions
 }
 
+fn of_tool(approvals: &Approvals, tool: &ToolDefinition) -> Verdict {
+    fresh(approvals, &CheckedCall::from_tool(tool))
+}
+
 const ASK: Verdict = Verdict::Ask { redefined: false };
 
 fn is_refused(verdict: &Verdict) -> bool {
@@ -110,7 +114,7 @@ fn the_strictest_layer_decides() {
             rules: [Rule::ask_for_all_calls()].into_iter().collect(),
             ..Approvals::from(ApprovalPolicy::None)
         };
-        let verdict = |server, own| fresh(&approvals, &CheckedCall::from_tool(&tool(server, own)));
+        let verdict = |server, own| of_tool(&approvals, &tool(server, own));
         assert_eq!(verdict("files", "save"), Verdict::Run);
         assert_eq!(verdict("files", "send_mail"), ASK);
         assert!(is_refused(&verdict("files", "prod_drop")));
@@ -124,10 +128,7 @@ fn the_strictest_layer_decides() {
         ..Approvals::from(ApprovalPolicy::None)
     };
     assert_eq!(
-        fresh(
-            &only_project,
-            &CheckedCall::from_tool(&tool("files", "save"))
-        ),
+        of_tool(&only_project, &tool("files", "save")),
         ASK,
         "what is behind the layers"
     );
@@ -145,7 +146,7 @@ fn a_rule_matches_the_own_name_and_the_name_for_the_model() {
             ApprovalPolicy::Ask,
             [Rule::allow_all_calls().with_tool(pattern)],
         );
-        fresh(&approvals, &CheckedCall::from_tool(&tool("git", "push")))
+        of_tool(&approvals, &tool("git", "push"))
     };
     assert_eq!(call_of("push"), Verdict::Run);
     assert_eq!(call_of("git__push"), Verdict::Run);
@@ -161,16 +162,13 @@ fn a_server_cannot_imitate_the_tool_of_another_server() {
         ApprovalPolicy::Ask,
         [Rule::allow_all_calls().with_tool("git__*")],
     );
-    assert_eq!(fresh(&allowing, &CheckedCall::from_tool(&spoof)), ASK);
+    assert_eq!(of_tool(&allowing, &spoof), ASK);
     // To be denied it is read in every way.
     let denying = approvals(
         ApprovalPolicy::All,
         [Rule::deny_all_calls("no").with_tool("git__*")],
     );
-    assert!(is_refused(&fresh(
-        &denying,
-        &CheckedCall::from_tool(&spoof)
-    )));
+    assert!(is_refused(&of_tool(&denying, &spoof)));
 }
 
 #[test]
@@ -180,18 +178,12 @@ fn a_tool_without_a_server_matches_no_server_rule() {
         ApprovalPolicy::All,
         [Rule::deny_all_calls("no").with_server("*")],
     );
-    assert_eq!(
-        fresh(&by_server, &CheckedCall::from_tool(&function)),
-        Verdict::Run
-    );
+    assert_eq!(of_tool(&by_server, &function), Verdict::Run);
     let by_name = approvals(
         ApprovalPolicy::All,
         [Rule::deny_all_calls("no").with_tool("roll_*")],
     );
-    assert!(is_refused(&fresh(
-        &by_name,
-        &CheckedCall::from_tool(&function)
-    )));
+    assert!(is_refused(&of_tool(&by_name, &function)));
 }
 
 #[test]
@@ -436,10 +428,7 @@ fn a_server_can_require_a_new_approval_of_each_call() {
         ApprovalPolicy::All,
         [Rule::allow_all_calls().with_server("client")],
     );
-    assert_eq!(
-        fresh(&approvals, &CheckedCall::from_tool(&mine)),
-        Verdict::Run
-    );
+    assert_eq!(of_tool(&approvals, &mine), Verdict::Run);
     approvals.always_ask_servers.push("client".to_owned());
     assert!(approvals.always_requires_approval(&mine));
     assert!(!approvals.always_requires_approval(&tool("other", "t")));
@@ -452,20 +441,17 @@ fn a_server_can_require_a_new_approval_of_each_call() {
     // Even one that only reads, or that the policy refuses.
     mine.annotations = says(Some(true), None);
     approvals.rules = Rules::default();
-    assert_eq!(fresh(&approvals, &CheckedCall::from_tool(&mine)), ASK);
+    assert_eq!(of_tool(&approvals, &mine), ASK);
     mine.annotations = says(None, None);
     approvals.policy = ApprovalPolicy::None;
-    assert_eq!(fresh(&approvals, &CheckedCall::from_tool(&mine)), ASK);
-    let other = fresh(&approvals, &CheckedCall::from_tool(&tool("other", "t")));
+    assert_eq!(of_tool(&approvals, &mine), ASK);
+    let other = of_tool(&approvals, &tool("other", "t"));
     assert!(is_refused(&other));
     // A denial stays.
     approvals
         .rules
         .push(Rule::deny_all_calls("no").with_server("client"));
-    assert!(is_refused(&fresh(
-        &approvals,
-        &CheckedCall::from_tool(&mine)
-    )));
+    assert!(is_refused(&of_tool(&approvals, &mine)));
 }
 
 #[test]
@@ -508,10 +494,7 @@ fn a_call_that_requires_approval_runs_only_if_a_person_approved() {
             [Rule::allow_all_calls().with_server("s")],
         ),
     ] {
-        assert_eq!(
-            fresh(&approvals, &CheckedCall::from_tool(&writes)),
-            Verdict::Run
-        );
+        assert_eq!(of_tool(&approvals, &writes), Verdict::Run);
         assert_eq!(fresh(&approvals, &writing), ASK);
         assert_eq!(fresh(&approvals, &reading), Verdict::Run);
         let approved = remembered(&writes, &allow(ApprovalScope::Session));

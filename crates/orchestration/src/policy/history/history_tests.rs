@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 
 use super::*;
-use crate::tools::tokens::estimate_message;
+use crate::{run::laws::assert_whole, tools::tokens::estimate_message};
 
 fn words(tokens: usize) -> String {
     "word ".repeat(tokens)
@@ -106,7 +106,7 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
         assert!(!fit.is_over, "{n}: {fit:?}");
         let sent = history.messages_to_send(&messages);
         assert_eq!(sent.len(), messages.len());
-        assert_paired(&sent);
+        assert_whole(&sent);
         // The newest results are whole.
         assert!(Arc::ptr_eq(sent.last().unwrap(), messages.last().unwrap()));
         tokens = fit.tokens;
@@ -298,25 +298,6 @@ fn told(n: usize, thing: &Happens) -> Vec<Message> {
     }
 }
 
-/// Every call has exactly one result, in the message after it, in order; and no result is without.
-fn assert_paired(sent: &[Arc<Message>]) {
-    for (at, message) in sent.iter().enumerate() {
-        let uses: Vec<&str> = message.tool_uses().map(|call| call.id.as_str()).collect();
-        let after = sent.get(at + 1);
-        if !uses.is_empty() {
-            let answers: Vec<&str> = after
-                .iter()
-                .flat_map(|message| message.results())
-                .map(|result| result.tool_use_id.as_str())
-                .collect();
-            assert_eq!(uses, answers);
-        }
-        if message.results().next().is_some() {
-            assert!(at > 0 && sent[at - 1].tool_uses().next().is_some());
-        }
-    }
-}
-
 /// Where each sent message comes from; a shortened one by its calls.
 fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) -> Vec<usize> {
     let shortened: Vec<usize> = history.shortened.keys().copied().collect();
@@ -365,7 +346,7 @@ proptest! {
             messages.extend(arcs(told(n, thing)));
             let fit = history.fit_to_limit(&policy, &messages, overhead);
             let sent = history.messages_to_send(&messages);
-            assert_paired(&sent);
+            assert_whole(&sent);
 
             let origins = origins(&sent, &messages, &history);
             prop_assert!(origins.is_sorted(), "order is kept");
