@@ -216,7 +216,7 @@ impl Endless {
         }
     }
 
-    /// A model that says so many words.
+    /// Returns a model that says this number of words.
     pub(crate) fn talking(words: u32) -> Self {
         let word = |_| ModelEvent::TextDelta {
             index: 0,
