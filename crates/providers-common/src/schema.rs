@@ -199,7 +199,7 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
         first.root_description = first.root_description.or(next.root_description);
     }
     // Only hostile schemas need more passes: return the smallest schema that the wire accepts.
-    first.schema = Cow::Owned(Value::Object(root::least(rules)));
+    first.schema = Cow::Owned(Value::Object(root::smallest_schema(rules)));
     let change = Change::new("", ChangeKind::Truncated, NO_STABLE_FORM);
     first.changes.push(change);
     first

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, rc::Rc};
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 /// Parts of a schema that a reference can name other than by a pointer, with their names: an
@@ -47,12 +48,12 @@ impl<'s> References<'s> {
             return (Rc::clone(targets), 0);
         }
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let fragment = decode_percent(fragment);
+        let fragment = percent_decode_str(fragment).decode_utf8_lossy();
         let is_pointer = fragment.is_empty() || fragment.starts_with('/');
         let name = if is_pointer {
             last_segment(uri)
         } else {
-            &fragment
+            &*fragment
         };
         let named = self.named.iter();
         let named = named.filter(|(it, _)| *it == name || (is_pointer && uri.is_empty()));
@@ -72,21 +73,4 @@ impl<'s> References<'s> {
 fn last_segment(uri: &str) -> &str {
     let path = uri.split('#').next().unwrap_or_default();
     path.rsplit(['/', ':']).next().unwrap_or_default()
-}
-
-fn decode_percent(fragment: &str) -> String {
-    let mut parts = fragment.split('%');
-    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
-    for part in parts {
-        let code = part.get(..2).map(|digits| u8::from_str_radix(digits, 16));
-        let rest = if let Some(Ok(code)) = code {
-            bytes.push(code);
-            &part[2..]
-        } else {
-            bytes.push(b'%');
-            part
-        };
-        bytes.extend_from_slice(rest.as_bytes());
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

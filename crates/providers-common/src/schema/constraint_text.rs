@@ -140,17 +140,6 @@ fn list(values: &Value) -> String {
     text
 }
 
-/// Describes alternatives that consist only of `required`: `id; name and city`.
-pub(super) fn required_alternatives(alternatives: &[Value]) -> Option<String> {
-    let keys = |alternative: &Value| {
-        let alternative = alternative.as_object().filter(|it| it.len() == 1)?;
-        let keys: Vec<&str> = alternative.required().collect();
-        (!keys.is_empty()).then(|| keys.join(" and "))
-    };
-    let keys: Option<Vec<String>> = alternatives.iter().map(keys).collect();
-    keys.map(|keys| keys.join("; "))
-}
-
 /// Describes an object by its keys and constant values: `{kind: "now", day?}`.
 pub(super) fn object_summary(schema: &Map) -> String {
     let properties = schema.object("properties");

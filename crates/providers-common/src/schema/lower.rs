@@ -117,7 +117,7 @@ impl Lowering<'_, '_> {
     fn definition(&mut self, schema: &Map, at: &str) -> Map {
         let lowered = self.schema(schema.clone(), at, Level::default());
         // No value is valid, which the dialect cannot express: use its smallest schema instead.
-        lowered.unwrap_or_else(|| root::least(self.rules))
+        lowered.unwrap_or_else(|| root::smallest_schema(self.rules))
     }
 
     /// Converts a subschema to the dialect. Returns `None` if no value is valid.

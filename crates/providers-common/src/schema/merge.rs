@@ -189,8 +189,8 @@ fn all_of(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether the properties
-/// of one schema are additional ones of the other, whose rule for them is ignored.
+/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether the
+/// properties of one schema are additional ones of the other, whose rule for them is ignored.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
     let restricts = |schema: &Map, other: &Map| {
         let named = schema.object("properties");

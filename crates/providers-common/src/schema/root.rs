@@ -28,7 +28,7 @@ const MAX_ALTERNATIVES: usize = 256;
 pub(super) const WRAPPER: &str = "value";
 
 /// Returns the smallest schema that a dialect accepts: an object.
-pub(super) fn least(rules: &Rules) -> Map {
+pub(super) fn smallest_schema(rules: &Rules) -> Map {
     let mut least = Map::new();
     least.set("type", if rules.openapi { "OBJECT" } else { "object" });
     if rules.root_properties {
@@ -46,7 +46,7 @@ pub(super) fn least(rules: &Rules) -> Map {
 /// Returns whether a schema allows objects, and whether it allows other values except null. A
 /// schema without constraints counts as an object. `steps` is the number of schemas that may still
 /// be examined.
-fn kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (bool, bool) {
+fn find_kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (bool, bool) {
     if depth > MAX_DEPTH || !take_step(steps) {
         return (true, true);
     }
@@ -66,7 +66,7 @@ fn kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (b
     };
     let schemas = schema.schemas(keyword);
     let not_null = schemas.filter(|schema| schema.text("type") != Some("null"));
-    let kinds = not_null.map(|it| kinds(normal, it, depth + 1, steps));
+    let kinds = not_null.map(|it| find_kinds(normal, it, depth + 1, steps));
     kinds.fold((false, false), |one, other| {
         (one.0 || other.0, one.1 || other.1)
     })
@@ -81,7 +81,7 @@ fn take_step(steps: &Cell<usize>) -> bool {
 
 /// Returns whether the root allows only objects.
 fn is_object_root(normal: &Normal) -> bool {
-    kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
+    find_kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
 }
 
 /// Returns whether a dialect needs the root to be wrapped in an object, as its only property.
@@ -89,8 +89,8 @@ pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
     rules.additional == Additional::Forbid && !is_object_root(normal)
 }
 
-/// Converts the root to the form that the dialect accepts. Returns the new names of renamed keys, by
-/// their old names.
+/// Converts the root to the form that the dialect accepts. Returns the new names of renamed keys,
+/// by their old names.
 pub(super) fn prepare(
     normal: &mut Normal,
     rules: &Rules,
@@ -122,7 +122,7 @@ fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map
     let mut described = expanded.conflicts;
     for keyword in ["anyOf", "oneOf"] {
         if let Some(Value::Array(alternatives)) = root.shift_remove(keyword)
-            && alternatives::unite(normal, &mut root, keyword, &alternatives)
+            && alternatives::unite(normal, &mut root, &alternatives)
         {
             let message = format!("`{keyword}` of the root became one object");
             report(ChangeKind::Widened, &message);

@@ -3,7 +3,6 @@
 use std::{
     borrow::Cow,
     collections::HashMap,
-    fmt,
     ops::Deref,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -74,7 +73,7 @@ impl Serialize for ToolSchema {
 /// let compiled = schemas.compiled(&tool, Dialect::OpenAiStrict);
 /// assert_eq!(compiled.schema["additionalProperties"], false);
 /// ```
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct ToolSchemas(Mutex<HashMap<(usize, Dialect), Entry>>);
 
 type Entry = (Arc<ToolDefinition>, ToolSchema);
@@ -97,12 +96,6 @@ impl ToolSchemas {
         }
         entries.insert(key, (Arc::clone(tool), schema.clone()));
         schema
-    }
-}
-
-impl fmt::Debug for ToolSchemas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolSchemas").finish_non_exhaustive()
     }
 }
 

@@ -248,10 +248,6 @@ fn a_schema_is_measured() {
     });
     let measure = measure(&schema);
     assert_eq!((measure.optional, measure.unions), (3, 2));
-    assert_eq!(
-        (measure.properties, measure.depth, measure.enum_values),
-        (5, 2, 2)
-    );
 }
 
 #[test]

@@ -10,19 +10,15 @@ pub(in crate::schema) fn add_items(schema: &mut Map) {
     let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
     let is_flag = schema.get("items").is_some_and(Value::is_boolean);
     if is_flag {
-        limit_to_prefix(schema);
+        let count = schema.list("prefixItems").len();
+        limit(schema, count);
     }
     if is_flag || (is_array && !schema.contains_key("items")) {
         schema.set("items", json!({}));
     }
 }
 
-/// Limits the length of an array to that of its `prefixItems`.
-fn limit_to_prefix(schema: &mut Map) {
-    let count = schema.list("prefixItems").len();
-    limit(schema, count);
-}
-
+/// Limits the length of an array.
 fn limit(schema: &mut Map, count: usize) {
     let existing = schema.get("maxItems").and_then(Value::as_u64);
     let count = count as u64;
@@ -34,7 +30,7 @@ impl Lowering<'_, '_> {
         let prefix_length = schema.list("prefixItems").len();
         if schema.is_false("items") {
             schema.shift_remove("items");
-            limit_to_prefix(&mut schema);
+            limit(&mut schema, prefix_length);
         }
         let mut lowered = Map::new();
         if prefix_length > 0 && !self.rules.keeps("prefixItems") {

@@ -68,9 +68,11 @@ impl Lowering<'_, '_> {
             (false, false) => "",
         };
         let is_accepted = formats == "*" || formats.split_whitespace().any(|it| it == format);
-        if is_accepted && self.rules.keeps("format") {
+        if format.is_empty() {
+            // An empty format has no meaning, and not every wire accepts it.
+        } else if is_accepted && self.rules.keeps("format") {
             out.set("format", value);
-        } else if is_string && !format.is_empty() {
+        } else if is_string {
             self.describe(out, "format", &value, at);
         }
     }

@@ -5,26 +5,19 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, SchemaMembers, kinds, take_step, text,
+    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, SchemaMembers, find_kinds, take_step, text,
 };
 use crate::schema::{keywords::listed_values, merge::expand};
 
 /// Adds the properties of all alternatives to `root`. Returns whether the result allows more
 /// values.
-pub(super) fn unite(
-    normal: &Normal,
-    root: &mut Map,
-    keyword: &str,
-    alternatives: &[Value],
-) -> bool {
-    let steps = Cell::new(MAX_STEPS);
-    unite_nested(normal, root, keyword, alternatives, MAX_DEPTH, &steps)
+pub(super) fn unite(normal: &Normal, root: &mut Map, alternatives: &[Value]) -> bool {
+    unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
 fn unite_nested(
     normal: &Normal,
     root: &mut Map,
-    keyword: &str,
     alternatives: &[Value],
     depth: usize,
     steps: &Cell<usize>,
@@ -39,24 +32,17 @@ fn unite_nested(
             break;
         }
         let mut alternative = expand(normal, alternative.clone()).schema;
-        if !kinds(normal, &alternative, 0, steps).0 {
+        if !find_kinds(normal, &alternative, 0, steps).0 {
             continue;
         }
         for keyword in ["anyOf", "oneOf"] {
             if let Some(Value::Array(nested)) = alternative.shift_remove(keyword) {
-                unite_nested(normal, &mut alternative, keyword, &nested, depth - 1, steps);
+                unite_nested(normal, &mut alternative, &nested, depth - 1, steps);
             }
         }
         found.push(alternative);
     }
-    if let Some(keys) = text::required_alternatives(alternatives) {
-        let count = if keyword == "oneOf" {
-            "exactly one"
-        } else {
-            "at least one"
-        };
-        text::append(root, &format!("Give {count} of: {keys}."));
-    } else if found.len() > 1 {
+    if found.len() > 1 {
         let summaries: Vec<String> = found.iter().map(text::object_summary).collect();
         let summaries = summaries.join(" | ");
         text::append(root, &format!("One of these forms: {summaries}."));
