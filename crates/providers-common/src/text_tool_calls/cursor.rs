@@ -42,7 +42,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Moves the cursor back to an earlier position.
-    pub(crate) fn back_to(&mut self, position: usize) {
+    pub(crate) fn move_back_to(&mut self, position: usize) {
         self.at = position.min(self.at);
     }
 
@@ -51,7 +51,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Returns the text between `start` and the current position.
-    pub(crate) fn since(&self, start: usize) -> &'t str {
+    pub(crate) fn text_since(&self, start: usize) -> &'t str {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ impl<'t> Cursor<'t> {
 
     /// Returns the next character without consuming it. Fails with [`Stop::End`] at the end of the
     /// text.
-    pub(crate) fn need(&self) -> Result<char, Stop> {
+    pub(crate) fn peek_required(&self) -> Result<char, Stop> {
         self.peek().ok_or(Stop::End)
     }
 
@@ -74,7 +74,7 @@ impl<'t> Cursor<'t> {
 
     /// Consumes and returns the next character.
     pub(crate) fn next(&mut self) -> Result<char, Stop> {
-        let c = self.need()?;
+        let c = self.peek_required()?;
         self.advance(c.len_utf8());
         Ok(c)
     }
@@ -90,7 +90,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Consumes one of `texts` if the rest begins with it. Returns whether it did.
-    pub(crate) fn optional(&mut self, texts: &[&str]) -> bool {
+    pub(crate) fn skip_any(&mut self, texts: &[&str]) -> bool {
         let rest = self.rest();
         let found = texts.iter().find(|text| rest.starts_with(**text));
         self.advance(found.map_or(0, |text| text.len()));
@@ -99,7 +99,7 @@ impl<'t> Cursor<'t> {
 
     /// Consumes `text`. Fails if the rest does not begin with it.
     pub(crate) fn expect(&mut self, text: &str) -> Result<(), Stop> {
-        if self.optional(&[text]) {
+        if self.skip_any(&[text]) {
             Ok(())
         } else if text.starts_with(self.rest()) {
             Err(Stop::End)
@@ -110,7 +110,7 @@ impl<'t> Cursor<'t> {
 
     /// Consumes white space, separators and one of the closing marks, or the beginning of a mark at
     /// the end of the text. Consumes nothing if no mark follows.
-    pub(crate) fn closer(&mut self, marks: &[&str]) -> bool {
+    pub(crate) fn skip_closing_mark(&mut self, marks: &[&str]) -> bool {
         let start = self.at;
         self.skip_while(|c| c.is_whitespace() || is_separator(c));
         let rest = self.rest();
@@ -118,16 +118,16 @@ impl<'t> Cursor<'t> {
         if is_cut {
             self.advance(rest.len());
         }
-        let is_closed = is_cut || self.optional(marks);
+        let is_closed = is_cut || self.skip_any(marks);
         if !is_closed {
-            self.back_to(start);
+            self.move_back_to(start);
         }
         is_closed
     }
 
     /// Consumes and returns the text before the first of `marks`. Without a mark, consumes the
     /// whole text and fails with [`Stop::End`].
-    pub(crate) fn until(&mut self, marks: &[&str]) -> Result<&'t str, Stop> {
+    pub(crate) fn read_until(&mut self, marks: &[&str]) -> Result<&'t str, Stop> {
         let rest = self.rest();
         let end = marks.iter().filter_map(|mark| rest.find(mark)).min();
         self.advance(end.unwrap_or(rest.len()));

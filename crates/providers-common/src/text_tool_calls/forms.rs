@@ -7,7 +7,7 @@ mod pythonic;
 use super::{
     cursor::{Cursor, Stop},
     form::RecoveryForm,
-    json_calls::{FoundCall, JsonCalls, input_of, may_begin_call},
+    json_calls::{FoundCall, JsonCalls, may_begin_call, read_input},
     offered_tools::OfferedTools,
 };
 
@@ -71,24 +71,24 @@ pub(crate) fn read(
     match form {
         RecoveryForm::ToolCallTag => elements::tool_call(cursor, tools),
         RecoveryForm::FunctionTag => elements::function(cursor, tools),
-        RecoveryForm::MistralToken => mistral(cursor, tools),
+        RecoveryForm::MistralToken => read_mistral_calls(cursor, tools),
         RecoveryForm::DeepSeek => deepseek::read(cursor, tools),
         RecoveryForm::Granite => {
             cursor.expect(GRANITE_TOKEN)?;
             cursor.skip_whitespace();
-            marked_json(cursor, tools, &["<|/tool_call|>"])
+            read_marked_calls(cursor, tools, &["<|/tool_call|>"])
         }
-        RecoveryForm::FencedJson => fenced(cursor, tools),
+        RecoveryForm::FencedJson => read_fenced_calls(cursor, tools),
         RecoveryForm::Pythonic => pythonic::read(cursor, tools),
-        RecoveryForm::BareJson if cursor.optional(&[PYTHON_TAG]) => {
+        RecoveryForm::BareJson if cursor.skip_any(&[PYTHON_TAG]) => {
             cursor.skip_whitespace();
-            marked_json(cursor, tools, &["<|eom_id|>", "<|eot_id|>"])
+            read_marked_calls(cursor, tools, &["<|eom_id|>", "<|eot_id|>"])
         }
-        RecoveryForm::BareJson => unmarked(tools).value(cursor),
+        RecoveryForm::BareJson => unmarked_calls(tools).read_value(cursor),
     }
 }
 
-fn unmarked(tools: &OfferedTools) -> JsonCalls<'_> {
+fn unmarked_calls(tools: &OfferedTools) -> JsonCalls<'_> {
     JsonCalls {
         tools,
         is_marked: false,
@@ -97,7 +97,7 @@ fn unmarked(tools: &OfferedTools) -> JsonCalls<'_> {
 }
 
 /// Reads JSON calls that follow a form's marker, and one of the marks that may close them.
-fn marked_json(
+fn read_marked_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
     closers: &[&str],
@@ -107,21 +107,24 @@ fn marked_json(
         is_marked: true,
         closers,
     };
-    let calls = json.sequence(cursor)?;
-    cursor.closer(closers);
+    let calls = json.read_sequence(cursor)?;
+    cursor.skip_closing_mark(closers);
     Ok(calls)
 }
 
 /// Reads a Markdown code block that contains only calls. A block with other content is an example.
-fn fenced(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+fn read_fenced_calls(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+) -> Result<Vec<FoundCall>, Stop> {
     cursor.expect(FENCE)?;
     if !may_be_block_of_calls(cursor.rest()) {
         return Err(Stop::NotACall);
     }
     cursor.skip_while(|c| !c.is_whitespace() && !matches!(c, '{' | '['));
     cursor.skip_whitespace();
-    let calls = unmarked(tools).sequence(cursor)?;
-    if cursor.closer(&[FENCE]) || cursor.rest().trim().is_empty() {
+    let calls = unmarked_calls(tools).read_sequence(cursor)?;
+    if cursor.skip_closing_mark(&[FENCE]) || cursor.rest().trim().is_empty() {
         Ok(calls)
     } else {
         Err(Stop::NotACall)
@@ -129,25 +132,28 @@ fn fenced(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall
 }
 
 /// Reads `[TOOL_CALLS]` and a list of calls, `name{…}` or `name[CALL_ID]id[ARGS]{…}`.
-fn mistral(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+fn read_mistral_calls(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+) -> Result<Vec<FoundCall>, Stop> {
     const ARGS: &str = "[ARGS]";
     cursor.expect(MISTRAL_TOKEN)?;
     cursor.skip_whitespace();
-    if matches!(cursor.need()?, '[' | '{') {
-        return marked_json(cursor, tools, &[]);
+    if matches!(cursor.peek_required()?, '[' | '{') {
+        return read_marked_calls(cursor, tools, &[]);
     }
     let ends_name = |c: char| c == '{' || c == '[' || c.is_whitespace();
     let name = tools.read_name(cursor, ends_name)?;
     cursor.skip_whitespace();
-    if cursor.need()? == '[' {
-        if cursor.optional(&["[CALL_ID]"]) {
-            cursor.until(&[ARGS])?;
+    if cursor.peek_required()? == '[' {
+        if cursor.skip_any(&["[CALL_ID]"]) {
+            cursor.read_until(&[ARGS])?;
         }
         cursor.expect(ARGS)?;
         cursor.skip_whitespace();
     }
-    match cursor.need()? {
-        '{' => Ok(vec![input_of(name, cursor, &[MISTRAL_TOKEN])]),
+    match cursor.peek_required()? {
+        '{' => Ok(vec![read_input(name, cursor, &[MISTRAL_TOKEN])]),
         _ => Err(Stop::NotACall),
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     cursor::{Cursor, Stop, is_separator},
-    literal::{literal, text_literal},
+    literal::{read_literal, read_text_literal},
     offered_tools::OfferedTools,
 };
 
@@ -69,13 +69,13 @@ struct Members {
 impl JsonCalls<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
     /// before the first value that is not a call.
-    pub(crate) fn sequence(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
-        let mut calls = self.value(cursor)?;
+    pub(crate) fn read_sequence(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
+        let mut calls = self.read_value(cursor)?;
         loop {
             let end = cursor.at();
             cursor.skip_while(|c| c.is_whitespace() || is_separator(c));
-            let Ok(more) = self.value(cursor) else {
-                cursor.back_to(end);
+            let Ok(more) = self.read_value(cursor) else {
+                cursor.move_back_to(end);
                 return Ok(calls);
             };
             calls.extend(more);
@@ -83,9 +83,9 @@ impl JsonCalls<'_> {
     }
 
     /// Reads a call or a list of calls. A list with an element that is not a call is not a call.
-    pub(crate) fn value(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
-        if !cursor.optional(&["["]) {
-            return Ok(vec![self.call(cursor)?]);
+    pub(crate) fn read_value(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
+        if !cursor.skip_any(&["["]) {
+            return Ok(vec![self.read_call(cursor)?]);
         }
         let mut calls = Vec::new();
         loop {
@@ -96,7 +96,7 @@ impl JsonCalls<'_> {
                     return Ok(calls);
                 }
                 None if !calls.is_empty() => return Ok(calls),
-                _ => match self.call(cursor) {
+                _ => match self.read_call(cursor) {
                     Ok(call) => calls.push(call),
                     Err(Stop::End) if !calls.is_empty() => return Ok(calls),
                     Err(stop) => return Err(stop),
@@ -107,11 +107,11 @@ impl JsonCalls<'_> {
 
     /// Reads one JSON object that is a call. It may be in doubled braces: Qwen's chat template
     /// shows calls as `{{"name": …}}`, and its models imitate it.
-    fn call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, Stop> {
+    fn read_call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, Stop> {
         let is_doubled = cursor.rest().starts_with("{{");
         cursor.advance(usize::from(is_doubled));
         let mut members = Members::default();
-        if let Err(stop) = self.members(cursor, &mut members, false) {
+        if let Err(stop) = self.read_members(cursor, &mut members, false) {
             let name = members.name.ok_or(stop)?;
             if stop == Stop::NotACall {
                 if !self.is_marked {
@@ -119,23 +119,23 @@ impl JsonCalls<'_> {
                 }
                 // The tool is known, so the rest of the call is skipped and the model receives an
                 // error about it.
-                let _ = cursor.until(self.closers);
+                let _ = cursor.read_until(self.closers);
             }
-            let input = cursor.since(members.input_start.unwrap_or(cursor.at()));
+            let input = cursor.text_since(members.input_start.unwrap_or(cursor.at()));
             return Ok(FoundCall::incomplete(name, input));
         }
         if is_doubled {
             let end = cursor.at();
             cursor.skip_whitespace();
-            if !cursor.optional(&["}"]) {
-                cursor.back_to(end);
+            if !cursor.skip_any(&["}"]) {
+                cursor.move_back_to(end);
             }
         }
         self.complete(members)
     }
 
     /// Reads the members of an object, and those of one nested call.
-    fn members(
+    fn read_members(
         self,
         cursor: &mut Cursor<'_>,
         members: &mut Members,
@@ -144,31 +144,31 @@ impl JsonCalls<'_> {
         cursor.expect("{")?;
         loop {
             cursor.skip_while(|c| c.is_whitespace() || c == ',');
-            if cursor.optional(&["}"]) {
+            if cursor.skip_any(&["}"]) {
                 return Ok(());
             }
-            let key = text_literal(cursor)?;
+            let key = read_text_literal(cursor)?;
             let key = key.as_str();
-            if !self.is_marked && !keys().any(|it| it == key) {
+            if !self.is_marked && !call_keys().any(|it| it == key) {
                 return Err(Stop::NotACall);
             }
             cursor.skip_whitespace();
             cursor.expect(":")?;
             cursor.skip_whitespace();
-            if key == WRAPPER_KEY && cursor.need()? == '{' && !is_nested {
-                self.members(cursor, members, true)?;
+            if key == WRAPPER_KEY && cursor.peek_required()? == '{' && !is_nested {
+                self.read_members(cursor, members, true)?;
             } else if INPUT_KEYS.contains(&key) {
-                if !self.is_marked && !matches!(cursor.need()?, '{' | '"') {
+                if !self.is_marked && !matches!(cursor.peek_required()?, '{' | '"') {
                     return Err(Stop::NotACall);
                 }
                 members.input_start = Some(cursor.at());
-                members.input = Some(literal(cursor)?);
+                members.input = Some(read_literal(cursor)?);
             } else if NAME_KEYS.contains(&key) {
-                let name = text_literal(cursor)?;
+                let name = read_text_literal(cursor)?;
                 members.name = Some(name).filter(|name| self.tools.contains(name));
                 members.name.as_ref().ok_or(Stop::NotACall)?;
             } else {
-                literal(cursor)?;
+                read_literal(cursor)?;
             }
         }
     }
@@ -205,7 +205,7 @@ impl JsonCalls<'_> {
     }
 }
 
-fn keys() -> impl Iterator<Item = &'static str> {
+fn call_keys() -> impl Iterator<Item = &'static str> {
     let all = [NAME_KEYS, INPUT_KEYS, OTHER_KEYS].into_iter().flatten();
     all.copied()
 }
@@ -221,22 +221,22 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
         return false;
     };
     match key.split_once('"') {
-        Some((key, _)) => keys().any(|it| it == key),
-        None => keys().any(|it| it.starts_with(key)),
+        Some((key, _)) => call_keys().any(|it| it == key),
+        None => call_keys().any(|it| it.starts_with(key)),
     }
 }
 
 /// Reads the input of a call whose tool is known. An input that cannot be read ends at one of the
 /// closing marks; the model receives an error about it.
-pub(crate) fn input_of(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
+pub(crate) fn read_input(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
     let start = cursor.at();
-    match literal(cursor) {
+    match read_literal(cursor) {
         Ok(input) => FoundCall::complete(name, input),
         Err(stop) => {
             if stop == Stop::NotACall {
-                let _ = cursor.until(closers);
+                let _ = cursor.read_until(closers);
             }
-            FoundCall::incomplete(name, cursor.since(start))
+            FoundCall::incomplete(name, cursor.text_since(start))
         }
     }
 }

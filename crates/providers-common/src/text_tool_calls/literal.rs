@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::cursor::{Cursor, Stop};
 
 /// Parses a text that consists of one JSON or Python literal.
-pub(crate) fn literal_of(text: &str) -> Option<Value> {
+pub(crate) fn parse_literal(text: &str) -> Option<Value> {
     let mut cursor = Cursor::new(text);
-    let json = literal(&mut cursor).ok()?;
+    let json = read_literal(&mut cursor).ok()?;
     cursor.skip_whitespace();
     cursor
         .peek()
@@ -21,14 +21,14 @@ pub(crate) fn literal_of(text: &str) -> Option<Value> {
 /// Reads a JSON or Python literal: a string, number, boolean, null, list, tuple or dictionary.
 /// Returns it as JSON text, which is the original text if that is JSON. Models mix the notations of
 /// JSON and Python, and write line breaks in strings.
-pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+pub(crate) fn read_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
     cursor.skip_whitespace();
     let mut json = String::new();
     let mut depth = 0_usize;
     loop {
-        match cursor.need()? {
-            '"' | '\'' => string(cursor, &mut json)?,
-            '-' | '0'..='9' => number(cursor, &mut json)?,
+        match cursor.peek_required()? {
+            '"' | '\'' => convert_string(cursor, &mut json)?,
+            '-' | '0'..='9' => convert_number(cursor, &mut json)?,
             c @ ('[' | '(' | '{') => {
                 cursor.advance(1);
                 json.push(if c == '{' { c } else { '[' });
@@ -51,7 +51,7 @@ pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
                 cursor.advance(c.len_utf8());
                 json.push(if c.is_ascii() { c } else { ' ' });
             }
-            _ => constant(cursor, &mut json)?,
+            _ => convert_constant(cursor, &mut json)?,
         }
         if depth == 0 {
             break;
@@ -62,17 +62,17 @@ pub(crate) fn literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
 }
 
 /// Reads a literal that is a string.
-pub(crate) fn text_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
-    serde_json::from_str(&literal(cursor)?).map_err(|_| Stop::NotACall)
+pub(crate) fn read_text_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+    serde_json::from_str(&read_literal(cursor)?).map_err(|_| Stop::NotACall)
 }
 
 /// Consumes a comma and returns `true`. Returns `false` if `closer` comes next.
-pub(crate) fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
+pub(crate) fn skip_comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
     cursor.skip_whitespace();
-    if cursor.optional(&[","]) {
+    if cursor.skip_any(&[","]) {
         return Ok(true);
     }
-    cursor.need()?;
+    cursor.peek_required()?;
     if cursor.rest().starts_with(closer) {
         Ok(false)
     } else {
@@ -81,7 +81,7 @@ pub(crate) fn comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool
 }
 
 /// Reads a string in single or double quotes.
-fn string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
+fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
     let quote = cursor.next()?;
     json.push('"');
     loop {
@@ -117,17 +117,17 @@ fn push_char(c: char, json: &mut String) {
     }
 }
 
-fn number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
+fn convert_number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
     let start = cursor.at();
     cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
     // At the end of the text, more digits may follow: wait for them.
-    cursor.need()?;
-    json.push_str(&cursor.since(start).replace('_', ""));
+    cursor.peek_required()?;
+    json.push_str(&cursor.text_since(start).replace('_', ""));
     Ok(())
 }
 
-fn constant(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
-    let (word, value) = match cursor.need()? {
+fn convert_constant(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
+    let (word, value) = match cursor.peek_required()? {
         'T' => ("True", "true"),
         't' => ("true", "true"),
         'F' => ("False", "false"),

@@ -111,8 +111,8 @@ impl OfferedTools {
     ) -> Result<&'t str, Stop> {
         let start = cursor.at();
         cursor.skip_while(|c| !ends(c));
-        let name = cursor.since(start);
-        cursor.need()?;
+        let name = cursor.text_since(start);
+        cursor.peek_required()?;
         if self.contains(name) {
             Ok(name)
         } else {

@@ -2,7 +2,7 @@
 
 use super::super::{
     cursor::{Cursor, Stop},
-    json_calls::{FoundCall, input_of},
+    json_calls::{FoundCall, read_input},
     offered_tools::OfferedTools,
 };
 
@@ -15,15 +15,15 @@ const SEPARATOR: &str = "<｜tool▁sep｜>";
 const KIND: &str = "function";
 
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
-    if cursor.optional(&[CALLS_BEGIN]) {
+    if cursor.skip_any(&[CALLS_BEGIN]) {
         cursor.skip_whitespace();
     }
     let mut calls = vec![call(cursor, tools)?];
-    while !cursor.closer(&[CALLS_END]) {
+    while !cursor.skip_closing_mark(&[CALLS_END]) {
         let end = cursor.at();
         cursor.skip_whitespace();
         let Ok(call) = call(cursor, tools) else {
-            cursor.back_to(end);
+            cursor.move_back_to(end);
             break;
         };
         calls.push(call);
@@ -33,12 +33,12 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<
 
 fn call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, Stop> {
     cursor.expect(CALL_BEGIN)?;
-    let head = cursor.until(&[SEPARATOR])?;
+    let head = cursor.read_until(&[SEPARATOR])?;
     cursor.expect(SEPARATOR)?;
-    let name = if head == KIND && cursor.need()? != '{' {
+    let name = if head == KIND && cursor.peek_required()? != '{' {
         let name = tools.read_name(cursor, char::is_whitespace)?;
         cursor.skip_whitespace();
-        cursor.optional(&["```json"]);
+        cursor.skip_any(&["```json"]);
         name
     } else if tools.contains(head) {
         head
@@ -47,11 +47,11 @@ fn call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, Stop
     };
     cursor.skip_whitespace();
     let call = match cursor.peek() {
-        Some('{') => input_of(name, cursor, &[CALL_END]),
+        Some('{') => read_input(name, cursor, &[CALL_END]),
         Some(_) => return Err(Stop::NotACall),
         None => FoundCall::incomplete(name, ""),
     };
-    cursor.closer(&["```"]);
-    cursor.closer(&[CALL_END]);
+    cursor.skip_closing_mark(&["```"]);
+    cursor.skip_closing_mark(&[CALL_END]);
     Ok(call)
 }

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use super::{
     super::{
         cursor::{Cursor, Stop},
-        json_calls::{FoundCall, input_of},
-        literal::literal_of,
+        json_calls::{FoundCall, read_input},
+        literal::parse_literal,
         offered_tools::OfferedTools,
     },
-    marked_json,
+    read_marked_calls,
 };
 
 pub(super) const TOOL_CALL: &str = "<tool_call>";
@@ -24,15 +24,15 @@ pub(super) fn tool_call(
 ) -> Result<Vec<FoundCall>, Stop> {
     cursor.expect(TOOL_CALL)?;
     cursor.skip_whitespace();
-    let calls = match cursor.need()? {
-        '{' | '[' => return marked_json(cursor, tools, &[TOOL_CALL_END]),
+    let calls = match cursor.peek_required()? {
+        '{' | '[' => return read_marked_calls(cursor, tools, &[TOOL_CALL_END]),
         '<' => function(cursor, tools)?,
         _ => {
             let name = tools.read_name(cursor, |c| c.is_whitespace() || c == '<')?;
             return PAIRS.call(name, cursor, tools);
         }
     };
-    cursor.closer(&[TOOL_CALL_END]);
+    cursor.skip_closing_mark(&[TOOL_CALL_END]);
     Ok(calls)
 }
 
@@ -46,12 +46,12 @@ pub(super) fn function(
     cursor.expect(">")?;
     cursor.skip_whitespace();
     let call = match cursor.peek() {
-        Some('{') => input_of(name, cursor, &[FUNCTION_END]),
+        Some('{') => read_input(name, cursor, &[FUNCTION_END]),
         Some('<') => return PARAMETERS.call(name, cursor, tools),
         Some(_) => return Err(Stop::NotACall),
         None => FoundCall::incomplete(name, ""),
     };
-    cursor.closer(&[FUNCTION_END]);
+    cursor.skip_closing_mark(&[FUNCTION_END]);
     Ok(vec![call])
 }
 
@@ -112,15 +112,15 @@ impl Arguments {
                 result => return result,
             }
             cursor.expect(self.key.0)?;
-            let key = cursor.until(&[self.key.1])?.trim();
+            let key = cursor.read_until(&[self.key.1])?.trim();
             cursor.expect(self.key.1)?;
             if !self.value.0.is_empty() {
                 cursor.skip_whitespace();
                 cursor.expect(self.value.0)?;
             }
             // Models sometimes omit the mark that ends a value.
-            let value = cursor.until(&[self.value.1, self.key.0, self.end])?;
-            cursor.optional(&[self.value.1]);
+            let value = cursor.read_until(&[self.value.1, self.key.0, self.end])?;
+            cursor.skip_any(&[self.value.1]);
             arguments.insert(key.to_owned(), argument(tools, name, key, value));
         }
     }
@@ -132,6 +132,6 @@ fn argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
     // The chat templates put line breaks around each value.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
-    let value = literal_of(&format!("{text} ")).filter(|_| !tools.is_text(tool, key));
+    let value = parse_literal(&format!("{text} ")).filter(|_| !tools.is_text(tool, key));
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }

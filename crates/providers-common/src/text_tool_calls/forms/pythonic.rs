@@ -3,7 +3,7 @@
 use super::super::{
     cursor::{Cursor, Stop},
     json_calls::FoundCall,
-    literal::{comma_before, literal},
+    literal::{read_literal, skip_comma_before},
     offered_tools::OfferedTools,
 };
 
@@ -13,7 +13,7 @@ const CLOSERS: &[&str] = &["<|python_end|>", "<|tool_call_end|>"];
 /// Reads a list of calls and the marks around it. At the end of the text, the last call may be
 /// incomplete.
 pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
-    if cursor.optional(OPENERS) {
+    if cursor.skip_any(OPENERS) {
         cursor.skip_whitespace();
     }
     let mut calls = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<
         Err(Stop::End) if !calls.is_empty() => {}
         result => result?,
     }
-    cursor.closer(CLOSERS);
+    cursor.skip_closing_mark(CLOSERS);
     Ok(calls)
 }
 
@@ -38,10 +38,10 @@ fn list(
         let start = cursor.at();
         let arguments = arguments(cursor);
         if arguments == Err(Stop::End) {
-            calls.push(FoundCall::incomplete(name, cursor.since(start)));
+            calls.push(FoundCall::incomplete(name, cursor.text_since(start)));
         }
         calls.push(FoundCall::complete(name, arguments?));
-        if !comma_before(cursor, "]")? {
+        if !skip_comma_before(cursor, "]")? {
             return cursor.expect("]");
         }
     }
@@ -52,18 +52,18 @@ fn arguments(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
     let mut arguments: Vec<String> = Vec::new();
     loop {
         cursor.skip_whitespace();
-        if cursor.optional(&[")"]) {
+        if cursor.skip_any(&[")"]) {
             return Ok(format!("{{{}}}", arguments.join(",")));
         }
         let start = cursor.at();
         cursor.skip_while(|c| c == '_' || c.is_alphanumeric());
-        let key = cursor.since(start);
+        let key = cursor.text_since(start);
         cursor.skip_whitespace();
         cursor.expect("=")?;
         if key.is_empty() {
             return Err(Stop::NotACall);
         }
-        arguments.push(format!("\"{key}\":{}", literal(cursor)?));
-        comma_before(cursor, ")")?;
+        arguments.push(format!("\"{key}\":{}", read_literal(cursor)?));
+        skip_comma_before(cursor, ")")?;
     }
 }

@@ -1,12 +1,7 @@
-use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde_json::{Value, json};
-use switchboard_domain::{
-    FinishReason, Media, ModelEvent, PartStart, ResponseAccumulator, ToolContent, ToolInput,
-    ToolResult, ToolUse,
-};
+use switchboard_domain::{Media, ToolContent, ToolInput, ToolResult, ToolUse};
 
 use super::*;
-use crate::text_tool_calls::recover;
 
 const FREE: PromptedTools = PromptedTools { constrained: false };
 const CONSTRAINED: PromptedTools = PromptedTools { constrained: true };
@@ -298,63 +293,6 @@ fn an_invalid_schema_allows_any_object() {
         let validator = jsonschema::validator_for(&schema_of(&request)).unwrap();
         assert!(validator.is_valid(&json!({"name": "t", "arguments": {"a": 1}})));
         assert!(!validator.is_valid(&json!({"name": "t", "arguments": 1})));
-    }
-}
-
-/// From a request with tools to an answer with tool uses, through a model that only writes text.
-#[test]
-fn the_answer_is_a_tool_use_and_reports_the_outcome_of_the_choice() {
-    let answers = [
-        (
-            FREE,
-            "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>",
-        ),
-        (
-            FREE,
-            "```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n```",
-        ),
-        (
-            CONSTRAINED,
-            "{\"name\":\"get_weather\",\"arguments\":{\"city\":\"Paris\"}}",
-        ),
-    ];
-    for (tools, text) in answers {
-        let prepared = tools.prepare(&request().with_tool_choice(ToolChoice::Required));
-        let events = [
-            ModelEvent::Started {
-                response_id: None,
-                model: None,
-                tool_choice: ToolChoiceOutcome::Native,
-            },
-            ModelEvent::PartStarted {
-                index: 0,
-                part: PartStart::Text,
-            },
-            ModelEvent::TextDelta {
-                index: 0,
-                text: text.to_owned(),
-            },
-            ModelEvent::Finished {
-                reason: FinishReason::Stop,
-                raw: Some("stop".into()),
-            },
-        ];
-        let stream = Box::pin(stream::iter(events.map(Ok)));
-        let stream = recover(stream, prepared.recovery);
-        let mut answer = ResponseAccumulator::default();
-        for event in stream.collect::<Vec<_>>().now_or_never().unwrap() {
-            answer.push(&event.unwrap()).unwrap();
-        }
-        let answer = answer.finish().unwrap();
-        assert_eq!(answer.finish, FinishReason::ToolUse);
-        assert_eq!(answer.tool_choice, prepared.outcome);
-        let relaxed = matches!(answer.tool_choice, ToolChoiceOutcome::Relaxed { .. });
-        assert_eq!(relaxed, !tools.constrained);
-        assert_eq!(answer.warnings.len(), usize::from(relaxed));
-        let uses: Vec<_> = answer.message.tool_uses().collect();
-        assert_eq!(uses.len(), 1);
-        assert_eq!(uses[0].input, ToolInput::parse("{\"city\":\"Paris\"}"));
-        assert_eq!(answer.message.text(), "");
     }
 }
 
