@@ -79,24 +79,13 @@ pub fn kind_of_status(status: u16, retry_after: Option<Duration>) -> ModelErrorK
 /// are collapsed, and `…` marks omitted text.
 pub fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
-    let mut line = String::new();
-    let mut left = EXCERPT_CHARS;
-    let blank = |c: char| c.is_whitespace() || c.is_control();
-    for word in text.split(blank).filter(|word| !word.is_empty()) {
-        if !line.is_empty() {
-            line.push(' ');
-            left = left.saturating_sub(1);
-        }
-        for c in word.chars() {
-            if left == 0 {
-                line.push('…');
-                return line;
-            }
-            line.push(c);
-            left -= 1;
-        }
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(EXCERPT_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
     }
-    line
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use http::{HeaderMap, Method};
 use reqwest::Client;
 use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
+use self::call::Call;
 pub(crate) use self::config::Attempts;
-use self::{call::Call, failure::Failed};
 pub use self::{
     config::{RetryPolicy, TransportConfig},
     request::{Headers, HttpRequest},
@@ -25,9 +25,6 @@ use crate::{ByteStream, ErrorClassifier};
 
 /// Maximum number of bytes that are read from the body of a failed response: 64 KiB.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
-
-/// Maximum number of immediate retries of a request that the server did not process.
-const MAX_UNPROCESSED: u32 = 2;
 
 /// Maximum time until the answer to a GET request.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,7 +36,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. Compression is not requested.
 /// - **Retry**: transient errors before the first byte of a successful answer are repeated
 ///   according to the [`RetryPolicy`]; later ones by [`retry`](crate::http::retry).
-///   `x-should-retry` overrides the status.
+///   `x-should-retry` overrides the status. A request that an HTTP/2 server refused before it
+///   processed it is repeated immediately, twice at most.
 /// - **Redirects are not followed**: the key would be sent along, and a POST may become a GET. The
 ///   error names the target.
 /// - **Secrets** (secret headers, and user, password and well-known query parameters of the
@@ -207,8 +205,7 @@ impl HttpTransport {
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout;
         let call = Call::new(self, Method::POST, request, limit)?;
-        let attempt = self.attempt(&call, 1, classifier).await;
-        attempt.map_err(|failed| failed.error)
+        call.attempt(1, classifier).await
     }
 
     /// Sends `request` by GET, for example for a list of models. The time limit is 30 s. Errors are
@@ -235,9 +232,9 @@ impl HttpTransport {
     ) -> Result<HttpAnswer, ModelError> {
         let mut attempts = self.retry_policy().attempts();
         loop {
-            let error = match self.attempt(call, attempts.number(), classifier).await {
+            let error = match call.attempt(attempts.number(), classifier).await {
                 Ok(answer) => return Ok(answer),
-                Err(failed) => failed.error,
+                Err(error) => error,
             };
             let Some(pause) = attempts.pause_after(&error) else {
                 return Err(error);
@@ -250,24 +247,6 @@ impl HttpTransport {
             tokio::time::sleep(pause).await;
         }
     }
-
-    /// Makes one attempt. A request that the server did not process is repeated immediately.
-    async fn attempt(
-        &self,
-        call: &Call<'_>,
-        number: u32,
-        classifier: &dyn ErrorClassifier,
-    ) -> Result<HttpAnswer, Failed> {
-        let mut repetitions = 0;
-        loop {
-            match call.attempt(number, classifier).await {
-                Err(failed) if failed.is_unprocessed && repetitions < MAX_UNPROCESSED => {
-                    repetitions += 1;
-                }
-                other => return other,
-            }
-        }
-    }
 }
 
 /// Returns a client builder with the settings that all HTTP clients share.
@@ -275,9 +254,7 @@ fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)
         .user_agent(&config.user_agent)
-        .redirect(reqwest::redirect::Policy::none())
-        // This transport retries requests itself. The retries of reqwest would copy each request.
-        .retry(reqwest::retry::never().max_retries_per_request(0));
+        .redirect(reqwest::redirect::Policy::none());
     if config.system_proxy {
         builder
     } else {

@@ -16,6 +16,7 @@ use crate::{
 const MAX_PAGES: usize = 20;
 
 /// A connection pool for one server, shared by its models. Cloning it is cheap.
+#[derive(Clone)]
 pub struct HttpClient<C> {
     server: Arc<Server<C>>,
 }
@@ -200,14 +201,6 @@ impl<C: ProviderConfig> HttpClient<C> {
 }
 
 const JSON: &[&str] = &["application/json", "text/plain"];
-
-impl<C> Clone for HttpClient<C> {
-    fn clone(&self) -> Self {
-        Self {
-            server: Arc::clone(&self.server),
-        }
-    }
-}
 
 impl<C: fmt::Debug> fmt::Debug for HttpClient<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

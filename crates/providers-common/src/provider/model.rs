@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Mapping between the domain and one wire protocol of a provider.
-pub trait Wire: Sized + 'static {
+pub trait Wire: fmt::Debug + Sized + 'static {
     /// The provider's configuration.
     type Config: ProviderConfig;
     /// Options of one model, initially the options of the configuration.
@@ -169,6 +169,7 @@ impl SentRequest {
 }
 
 /// A model on an HTTP server that speaks the wire `W`.
+#[derive(Debug)]
 pub struct HttpModel<W: Wire> {
     client: HttpClient<W::Config>,
     id: ModelId,
@@ -256,17 +257,6 @@ impl<W: Wire> Clone for HttpModel<W> {
             capabilities: self.capabilities.clone(),
             options: self.options.clone(),
         }
-    }
-}
-
-impl<W: Wire> fmt::Debug for HttpModel<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpModel")
-            .field("id", &self.id)
-            .field("client", &self.client)
-            .field("capabilities", &self.capabilities)
-            .field("options", &self.options)
-            .finish()
     }
 }
 

@@ -13,10 +13,10 @@ use crate::{
 #[tokio::test]
 async fn a_request_is_sent_unchanged() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req_9\r\n", "fine")]]).await;
-    let headers = Headers::new().with("x-version", "2");
+    let key = secrecy::SecretString::from("sk-1\n");
+    let headers = Headers::new().with("x-version", "2").with_bearer(&key);
     let request = request(&server)
         .with_headers(&headers)
-        .with_bearer(&secrecy::SecretString::from("sk-1\n"))
         .expecting(&["text/event-stream", "application/json"]);
     let answer = transport(&once())
         .post(&request, &StatusClassifier)

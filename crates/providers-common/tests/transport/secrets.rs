@@ -9,7 +9,7 @@ use std::{
 use secrecy::SecretString;
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
-    Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier,
+    Classified, ErrorClassifier, Headers, HttpFailure, HttpRequest, StatusClassifier,
 };
 
 use crate::{
@@ -30,7 +30,7 @@ async fn a_key_that_the_provider_echoes_is_redacted() {
     let script = || vec![answer(401, "", &echo)];
     let server = Server::start(vec![script(), script()]).await;
     let requests = [
-        request(&server).with_bearer(&key()),
+        request(&server).with_headers(&Headers::new().with_bearer(&key())),
         request(&server).with_secret("x-api-key", &key()),
     ];
     for request in requests {
@@ -173,7 +173,7 @@ async fn the_trace_log_contains_every_attempt_and_no_key() {
 #[tokio::test]
 async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req-1\r\n", "hello")]]).await;
-    let request = request(&server).with_bearer(&key());
+    let request = request(&server).with_headers(&Headers::new().with_bearer(&key()));
     let answer = transport(&once()).post(&request, &StatusClassifier).await;
     let context = answer.unwrap().context();
     let applied = |error: ModelError| {

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use futures_util::{StreamExt as _, stream};
-use http::Version;
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 use tokio::time::timeout;
 
@@ -22,17 +21,6 @@ pub(super) async fn first_piece(
         }
     }
     Ok(None)
-}
-
-/// Returns the response with the rest of its body. Returns `None` if `first` is the whole body.
-pub(super) fn rest_of(
-    response: reqwest::Response,
-    first: Option<&Bytes>,
-) -> Option<reqwest::Response> {
-    // HTTP/2 is excluded: dropping a stream before its end frame would cancel it.
-    let is_counted = response.version() < Version::HTTP_2;
-    let is_all = first.is_none() || (is_counted && response.content_length() == Some(0));
-    (!is_all).then_some(response)
 }
 
 /// Reads the beginning of a failed response's body, at most `max_bytes` and within `limit`. The
@@ -85,7 +73,8 @@ pub(super) fn with_idle_timeout(
         };
         Some((Err(context.apply(error)), None))
     });
-    Box::pin(stream::iter([Ok(first)]).chain(rest).fuse())
+    let first = Some(first).filter(|first| !first.is_empty());
+    Box::pin(stream::iter(first.map(Ok)).chain(rest).fuse())
 }
 
 #[cfg(test)]

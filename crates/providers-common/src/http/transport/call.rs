@@ -6,18 +6,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::Url;
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase, redact::Redactor};
 use tokio::time::timeout;
 
 use super::{
-    AnswerContext, HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES, body,
-    failure::{self, Failed},
+    AnswerContext, HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES, body, failure,
     hints, redact,
 };
-use crate::{ByteStream, Classified, ErrorClassifier, HttpFailure, http::classify};
+use crate::{Classified, ErrorClassifier, HttpFailure, http::classify};
 
 /// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -97,12 +95,12 @@ impl<'a> Call<'a> {
         &self,
         number: u32,
         classifier: &dyn ErrorClassifier,
-    ) -> Result<HttpAnswer, Failed> {
+    ) -> Result<HttpAnswer, ModelError> {
         let started = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
         let result = self.outcome(classifier).await;
         let (status, error) = match &result {
             Ok(answer) => (Some(answer.status), None),
-            Err(failed) => (failed.error.status(), Some(failed.error.kind.as_str())),
+            Err(error) => (error.status(), Some(error.kind.as_str())),
         };
         tracing::debug!(
             provider = self.provider(),
@@ -117,20 +115,19 @@ impl<'a> Call<'a> {
         result
     }
 
-    async fn outcome(&self, classifier: &dyn ErrorClassifier) -> Result<HttpAnswer, Failed> {
+    async fn outcome(&self, classifier: &dyn ErrorClassifier) -> Result<HttpAnswer, ModelError> {
         let Ok(opened) = timeout(self.limit, self.open()).await else {
             let kind = ModelErrorKind::Timeout {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
             let error = self.error(kind, self.address.clone());
-            return Err(failure::with_default_hint(error).into());
+            return Err(failure::with_default_hint(error));
         };
         match opened? {
             Opened::Success(response, first) => Ok(self.answered(response, first)),
             Opened::Failure(response, fault) => {
-                let error = Box::pin(self.explain(response, fault, classifier)).await;
-                Err(error.into())
+                Err(Box::pin(self.explain(response, fault, classifier)).await)
             }
         }
     }
@@ -144,15 +141,10 @@ impl<'a> Call<'a> {
             request_id: hints::request_id(&headers),
             redactor: self.redactor.clone(),
         };
-        let beginning = first.clone().unwrap_or_default();
-        let body: ByteStream = match body::rest_of(response, first.as_ref()) {
-            None => Box::pin(stream::iter(first.map(Ok))),
-            Some(rest) => {
-                let shared = Arc::clone(&self.transport.shared);
-                let rest = rest.bytes_stream();
-                body::with_idle_timeout(beginning.clone(), rest, shared, context.clone())
-            }
-        };
+        let beginning = first.unwrap_or_default();
+        let shared = Arc::clone(&self.transport.shared);
+        let rest = response.bytes_stream();
+        let body = body::with_idle_timeout(beginning.clone(), rest, shared, context.clone());
         HttpAnswer {
             status,
             headers,
@@ -172,17 +164,13 @@ impl<'a> Call<'a> {
     }
 
     /// Sends the request and waits for the first byte of a success or the headers of a failure.
-    async fn open(&self) -> Result<Opened, Failed> {
+    async fn open(&self) -> Result<Opened, ModelError> {
         let response = self.transport.client.execute(self.request()).await;
-        let mut response = response.map_err(|error| Failed {
-            is_unprocessed: failure::is_unprocessed(&error),
-            error: self.connection_error(error),
-        })?;
+        let mut response = response.map_err(|error| self.connection_error(error))?;
         let fault = self.fault(response.headers());
         if fault.is_some() || !response.status().is_success() {
             return Ok(Opened::Failure(response, fault));
         }
-        // Errors from here on are not retried immediately: the server has processed the request.
         let first = body::first_piece(&mut response).await;
         let first = first.map_err(|error| self.connection_error(error))?;
         Ok(Opened::Success(response, first))

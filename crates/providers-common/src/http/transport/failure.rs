@@ -1,25 +1,8 @@
-//! A failed attempt and whether it is repeated.
+//! The error of a failed attempt.
 
 use std::{error::Error, io, time::Duration};
 
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
-
-/// A failed attempt to send a request.
-pub(super) struct Failed {
-    pub(super) error: ModelError,
-    /// Whether the server did not process the request, for example because it closed the
-    /// connection. The request may then be retried immediately.
-    pub(super) is_unprocessed: bool,
-}
-
-impl From<ModelError> for Failed {
-    fn from(error: ModelError) -> Self {
-        Self {
-            error,
-            is_unprocessed: false,
-        }
-    }
-}
 
 /// Adds the advice to repeat the request, if the error is transient.
 pub(super) fn with_default_hint(error: ModelError) -> ModelError {
@@ -58,22 +41,6 @@ pub(super) fn connection_error(
     } else {
         with_default_hint(error)
     }
-}
-
-/// Returns whether an HTTP/2 server refused the stream, or closed the connection, before it
-/// processed the request (RFC 9113, sections 8.7 and 6.8).
-pub(super) fn is_unprocessed(error: &(dyn Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(fault) = error.downcast_ref::<h2::Error>() {
-            let reason = fault.reason();
-            let is_refused = fault.is_reset() && reason == Some(h2::Reason::REFUSED_STREAM);
-            let is_shutdown = fault.is_go_away() && reason == Some(h2::Reason::NO_ERROR);
-            return fault.is_remote() && (is_refused || is_shutdown);
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// Returns the message of the innermost cause, because the outer messages of reqwest and hyper are

@@ -43,13 +43,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 /// the status.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     let word = text(headers, &HeaderName::from_static("x-should-retry"))?;
-    if word.eq_ignore_ascii_case("true") {
-        Some(true)
-    } else if word.eq_ignore_ascii_case("false") {
-        Some(false)
-    } else {
-        None
-    }
+    word.to_ascii_lowercase().parse().ok()
 }
 
 /// Returns the provider's id of the request from the response headers.

@@ -34,7 +34,8 @@ const SECRET_HEADERS: [&str; 6] = [
 /// assert!(headers.check("anthropic").is_ok());
 /// assert!(!format!("{headers:?}").contains("do-not-print-me"));
 /// ```
-#[derive(Clone, Default)]
+// A sensitive `HeaderValue` prints as `Sensitive`.
+#[derive(Debug, Clone, Default)]
 pub struct Headers {
     map: HeaderMap,
     /// Description of the first invalid header.
@@ -126,13 +127,6 @@ impl Headers {
     }
 }
 
-impl fmt::Debug for Headers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A sensitive `HeaderValue` prints as `Sensitive`.
-        f.debug_map().entries(&self.map).finish()
-    }
-}
-
 /// An HTTP request to a provider. All attempts share its body.
 #[derive(Clone)]
 pub struct HttpRequest {
@@ -165,13 +159,6 @@ impl HttpRequest {
     #[must_use]
     pub fn with_secret(mut self, name: &str, value: &SecretString) -> Self {
         self.headers = self.headers.with_secret(name, value);
-        self
-    }
-
-    /// Sets the header `authorization: Bearer …`, as [`Headers::with_bearer`] does.
-    #[must_use]
-    pub fn with_bearer(mut self, token: &SecretString) -> Self {
-        self.headers = self.headers.with_bearer(token);
         self
     }
 
@@ -219,7 +206,7 @@ mod tests {
         let request =
             HttpRequest::new("https://me:hunter22@models.example/v1?key=hidden-1#hidden-2")
                 .with_secret("x-api-key", &SecretString::from("hidden-3\n"))
-                .with_bearer(&SecretString::from("hidden-4"))
+                .with_headers(&Headers::new().with_bearer(&SecretString::from("hidden-4")))
                 .with_header("X-Goog-Api-Key", "hidden-6")
                 .with_header("x-shown", "shown")
                 .with_json("{\"prompt\":\"hidden-5\"}");
