@@ -55,7 +55,7 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (name, port) = split(authority);
     let name = match name.parse::<IpAddr>() {
-        Ok(ip) => shown(connectable(ip)),
+        Ok(ip) => shown(to_connectable_address(ip)),
         Err(_) if name.is_empty() => Ipv4Addr::LOCALHOST.to_string(),
         Err(_) => name.to_owned(),
     };
@@ -88,7 +88,7 @@ fn split(authority: &str) -> (&str, Option<&str>) {
 }
 
 /// Converts an address that a server listens at, such as `0.0.0.0`, to an address to connect to.
-fn connectable(ip: IpAddr) -> IpAddr {
+fn to_connectable_address(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -108,7 +108,7 @@ pub(crate) fn remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
             "the cloud's models are listed at ollama.com/search?c=cloud".to_owned()
         }
         ModelErrorKind::NotFound => {
-            let model = missing_model(error.message())?;
+            let model = find_missing_model(error.message())?;
             format!("`ollama pull {model}` gets it")
         }
         ModelErrorKind::Authentication => {
@@ -121,7 +121,7 @@ pub(crate) fn remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
 
 /// Returns the name of the model in "model 'x' not found" or "model \"x\" not found, try pulling it
 /// first". Returns `None` for a name that is not safe in a command.
-fn missing_model(message: &str) -> Option<&str> {
+fn find_missing_model(message: &str) -> Option<&str> {
     let (_, rest) = message.split_once("model ")?;
     let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let (name, _) = rest.get(1..)?.split_once(quote)?;

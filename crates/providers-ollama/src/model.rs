@@ -17,7 +17,8 @@ use switchboard_providers_common::{
 use crate::{
     OllamaConfig, ToolsByPrompt, capabilities,
     chat::{
-        ChatDecoder, LocalIds, ThinkForm, WireRequest, checked, events_from_body, is_held, to_wire,
+        ChatDecoder, LocalIds, ThinkForm, WireRequest, checked, events_from_body,
+        is_sent_in_format, to_wire,
     },
     error::{THINKING, THINKING_LEVELS, TOOLS},
 };
@@ -175,7 +176,7 @@ fn prompted<'a>(
     request: &'a ChatRequest,
 ) -> Result<(Cow<'a, ChatRequest>, Recovery), ModelError> {
     checked(request, model.provider())?;
-    if is_held(request, model.capabilities()) {
+    if is_sent_in_format(request, model.capabilities()) {
         let recovery = Recovery::of(request, RecoveryForms::ALL);
         return Ok((Cow::Owned(with_history_as_text(request)), recovery));
     }

@@ -99,8 +99,8 @@ impl ShownModel {
                 let names = list.iter().filter_map(Value::as_str);
                 names.map(str::to_owned).collect()
             }),
-            context_window: num_ctx.or_else(|| context_length(body)),
-            stop: parameters(body, "stop").map(stop_sequence).collect(),
+            context_window: num_ctx.or_else(|| find_context_length(body)),
+            stop: parameters(body, "stop").map(parse_stop_sequence).collect(),
             is_remote: is_remote
                 .iter()
                 .any(|field| text_field(body, field).is_some()),
@@ -137,7 +137,7 @@ fn parameters<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> 
 }
 
 /// Parses a Go string literal. Its escapes are those of JSON, except for rare ones.
-fn stop_sequence(value: &str) -> Option<String> {
+fn parse_stop_sequence(value: &str) -> Option<String> {
     if value.starts_with('"') {
         serde_json::from_str(value).ok()
     } else {
@@ -146,7 +146,7 @@ fn stop_sequence(value: &str) -> Option<String> {
 }
 
 /// Returns the field `<architecture>.context_length` of the model file.
-fn context_length(body: &Value) -> Option<u64> {
+fn find_context_length(body: &Value) -> Option<u64> {
     let info = body.get("model_info")?;
     let architecture = text_field(info, "general.architecture")?;
     info.get(format!("{architecture}.context_length"))?.as_u64()

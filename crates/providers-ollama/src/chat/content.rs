@@ -44,7 +44,7 @@ pub(crate) fn messages<'a>(
         mapper.message(message);
     }
     if let Some(instructions) = instructions {
-        mapper.instruct(instructions);
+        mapper.append_instructions(instructions);
     }
     if mapper.reasoning_dropped > 0 {
         let message = format!(
@@ -77,7 +77,7 @@ impl<'a> Mapper<'a, '_> {
     fn message(&mut self, message: &'a Message) {
         // Tool results come first, because they must directly follow the message with their calls.
         for result in message.results() {
-            self.tool_result(result);
+            self.push_tool_result(result);
         }
         let parts = || {
             let is_result = |part: &&Part| matches!(part, Part::ToolResult(_));
@@ -120,7 +120,7 @@ impl<'a> Mapper<'a, '_> {
     }
 
     /// Appends `instructions` to the leading system message.
-    fn instruct(&mut self, instructions: String) {
+    fn append_instructions(&mut self, instructions: String) {
         match self.out.first_mut() {
             Some(first) if first.role == RoleName::System => {
                 let said = first.content.get_or_insert_default();
@@ -227,7 +227,7 @@ impl<'a> Mapper<'a, '_> {
             .is_some_and(|field| field == THINKING)
     }
 
-    fn tool_result(&mut self, result: &'a ToolResult) {
+    fn push_tool_result(&mut self, result: &'a ToolResult) {
         let mut content = structured_text(result);
         let mut images = Vec::new();
         for piece in &*result.content {
@@ -239,7 +239,7 @@ impl<'a> Mapper<'a, '_> {
                     media_type,
                     text: None,
                     blob: Some(data),
-                } => self.blob(uri, media_type.as_deref().unwrap_or_default(), data),
+                } => self.map_blob(uri, media_type.as_deref().unwrap_or_default(), data),
                 other => {
                     push_content(&mut content, other);
                     continue;
@@ -272,18 +272,18 @@ impl<'a> Mapper<'a, '_> {
             _ => (self.capabilities.audio, "the model hears no audio", "audio"),
         };
         match &media.source {
-            _ if is_supported == Some(false) => Err(self.in_words(what, media, unsupported)),
+            _ if is_supported == Some(false) => Err(self.describe_media(what, media, unsupported)),
             MediaSource::Base64(data) => Ok(data),
             _ => {
                 let why = format!("this wire takes {plural} as bytes only");
-                Err(self.in_words(what, media, &why))
+                Err(self.describe_media(what, media, &why))
             }
         }
     }
 
     /// Returns the data of a resource that is sent like an image, else the text that replaces it:
     /// the content of a text, or the name of another resource.
-    fn blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
+    fn map_blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
             // The server cannot read SVG drawings as images, so that the model receives their XML
@@ -323,12 +323,12 @@ impl<'a> Mapper<'a, '_> {
                 self.warn_downgraded(&name, "text: this wire knows no documents");
                 format!("{name}\n{text}")
             }
-            None => self.in_words(&what, media, "this wire knows no documents"),
+            None => self.describe_media(&what, media, "this wire knows no documents"),
         }
     }
 
     /// Returns a text that replaces a medium, so that the model knows that there was one.
-    fn in_words(&mut self, what: &str, media: &Media, why: &str) -> String {
+    fn describe_media(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = match &media.source {
             MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),
             _ => format!("[{what} {}]", media.media_type),

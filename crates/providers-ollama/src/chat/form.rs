@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, Warning};
 
-use super::schema::{held, held_input, object_schema};
+use super::schema::{compile_answer_schema, compile_input_schema, to_object_schema};
 
 /// Field of a call with the name of the tool.
 pub(crate) const NAME: &str = "name";
@@ -63,7 +63,11 @@ impl Emulated<'_> {
         let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
         for tool in &self.tools {
             let key = format!("tool{}", arms.len());
-            let parameters = placed(held_input(&tool.input_schema), &key, &mut definitions);
+            let parameters = move_definitions(
+                compile_input_schema(&tool.input_schema),
+                &key,
+                &mut definitions,
+            );
             arms.push(json!({
                 "type": "object",
                 "properties": {
@@ -75,8 +79,8 @@ impl Emulated<'_> {
             }));
         }
         if let Some(schema) = self.answer {
-            let schema = held(RESPONSE, schema, warnings).into_owned();
-            let answer = placed(schema, RESPONSE, &mut definitions);
+            let schema = compile_answer_schema(RESPONSE, schema, warnings).into_owned();
+            let answer = move_definitions(schema, RESPONSE, &mut definitions);
             arms.push(json!({
                 "type": "object",
                 "properties": {RESPONSE: answer},
@@ -101,7 +105,7 @@ impl Emulated<'_> {
     /// without explaining it.
     pub(crate) fn instructions(&self) -> String {
         let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
-        let tools = lines(&self.tools);
+        let tools = describe_tools(&self.tools);
         match self.answer {
             None => format!(
                 "Call one of these tools now. Write one JSON object and nothing else: {call}\n\n\
@@ -117,7 +121,7 @@ impl Emulated<'_> {
 }
 
 /// Describes the tools for a model, one per line.
-fn lines(tools: &[&ToolDefinition]) -> String {
+fn describe_tools(tools: &[&ToolDefinition]) -> String {
     #[derive(Serialize)]
     struct Line<'a> {
         name: &'a str,
@@ -129,7 +133,7 @@ fn lines(tools: &[&ToolDefinition]) -> String {
         let line = Line {
             name: &tool.name,
             description: &tool.description,
-            parameters: object_schema(&tool.input_schema),
+            parameters: to_object_schema(&tool.input_schema),
         };
         serde_json::to_string(&line).unwrap_or_default()
     });
@@ -142,14 +146,14 @@ const DEFINITIONS: &str = "#/$defs/";
 /// Moves the definitions of a schema to `definitions`, under names that start with `key`, so that
 /// the schema can be nested in another. This makes the last segment of a reference unique. Older
 /// servers resolve references by the last segment only.
-fn placed(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
+fn move_definitions(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
     let own = schema
         .as_object_mut()
         .and_then(|schema| schema.shift_remove("$defs"));
-    lead(&mut schema, key);
+    rename_references(&mut schema, key);
     if let Some(Value::Object(own)) = own {
         for (name, mut definition) in own {
-            lead(&mut definition, key);
+            rename_references(&mut definition, key);
             definitions.insert(format!("{key}_{name}"), definition);
         }
     }
@@ -157,9 +161,11 @@ fn placed(mut schema: Value, key: &str, definitions: &mut JsonObject) -> Value {
 }
 
 /// Changes every reference in a schema to the new place of its definition.
-fn lead(schema: &mut Value, key: &str) {
+fn rename_references(schema: &mut Value, key: &str) {
     match schema {
-        Value::Array(list) => list.iter_mut().for_each(|schema| lead(schema, key)),
+        Value::Array(list) => list
+            .iter_mut()
+            .for_each(|schema| rename_references(schema, key)),
         Value::Object(map) => {
             for (keyword, value) in map {
                 match (keyword.as_str(), value) {
@@ -170,7 +176,7 @@ fn lead(schema: &mut Value, key: &str) {
                             *reference = format!("{DEFINITIONS}{key}_{name}");
                         }
                     }
-                    (_, value) => lead(value, key),
+                    (_, value) => rename_references(value, key),
                 }
             }
         }

@@ -23,7 +23,7 @@ mod tools;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
-pub(crate) use tools::{checked, is_held};
+pub(crate) use tools::{checked, is_sent_in_format};
 
 pub use form::Form;
 pub use options::ThinkForm;

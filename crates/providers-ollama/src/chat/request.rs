@@ -17,7 +17,7 @@ use super::{
     content::messages,
     form::{Emulated, Form},
     options::{ThinkForm, options, think},
-    schema::held,
+    schema::compile_answer_schema,
     tools::{Tools, sets_format, tools},
     wire::Body,
 };
@@ -69,7 +69,9 @@ pub fn to_wire<'a>(
     )?;
     let format = match &emulated {
         Some(emulated) => Some(Cow::Owned(emulated.schema(&mut warnings))),
-        None => answer_format.map(|(name, schema)| held(name, schema, &mut warnings)),
+        None => {
+            answer_format.map(|(name, schema)| compile_answer_schema(name, schema, &mut warnings))
+        }
     };
     if format.is_some() && !declared.is_empty() {
         // Both fields are sent only if the tool choice is relaxed and the server supports both.

@@ -15,7 +15,7 @@ use super::wire;
 /// The server decodes the schema into its own types, drops unknown keywords, and refuses a
 /// request with another form. The description states the dropped constraints. The wire does not
 /// enforce schemas, so the input is validated when it arrives.
-pub(crate) fn declared<'a>(
+pub(crate) fn declare_function<'a>(
     tool: &'a Arc<ToolDefinition>,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
@@ -28,7 +28,7 @@ pub(crate) fn declared<'a>(
         )
     };
     let of = format!("tool `{}`", tool.name);
-    warn(&of, parameters.changes.iter().filter(grave), warnings);
+    warn_about_changes(&of, parameters.changes.iter().filter(grave), warnings);
     let own = tool.description.as_str();
     wire::Function {
         name: &tool.name,
@@ -43,24 +43,26 @@ pub(crate) fn declared<'a>(
 
 /// Returns the schema that constrains an answer. The description states constraints that the
 /// server's grammar does not support.
-pub(crate) fn held<'a>(
+pub(crate) fn compile_answer_schema<'a>(
     name: &str,
     schema: &'a Value,
     warnings: &mut Vec<Warning>,
 ) -> Cow<'a, Value> {
     let compiled = compile(schema, Dialect::OllamaFormat);
     let of = format!("schema `{name}`");
-    warn(&of, compiled.lost(), warnings);
+    warn_about_changes(&of, compiled.lost(), warnings);
     compiled.schema
 }
 
 /// Returns the schema for the input of a call in a constrained answer. The input is validated
 /// before the call.
-pub(crate) fn held_input(schema: &Value) -> Value {
-    let schema = object_schema(schema);
+pub(crate) fn compile_input_schema(schema: &Value) -> Value {
+    let schema = to_object_schema(schema);
     let mut schema = compile(&schema, Dialect::OllamaFormat).into_owned();
     if let Value::Object(map) = &mut schema
-        && !SAYS_MORE.iter().any(|keyword| map.contains_key(*keyword))
+        && !CONSTRAINING_KEYWORDS
+            .iter()
+            .any(|keyword| map.contains_key(*keyword))
     {
         // The tool has no parameters. Without `properties`, the grammar would accept any object,
         // and models would invent parameters.
@@ -70,7 +72,7 @@ pub(crate) fn held_input(schema: &Value) -> Value {
 }
 
 /// Keywords that constrain an object beyond its type.
-const SAYS_MORE: [&str; 6] = [
+const CONSTRAINING_KEYWORDS: [&str; 6] = [
     "properties",
     "additionalProperties",
     "anyOf",
@@ -81,14 +83,18 @@ const SAYS_MORE: [&str; 6] = [
 
 /// Returns the schema of a tool's input. A schema that does not describe an object becomes that of
 /// any object, because an input is always an object.
-pub(crate) fn object_schema(schema: &Value) -> Cow<'_, Value> {
+pub(crate) fn to_object_schema(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(map) if !map.is_empty() => Cow::Borrowed(schema),
         _ => Cow::Owned(json!({"type": "object"})),
     }
 }
 
-fn warn<'c>(of: &str, changes: impl Iterator<Item = &'c Change>, warnings: &mut Vec<Warning>) {
+fn warn_about_changes<'c>(
+    of: &str,
+    changes: impl Iterator<Item = &'c Change>,
+    warnings: &mut Vec<Warning>,
+) {
     if let Some(changes) = list_changes(changes) {
         let message = format!("{of} was sent as far as the server reads it: {changes}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
@@ -103,9 +109,9 @@ mod tests {
     fn the_input_of_a_tool_without_parameters_is_empty() {
         let empty = json!({"type": "object", "properties": {}});
         for schema in [json!({"type": "object"}), json!({}), json!(true)] {
-            assert_eq!(held_input(&schema), empty, "{schema}");
+            assert_eq!(compile_input_schema(&schema), empty, "{schema}");
         }
         let free = json!({"type": "object", "additionalProperties": true});
-        assert_eq!(held_input(&free).get("properties"), None);
+        assert_eq!(compile_input_schema(&free).get("properties"), None);
     }
 }

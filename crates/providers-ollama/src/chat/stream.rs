@@ -119,32 +119,32 @@ impl ChatDecoder {
     fn message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
         let content = message.content.unwrap_or_default();
         let thinking = message.thinking.unwrap_or_default();
-        self.words(content, thinking, events);
+        self.read_text(content, thinking, events);
         for CallReport { id, function } in message.tool_calls {
             let function = function.unwrap_or_default();
             let name = function.name.unwrap_or_default();
             let json = || function.arguments.into_json();
-            self.call(id.as_deref(), &name, json, events);
+            self.emit_call(id.as_deref(), &name, json, events);
         }
     }
 
     /// Processes the text and the reasoning of one line.
-    fn words(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
+    fn read_text(&mut self, content: String, thinking: String, events: &mut Vec<ModelEvent>) {
         if self.form.is_none() {
-            self.think(thinking, events);
-            return self.say(content, events);
+            self.emit_reasoning(thinking, events);
+            return self.emit_text(content, events);
         }
         self.content.push_str(&content);
         self.thoughts.push_str(&thinking);
-        self.think(thinking, events);
+        self.emit_reasoning(thinking, events);
         if self.content.len() + self.thoughts.len() > MAX_BUFFERED_BYTES {
             self.form = None;
             let content = std::mem::take(&mut self.content);
-            self.say(content, events);
+            self.emit_text(content, events);
         }
     }
 
-    fn think(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+    fn emit_reasoning(&mut self, text: String, events: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
@@ -157,7 +157,7 @@ impl ChatDecoder {
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
 
-    fn say(&mut self, text: String, events: &mut Vec<ModelEvent>) {
+    fn emit_text(&mut self, text: String, events: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
@@ -183,12 +183,12 @@ impl ChatDecoder {
         };
         let Some(answer) = answer else {
             if !content.trim().is_empty() {
-                self.say(content, events);
+                self.emit_text(content, events);
             }
             return false;
         };
         match answer.tool {
-            None => self.say(answer.value.to_owned(), events),
+            None => self.emit_text(answer.value.to_owned(), events),
             Some(name) => {
                 let index = self.begin_call(None, name, events);
                 if !answer.value.is_empty() {
@@ -201,12 +201,12 @@ impl ChatDecoder {
                 }
             }
         }
-        self.say(answer.rest.to_owned(), events);
+        self.emit_text(answer.rest.to_owned(), events);
         answer.rest.is_empty()
     }
 
     /// Emits a tool call, which arrives whole.
-    fn call(
+    fn emit_call(
         &mut self,
         id: Option<&str>,
         name: &str,

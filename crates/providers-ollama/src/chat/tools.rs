@@ -44,14 +44,14 @@ pub(crate) fn tools<'a>(
         });
     }
     let tools = match forced {
-        Some(allowed) => force_choice(request, &allowed, capabilities, schemas, warnings),
+        Some(allowed) => map_forced_choice(request, &allowed, capabilities, schemas, warnings),
         None => free(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
         let message = format!("it is known to have none; {}", error::TOOLS_REMEDY);
         return Err(unsupported(provider, error::TOOLS).with_message(message));
     }
-    say_parallel(request, tools.emulated.is_some(), warnings);
+    warn_about_parallel_calls(request, tools.emulated.is_some(), warnings);
     Ok(tools)
 }
 
@@ -75,17 +75,22 @@ pub(crate) fn checked<'a>(
 
 /// Returns whether the tools of a request are sent in `format`: if a call is required, or if a call
 /// and a structured answer exclude each other.
-pub(crate) fn is_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> bool {
+pub(crate) fn is_sent_in_format(request: &ChatRequest, capabilities: &ModelCapabilities) -> bool {
     let held = match &request.tool_choice {
         ToolChoice::None => false,
-        ToolChoice::Auto => wanted_schema(request).is_some(),
-        ToolChoice::Required | ToolChoice::Only(_) => not_held(request, capabilities).is_none(),
+        ToolChoice::Auto => find_answer_schema(request).is_some(),
+        ToolChoice::Required | ToolChoice::Only(_) => {
+            find_obstacle_to_format(request, capabilities).is_none()
+        }
     };
     held && !request.tools.is_empty()
 }
 
 /// Returns the reason why `format` cannot constrain the answer to a call. Returns `None` if it can.
-fn not_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> Option<&'static str> {
+fn find_obstacle_to_format(
+    request: &ChatRequest,
+    capabilities: &ModelCapabilities,
+) -> Option<&'static str> {
     if sets_format(request) {
         Some("`format` is set by the caller, and is what holds an answer to a call")
     } else if capabilities.structured_output == Some(false)
@@ -99,7 +104,7 @@ fn not_held(request: &ChatRequest, capabilities: &ModelCapabilities) -> Option<&
 
 /// Returns the schema that the answer's text must match, unless the caller sets `format` in
 /// `extra`.
-fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
+fn find_answer_schema(request: &ChatRequest) -> Option<&Value> {
     match &request.response_format {
         ResponseFormat::JsonSchema { schema, .. } if !sets_format(request) => Some(schema),
         _ => None,
@@ -107,14 +112,14 @@ fn wanted_schema(request: &ChatRequest) -> Option<&Value> {
 }
 
 /// Maps a tool choice that forces a call of one of `allowed`.
-fn force_choice<'a>(
+fn map_forced_choice<'a>(
     request: &'a ChatRequest,
     allowed: &[&'a Arc<ToolDefinition>],
     capabilities: &ModelCapabilities,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Tools<'a> {
-    if let Some(why) = not_held(request, capabilities) {
+    if let Some(why) = find_obstacle_to_format(request, capabilities) {
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return Tools {
@@ -141,7 +146,7 @@ fn free<'a>(
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Tools<'a> {
-    if let Some(schema) = wanted_schema(request) {
+    if let Some(schema) = find_answer_schema(request) {
         let how = "`tools` and `format` exclude each other on this wire: one `format` holds the \
                    answer either to a call or to the schema, and the tools were told in the \
                    instructions";
@@ -167,7 +172,7 @@ pub(crate) fn sets_format(request: &ChatRequest) -> bool {
 }
 
 /// Warns about a setting for parallel calls, which has no field on this wire.
-fn say_parallel(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
+fn warn_about_parallel_calls(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
     let message = match (request.parallel_tool_use, emulated) {
         (Some(false), false) => "this wire cannot ask for one tool at a time",
         (Some(true), true) => "a call that is held to a form is the only one in its answer",
@@ -182,7 +187,7 @@ fn declared<'a>(
     warnings: &mut Vec<Warning>,
 ) -> Vec<wire::Tool<'a>> {
     let declared = tools.map(|tool| wire::Tool::Function {
-        function: schema::declared(tool, schemas, warnings),
+        function: schema::declare_function(tool, schemas, warnings),
     });
     declared.collect()
 }

@@ -65,23 +65,6 @@ fn only_call(answer: &ChatResponse) -> &ToolUse {
     calls[0]
 }
 
-#[tokio::test]
-async fn a_call_quoted_in_the_answer_is_not_executed() {
-    let shown = [
-        "For example:\n```json\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n```",
-        "I would write this:\n\n```\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>\n```\n",
-    ];
-    for text in shown {
-        let fake = server().await;
-        let (left, right) = text.split_at(text.len() / 2);
-        fake.answer(says(&[left, right]));
-        let answer = model(&fake, |_| {}).complete(&question()).await.unwrap();
-        assert_eq!(answer.message.tool_uses().count(), 0, "{text}");
-        assert_eq!(answer.message.text(), text);
-        assert_eq!(answer.finish, FinishReason::Stop);
-    }
-}
-
 fn is_emulated(answer: &ChatResponse) -> bool {
     matches!(answer.tool_choice, ToolChoiceOutcome::Emulated { .. })
 }
