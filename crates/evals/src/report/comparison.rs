@@ -1,12 +1,14 @@
 //! Comparison with an earlier report.
 
+use std::cmp::Ordering;
+
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::ModelId;
 
 use super::{
     Report,
-    metric::{Direction, Metric},
+    metric::{Metric, UNKNOWN},
     summary::ModelSummary,
 };
 
@@ -132,43 +134,27 @@ impl Comparison {
         !self.models.iter().any(ModelComparison::has_both)
     }
 
-    /// Returns whether the later report is worse: a scenario passes less often, or a share of
-    /// passed runs, of right calls, or of failed, hallucinated, unnecessary or forbidden calls is
-    /// worse. Ignores time, tokens, cost, and scenarios of only one report.
-    pub fn is_worse(&self) -> bool {
-        self.models.iter().any(|model| {
-            let metrics = model.metrics.iter().map(|it| it.change);
-            let scenarios = model.scenarios.iter().map(|it| it.change);
-            metrics.chain(scenarios).any(|it| it == Change::Worse)
-        })
-    }
-
-    /// Returns one sentence for each metric or scenario that is worse in the later report.
+    /// Returns one sentence for each scenario that passes less often in the later report, and for
+    /// each worse share of passed runs, of right calls, or of failed, hallucinated, unnecessary or
+    /// forbidden calls. Ignores time, tokens, cost, and scenarios of only one report.
     pub fn worse(&self) -> Vec<String> {
         let mut sentences = Vec::new();
-        for ModelComparison {
-            model,
-            metrics,
-            scenarios,
-            ..
-        } in &self.models
-        {
-            for it in metrics.iter().filter(|it| it.change == Change::Worse) {
-                sentences.push(format!(
-                    "{model}: {}: {} before, {} now",
-                    it.metric.title().to_lowercase(),
-                    it.earlier_text(),
-                    it.later_text()
-                ));
-            }
-            for it in scenarios.iter().filter(|it| it.change == Change::Worse) {
-                sentences.push(format!(
-                    "{model}: `{}` passed {} before, {} now",
-                    it.scenario,
-                    it.earlier_text(),
-                    it.later_text()
-                ));
-            }
+        for it in &self.models {
+            let model = &it.model;
+            let metrics = it.metrics.iter().filter(|it| it.change == Change::Worse);
+            sentences.extend(metrics.map(|it| {
+                let (before, now) = (it.earlier_text(), it.later_text());
+                let name = it.metric.title().to_lowercase();
+                format!("{model}: {name}: {before} before, {now} now")
+            }));
+            let scenarios = it.scenarios.iter().filter(|it| it.change == Change::Worse);
+            sentences.extend(scenarios.map(|it| {
+                let (before, now) = (it.earlier_text(), it.later_text());
+                format!(
+                    "{model}: `{}` passed {before} before, {now} now",
+                    it.scenario
+                )
+            }));
         }
         sentences
     }
@@ -177,69 +163,69 @@ impl Comparison {
 impl ModelComparison {
     /// Returns whether the reports have a scenario of this model in common.
     pub fn has_both(&self) -> bool {
-        let mut scenarios = self.scenarios.iter();
-        scenarios.any(|it| it.earlier.is_some() && it.later.is_some())
+        self.scenarios.iter().any(ScenarioChange::has_both)
     }
 
     fn of(model: &ModelId, earlier: &Report, later: &Report) -> Self {
-        let (before, now) = (
-            collect_scenarios(model, earlier),
-            collect_scenarios(model, later),
-        );
-        let mut changes = Vec::new();
-        for (name, (kind, count)) in &now {
-            let earlier = before.get(name).map(|(_, count)| *count);
-            changes.push(ScenarioChange::of(name, kind, earlier, Some(*count)));
+        let mut scenarios: IndexMap<&str, ScenarioChange> = IndexMap::new();
+        for (report, is_later) in [(later, true), (earlier, false)] {
+            for run in report.runs.iter().filter(|run| run.model == *model) {
+                let scenario = scenarios.entry(&run.scenario);
+                let scenario = scenario.or_insert_with(|| ScenarioChange {
+                    scenario: run.scenario.clone(),
+                    kind: run.kind.clone(),
+                    earlier: None,
+                    later: None,
+                    change: Change::Same,
+                });
+                let count = if is_later {
+                    &mut scenario.later
+                } else {
+                    &mut scenario.earlier
+                };
+                let count = count.get_or_insert_default();
+                count.runs += 1;
+                count.passed += u64::from(run.passed);
+            }
         }
-        let is_gone = |name: &&str| !now.contains_key(name);
-        for (name, (kind, count)) in before.iter().filter(|(name, _)| is_gone(name)) {
-            changes.push(ScenarioChange::of(name, kind, Some(*count), None));
+        for it in scenarios.values_mut() {
+            it.change = match (it.earlier, it.later) {
+                // Cross-multiplication compares the two shares exactly, without a division.
+                (Some(was), Some(is)) => {
+                    match (is.passed * was.runs).cmp(&(was.passed * is.runs)) {
+                        Ordering::Greater => Change::Better,
+                        Ordering::Less => Change::Worse,
+                        Ordering::Equal => Change::Same,
+                    }
+                }
+                (None, _) => Change::New,
+                (_, None) => Change::Gone,
+            };
         }
-        let of_both = |report: &Report| {
-            let runs = report.runs.iter().filter(|run| {
-                let name = run.scenario.as_str();
-                run.model == *model && before.contains_key(name) && now.contains_key(name)
-            });
+        let summarize = |report: &Report| {
+            let runs = report
+                .runs
+                .iter()
+                .filter(|run| run.model == *model && scenarios[run.scenario.as_str()].has_both());
             ModelSummary::from_runs(model, runs)
         };
-        let (was, is) = (of_both(earlier), of_both(later));
+        let (was, is) = (summarize(earlier), summarize(later));
         let change = |metric: Metric| MetricChange::of(metric, metric.of(&was), metric.of(&is));
         Self {
             model: model.clone(),
-            partial: before.len() != now.len() || before.keys().any(is_gone),
+            partial: !scenarios.values().all(ScenarioChange::has_both),
             metrics: Metric::ALL.into_iter().map(change).collect(),
-            scenarios: changes,
+            scenarios: scenarios.into_values().collect(),
         }
     }
-}
-
-/// Returns the scenarios of a model with their kinds and runs, in the order of their first runs.
-fn collect_scenarios<'a>(
-    model: &ModelId,
-    report: &'a Report,
-) -> IndexMap<&'a str, (&'a str, PassCount)> {
-    let mut scenarios: IndexMap<&str, (&str, PassCount)> = IndexMap::new();
-    for run in report.runs.iter().filter(|run| run.model == *model) {
-        let scenario = scenarios.entry(run.scenario.as_str());
-        let (_, count) = scenario.or_insert((run.kind.as_str(), PassCount::default()));
-        count.runs += 1;
-        count.passed += u64::from(run.passed);
-    }
-    scenarios
 }
 
 impl MetricChange {
     fn of(metric: Metric, earlier: Option<f64>, later: Option<f64>) -> Self {
-        let change = match (earlier, later) {
-            (None, None) => Change::Same,
-            #[expect(clippy::float_cmp, reason = "equal counts give equal shares")]
-            (Some(was), Some(is)) if was == is => Change::Same,
-            (Some(was), Some(is)) => match metric.direction() {
-                Direction::Neutral => Change::Changed,
-                Direction::HigherIsBetter if is > was => Change::Better,
-                Direction::LowerIsBetter if is < was => Change::Better,
-                Direction::HigherIsBetter | Direction::LowerIsBetter => Change::Worse,
-            },
+        let change = match (earlier.zip(later), metric.is_larger_better()) {
+            _ if earlier == later => Change::Same,
+            (Some((was, is)), Some(larger)) if (is > was) == larger => Change::Better,
+            (Some(_), Some(_)) => Change::Worse,
             _ => Change::Changed,
         };
         Self {
@@ -252,12 +238,12 @@ impl MetricChange {
 
     /// Returns the earlier value as text, or `–` if it is unknown.
     pub fn earlier_text(&self) -> String {
-        self.text(self.earlier)
+        self.metric.text_or_unknown(self.earlier)
     }
 
     /// Returns the later value as text, or `–` if it is unknown.
     pub fn later_text(&self) -> String {
-        self.text(self.later)
+        self.metric.text_or_unknown(self.later)
     }
 
     /// Returns the difference with its sign, or `–` if it is unknown.
@@ -267,36 +253,11 @@ impl MetricChange {
             None => UNKNOWN.to_owned(),
         }
     }
-
-    fn text(&self, value: Option<f64>) -> String {
-        value.map_or_else(|| UNKNOWN.to_owned(), |value| self.metric.text(value))
-    }
 }
 
-/// The text for a value that is unknown.
-pub(crate) const UNKNOWN: &str = "–";
-
 impl ScenarioChange {
-    fn of(name: &str, kind: &str, earlier: Option<PassCount>, later: Option<PassCount>) -> Self {
-        let change = match (earlier, later) {
-            (Some(was), Some(is)) => {
-                // Cross-multiplication compares the two shares exactly, without a division.
-                match (is.passed * was.runs).cmp(&(was.passed * is.runs)) {
-                    std::cmp::Ordering::Greater => Change::Better,
-                    std::cmp::Ordering::Less => Change::Worse,
-                    std::cmp::Ordering::Equal => Change::Same,
-                }
-            }
-            (None, Some(_)) => Change::New,
-            (_, None) => Change::Gone,
-        };
-        Self {
-            scenario: name.to_owned(),
-            kind: kind.to_owned(),
-            earlier,
-            later,
-            change,
-        }
+    fn has_both(&self) -> bool {
+        self.earlier.is_some() && self.later.is_some()
     }
 
     /// Returns whether the runs of the scenario differ between the reports.

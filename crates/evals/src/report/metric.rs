@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::{ModelSummary, share};
 
+/// The text for a value that is unknown.
+pub(super) const UNKNOWN: &str = "–";
+
 /// A metric that summarizes the runs of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,15 +38,6 @@ pub enum Metric {
     OutputTokens,
     /// US dollars per run. Known only if all prices and token counts are known.
     Cost,
-}
-
-/// The direction in which a metric improves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    HigherIsBetter,
-    LowerIsBetter,
-    /// The metric is never better or worse: it also depends on the machine and on prices.
-    Neutral,
 }
 
 impl Metric {
@@ -83,32 +77,6 @@ impl Metric {
         }
     }
 
-    /// Returns an explanation of the metric for readers of a report.
-    pub(crate) fn explanation(self) -> &'static str {
-        match self {
-            Self::Passed => "The share of runs that met all expectations.",
-            Self::Accuracy => {
-                "Right tool, arguments and position, as a share of all expected and unexpected \
-                 calls. A missing call is not right."
-            }
-            Self::Calls => "Tool calls of the model.",
-            Self::Successful => "The tool returned a result, whether the call was expected or not.",
-            Self::Failed => "The tool or its server failed or did not respond.",
-            Self::Hallucinated => {
-                "The tool does not exist, or the arguments violate its schema or differ from the \
-                 expected ones. The latter calls are executed, and also count as successful or \
-                 failed."
-            }
-            Self::Unnecessary => "Not expected, or the result was already known.",
-            Self::Forbidden => "Calls of forbidden tools.",
-            Self::MedianTurn => "Half of the turns, with their tools, were not slower.",
-            Self::SlowTurn => "19 of 20 turns were not slower.",
-            Self::InputTokens => "Tokens of the prompts, if the provider reported all of them.",
-            Self::OutputTokens => "Tokens of the responses, if the provider reported all of them.",
-            Self::Cost => "US dollars, if all prices and all tokens are known.",
-        }
-    }
-
     /// Returns the value of this metric in a summary, or `None` if it is undefined or unknown.
     pub fn of(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;
@@ -134,36 +102,33 @@ impl Metric {
         }
     }
 
-    pub(crate) fn direction(self) -> Direction {
+    /// Returns whether a larger value is better. `None`: the metric is never better or worse,
+    /// because it also depends on the machine and on prices.
+    pub(super) fn is_larger_better(self) -> Option<bool> {
         match self {
-            Self::Passed | Self::Accuracy => Direction::HigherIsBetter,
-            Self::Failed | Self::Hallucinated | Self::Unnecessary | Self::Forbidden => {
-                Direction::LowerIsBetter
-            }
-            Self::Calls
-            | Self::Successful
-            | Self::MedianTurn
-            | Self::SlowTurn
-            | Self::InputTokens
-            | Self::OutputTokens
-            | Self::Cost => Direction::Neutral,
+            Self::Passed | Self::Accuracy => Some(true),
+            Self::Failed | Self::Hallucinated | Self::Unnecessary | Self::Forbidden => Some(false),
+            _ => None,
         }
+    }
+
+    /// Formats the value of this metric in a summary, or `–` if it is undefined or unknown.
+    pub(crate) fn text_of(self, summary: &ModelSummary) -> String {
+        self.text_or_unknown(self.of(summary))
+    }
+
+    pub(super) fn text_or_unknown(self, value: Option<f64>) -> String {
+        value.map_or_else(|| UNKNOWN.to_owned(), |value| self.text(value))
     }
 
     /// Formats a value of this metric: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
     pub fn text(self, value: f64) -> String {
         match self {
-            Self::Passed
-            | Self::Accuracy
-            | Self::Successful
-            | Self::Failed
-            | Self::Hallucinated
-            | Self::Unnecessary
-            | Self::Forbidden => format!("{:.1} %", value * 100.0),
             Self::Calls => format!("{value:.2}"),
             Self::MedianTurn | Self::SlowTurn => format_milliseconds(value),
             Self::InputTokens | Self::OutputTokens => group_thousands(&format!("{value:.0}")),
             Self::Cost => format_dollars(value),
+            _ => format!("{:.1} %", value * 100.0),
         }
     }
 
@@ -188,7 +153,8 @@ pub(crate) fn format_duration(ms: u64) -> String {
     format_milliseconds(share(ms, 1).unwrap_or(0.0))
 }
 
-fn format_milliseconds(ms: f64) -> String {
+/// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
+pub(crate) fn format_milliseconds(ms: f64) -> String {
     if ms < 1_000.0 {
         format!("{ms:.0} ms")
     } else if ms < 60_000.0 {
