@@ -59,7 +59,7 @@ impl App {
 
     /// Returns whether the session store can be read and written.
     pub(crate) async fn store_is_ready(&self) -> bool {
-        let ping = self.hub().sessions().ping();
+        let ping = self.hub().sessions().check_access();
         self.shared.store_check.passes(ping).await
     }
 

@@ -17,8 +17,8 @@
 //!     created_at: "2026-11-21T12:00:00Z".into(),
 //!     messages: 0,
 //! };
-//! store.create(&me, &session).await?;
-//! store.append(&me, &session.id, 0, &[Message::user("Hello").into()]).await?;
+//! store.create_session(&me, &session).await?;
+//! store.append_messages(&me, &session.id, 0, &[Message::user("Hello").into()]).await?;
 //! store.close().await;
 //! # Ok(())
 //! # }

@@ -48,7 +48,7 @@ impl Store {
             removed += self.delete_sessions(DELETE_BEYOND, move |_| most).await?;
         }
         if removed > 0 {
-            // Makes a SQLite file smaller by its free pages. PostgreSQL does that by itself.
+            // Makes a SQLite file smaller by its free pages. PostgreSQL reuses its free pages.
             let shrunk = self.write("shrink the file", async |tx| {
                 Ok(tx.connection.shrink().await?)
             });

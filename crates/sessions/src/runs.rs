@@ -23,7 +23,7 @@ const BEGIN: &str = "begin a run";
 
 #[async_trait]
 impl RunStore for Store {
-    async fn begin_session(
+    async fn begin_run_in_new_session(
         &self,
         owner: &Principal,
         session: &Session,
@@ -43,7 +43,7 @@ impl RunStore for Store {
         .await
     }
 
-    async fn begin_again(
+    async fn begin_run_after_prefix(
         &self,
         owner: &Principal,
         run: &RunRecord,
@@ -73,7 +73,11 @@ impl RunStore for Store {
         .await
     }
 
-    async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError> {
+    async fn acquire_run(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<RunRecord, SessionStoreError> {
         check_run_id(run)?;
         let (owner, run) = (owner.clone(), run.to_owned());
         self.write("take a run", async move |tx| {
@@ -97,7 +101,7 @@ impl RunStore for Store {
         .await
     }
 
-    async fn events(
+    async fn load_events(
         &self,
         owner: &Principal,
         run: &str,
@@ -132,7 +136,7 @@ impl RunStore for Store {
         Ok(wanted.collect())
     }
 
-    async fn save_with(
+    async fn save_snapshot_with_events(
         &self,
         run: &str,
         events: &[StoredEvent],
@@ -173,7 +177,7 @@ impl RunStore for Store {
         .await
     }
 
-    async fn snapshot(
+    async fn load_snapshot(
         &self,
         owner: &Principal,
         run: &str,
@@ -212,7 +216,7 @@ impl RunStore for Store {
         }))
     }
 
-    async fn release_with(
+    async fn release_run_with_events(
         &self,
         run: &str,
         events: &[StoredEvent],
@@ -270,7 +274,7 @@ impl RunStore for Store {
         .await
     }
 
-    async fn run(
+    async fn find_run(
         &self,
         owner: &Principal,
         run: &str,
@@ -279,7 +283,7 @@ impl RunStore for Store {
         Ok(self.read_runs("find a run", RUN, values).await?.pop())
     }
 
-    async fn runs<'s>(
+    async fn list_runs<'s>(
         &self,
         owner: &Principal,
         session: Option<&'s SessionId>,

@@ -18,7 +18,11 @@ use crate::{
 
 #[async_trait]
 impl SessionStore for Store {
-    async fn create(&self, owner: &Principal, session: &Session) -> Result<(), SessionStoreError> {
+    async fn create_session(
+        &self,
+        owner: &Principal,
+        session: &Session,
+    ) -> Result<(), SessionStoreError> {
         let (owner, session) = (owner.clone(), session.clone());
         self.write("create a session", async move |tx| {
             tx.create_session(&owner, &session, 0).await.map(drop)
@@ -26,7 +30,7 @@ impl SessionStore for Store {
         .await
     }
 
-    async fn get(
+    async fn find_session(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -36,14 +40,18 @@ impl SessionStore for Store {
         Ok(found.await?.pop())
     }
 
-    async fn list(&self, owner: &Principal, limit: u32) -> Result<Vec<Session>, SessionStoreError> {
+    async fn list_sessions(
+        &self,
+        owner: &Principal,
+        limit: u32,
+    ) -> Result<Vec<Session>, SessionStoreError> {
         const LIST: &str = "SELECT id, title, created_at, messages FROM sessions
             WHERE tenant = $1 AND person = $2 ORDER BY created_us DESC, key DESC LIMIT $3";
         let values = values![&owner.tenant, &owner.user, i64::from(limit)];
         self.read("list sessions", LIST, values, read_session).await
     }
 
-    async fn messages(
+    async fn load_messages(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -68,7 +76,7 @@ impl SessionStore for Store {
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn append(
+    async fn append_messages(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -85,7 +93,7 @@ impl SessionStore for Store {
         .await
     }
 
-    async fn rename(
+    async fn rename_session(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -101,7 +109,11 @@ impl SessionStore for Store {
         .await
     }
 
-    async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError> {
+    async fn delete_session(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+    ) -> Result<(), SessionStoreError> {
         const DELETE: &str = "DELETE FROM sessions WHERE key = $1";
         let (owner, id) = (owner.clone(), id.clone());
         self.write("delete a session", async move |tx| {
@@ -120,7 +132,7 @@ impl SessionStore for Store {
         .await
     }
 
-    async fn id_key(&self) -> Result<IdKey, SessionStoreError> {
+    async fn load_id_key(&self) -> Result<IdKey, SessionStoreError> {
         const READ: &str = "SELECT value FROM secrets WHERE name = 'id_key'";
         const ADD: &str =
             "INSERT INTO secrets (name, value) VALUES ('id_key', $1) ON CONFLICT (name) DO NOTHING";
@@ -141,7 +153,7 @@ impl SessionStore for Store {
     }
 
     /// Fails if the database is locked, full or read-only.
-    async fn ping(&self) -> Result<(), SessionStoreError> {
+    async fn check_access(&self) -> Result<(), SessionStoreError> {
         const READ: &str = "SELECT version FROM store_version";
         const TOUCH: &str = "UPDATE instances SET started_at = started_at WHERE id = $1";
         self.read("read", READ, values![], |_| Ok(())).await?;

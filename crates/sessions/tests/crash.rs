@@ -55,12 +55,12 @@ async fn write(store: Store, name: String) {
         created_at: "2026-11-21T20:00:00Z".into(),
         messages: 0,
     };
-    store.create(&me(), &session).await.unwrap();
+    store.create_session(&me(), &session).await.unwrap();
     // Far more than it is given time for.
     for at in 0..100_000_u64 {
         let run = format!("{name}-{at}");
         let begun = store
-            .begin(&me(), &record(&run, &name), at * 2, &says(&["question"]))
+            .begin_run(&me(), &record(&run, &name), at * 2, &says(&["question"]))
             .await;
         begun.unwrap();
         println!("{MARK}begun {run} 0");
@@ -68,14 +68,14 @@ async fn write(store: Store, name: String) {
             let events: Vec<_> = (step * 3 - 2..=step * 3).map(event).collect();
             store.append_events(&run, &events).await.unwrap();
             println!("{MARK}events {run} {}", step * 3);
-            store.save(&run, &snapshot(step)).await.unwrap();
+            store.save_snapshot(&run, &snapshot(step)).await.unwrap();
             println!("{MARK}saved {run} {step}");
         }
         let outcome = Some("completed".to_owned());
         let answer = says(&["answer"]);
         let after = at * 2 + 1;
         let released = store
-            .release(&run, RunState::Finished, outcome, after, &answer)
+            .release_run(&run, RunState::Finished, outcome, after, &answer)
             .await;
         released.unwrap();
         println!("{MARK}released {run} 0");
@@ -217,7 +217,7 @@ fn kill_after(lines: usize, round: usize, path: &Path, known: &mut HashMap<Strin
 
 async fn check(store: &Store, known: &HashMap<String, Known>, round: usize) {
     let stored: HashMap<String, RunRecord> = store
-        .runs(&me(), None, u32::MAX)
+        .list_runs(&me(), None, u32::MAX)
         .await
         .unwrap()
         .into_iter()
@@ -245,10 +245,10 @@ async fn check(store: &Store, known: &HashMap<String, Known>, round: usize) {
         let known = known.get(id).copied().unwrap_or_default();
         // The three events of an append are one.
         assert_eq!(run.last_event % 3, 0, "{run:?}");
-        let events = store.events(&me(), id, 0, u32::MAX).await.unwrap();
+        let events = store.load_events(&me(), id, 0, u32::MAX).await.unwrap();
         let expected: Vec<_> = (1..=run.last_event).map(event).collect();
         assert_eq!(events, expected);
-        let snapshot = store.snapshot(&me(), id).await.unwrap();
+        let snapshot = store.load_snapshot(&me(), id).await.unwrap();
         let count = messages.entry(&run.session.0).or_default();
         if run.state == RunState::Finished {
             assert_eq!(snapshot, None);
@@ -267,16 +267,16 @@ async fn check(store: &Store, known: &HashMap<String, Known>, round: usize) {
             assert_eq!(known.step, 0, "{run:?}");
         }
         // It can be gone on with.
-        store.take(&me(), id).await.unwrap();
+        store.acquire_run(&me(), id).await.unwrap();
         store
             .append_events(id, &[event(run.last_event + 1)])
             .await
             .unwrap();
     }
-    for session in store.list(&me(), u32::MAX).await.unwrap() {
+    for session in store.list_sessions(&me(), u32::MAX).await.unwrap() {
         if let Some(count) = messages.get(session.id.0.as_str()) {
             assert_eq!(session.messages, *count, "{session:?}");
-            let stored = store.messages(&me(), &session.id, 0).await.unwrap();
+            let stored = store.load_messages(&me(), &session.id, 0).await.unwrap();
             assert_eq!(stored.len() as u64, *count);
         }
     }

@@ -246,7 +246,7 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                 messages: 0,
             };
             let done = store
-                .create(&principal(owner), &session)
+                .create_session(&principal(owner), &session)
                 .await
                 .map_err(failed);
             let is_taken = model
@@ -281,7 +281,9 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                 Ok(()) => model.add(owner, id, after, &new),
             };
             let id = SessionId(id.into());
-            let done = store.append(&principal(owner), &id, after, &new).await;
+            let done = store
+                .append_messages(&principal(owner), &id, after, &new)
+                .await;
             if let Ok(total) = done {
                 assert_eq!(total, after + count as u64);
             }
@@ -297,7 +299,7 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                 .session(owner, id)
                 .map(|one| one.session.title.clone_from(&title));
             let id = SessionId(id.into());
-            let done = store.rename(&principal(owner), &id, &title).await;
+            let done = store.rename_session(&principal(owner), &id, &title).await;
             (done.map_err(failed), expected)
         }
         Op::Delete { owner, session } => {
@@ -313,7 +315,9 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                 }
                 Ok(())
             };
-            let done = store.delete(&principal(owner), &SessionId(id.into())).await;
+            let done = store
+                .delete_session(&principal(owner), &SessionId(id.into()))
+                .await;
             (done.map_err(failed), expected)
         }
         Op::Begin {
@@ -351,7 +355,9 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                 }
                 Ok(_) => model.add(owner, id, after, &new),
             };
-            let done = store.begin(&principal(owner), &record, after, &new).await;
+            let done = store
+                .begin_run(&principal(owner), &record, after, &new)
+                .await;
             if expected.is_ok() {
                 let earlier = model
                     .runs
@@ -389,7 +395,7 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                     }
                 },
             };
-            let done = store.take(&principal(owner), id).await;
+            let done = store.acquire_run(&principal(owner), id).await;
             (done.map(|_| ()).map_err(failed), expected)
         }
         Op::Events { run, off, count } => {
@@ -438,7 +444,7 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
                     Err("run conflict")
                 }
             });
-            let done = store.save(id, &snapshot).await;
+            let done = store.save_snapshot(id, &snapshot).await;
             (done.map_err(failed), expected)
         }
         Op::Release {
@@ -457,7 +463,9 @@ async fn perform(op: Op, at: usize, stores: &mut Stores, model: &mut Model) -> (
             let now = session.as_ref().map_or(0, |one| one.session.messages);
             let (after, new) = (shifted(now, off), texts(count, "answered"));
             let outcome = (state == RunState::Finished).then(|| "completed".to_owned());
-            let done = store.release(id, state, outcome.clone(), after, &new).await;
+            let done = store
+                .release_run(id, state, outcome.clone(), after, &new)
+                .await;
             let done = done.map_err(failed);
             if state == RunState::Running {
                 return (done, Err("run conflict"));
@@ -501,13 +509,13 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
         .collect();
     sessions.reverse();
     sessions.sort_by(|a, b| b.session.created_at.cmp(&a.session.created_at));
-    let listed = store.list(&me, 10).await.unwrap();
+    let listed = store.list_sessions(&me, 10).await.unwrap();
     let expected: Vec<_> = sessions.iter().map(|one| one.session.clone()).collect();
     assert_eq!(listed, expected);
     for one in &sessions {
         let id = &one.session.id;
-        assert_eq!(store.messages(&me, id, 0).await.unwrap(), one.messages);
-        let tail = store.messages(&me, id, 2).await.unwrap();
+        assert_eq!(store.load_messages(&me, id, 0).await.unwrap(), one.messages);
+        let tail = store.load_messages(&me, id, 2).await.unwrap();
         assert_eq!(tail, one.messages[2.min(one.messages.len())..]);
     }
     let mut runs: Vec<&ModelRun> = model
@@ -525,7 +533,7 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
             ..run.record.clone()
         })
         .collect();
-    let mut listed = store.runs(&me, None, 10).await.unwrap();
+    let mut listed = store.list_runs(&me, None, 10).await.unwrap();
     for run in &mut listed {
         // The store's own clock.
         run.updated_at.clear();
@@ -534,10 +542,13 @@ async fn compare(store: &Store, owner: usize, model: &Model) {
     for run in RUNS {
         let stored = (
             store
-                .events(&me, run, 1, 4)
+                .load_events(&me, run, 1, 4)
                 .await
                 .map_err(|error| kind(&error)),
-            store.snapshot(&me, run).await.map_err(|error| kind(&error)),
+            store
+                .load_snapshot(&me, run)
+                .await
+                .map_err(|error| kind(&error)),
         );
         let Some(run) = runs.iter().find(|one| one.record.id == run) else {
             assert_eq!(stored, (Err("no such run"), Err("no such run")));
@@ -565,7 +576,10 @@ async fn comes_back(store: &Store, elsewhere: &Store, owner: &Principal) {
         .import(owner, first.as_bytes(), ImportIds::Keep)
         .await;
     let sessions = imported.unwrap().sessions.len();
-    assert_eq!(sessions, store.list(owner, 10).await.unwrap().len());
+    assert_eq!(
+        sessions,
+        store.list_sessions(owner, 10).await.unwrap().len()
+    );
     let second = exported(elsewhere, owner).await;
     // But for the time in the first line.
     let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();

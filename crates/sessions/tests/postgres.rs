@@ -21,7 +21,7 @@ use std::{error::Error as _, time::Duration};
 use futures_util::StreamExt as _;
 use server::Server;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use suite::{Place, events, fails, id, me, record, release, says, session, state};
+use suite::{Place, events, fails, id, me, ok, record, release, says, session, state};
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError as Error};
 use switchboard_sessions::{OpenError, Store, StoreOptions};
 
@@ -129,7 +129,7 @@ async fn who_may_not_make_tables_opens_a_store_that_is_there(place: Place) {
     store.append_events("r", &events(1..=2)).await.unwrap();
     store.close().await;
     let second = place.open().await;
-    let taken = second.take(&me(), "r").await.unwrap();
+    let taken = second.acquire_run(&me(), "r").await.unwrap();
     assert_eq!(taken.last_event, 2);
 }
 
@@ -140,13 +140,10 @@ async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
     // Another process that has looked whether somebody is at work on it, and is about to forget it.
     let mut other = admin(&place).await;
     other.execute("BEGIN").await.unwrap();
-    other
-        .execute("UPDATE sessions SET used_us = used_us WHERE id = 's'")
-        .await
-        .unwrap();
+    ok(other.execute("UPDATE sessions SET used_us = used_us WHERE id = 's'")).await;
     let taking = {
         let store = store.clone();
-        tokio::spawn(async move { store.take(&me(), "r").await })
+        tokio::spawn(async move { store.acquire_run(&me(), "r").await })
     };
     let waiting = "SELECT COUNT(*) FROM pg_stat_activity
         WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -163,10 +160,7 @@ async fn a_session_is_not_forgotten_while_its_run_is_taken_up(place: Place) {
         // sleep: the server says nothing when somebody begins to wait
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    other
-        .execute("DELETE FROM sessions WHERE id = 's'; COMMIT")
-        .await
-        .unwrap();
+    ok(other.execute("DELETE FROM sessions WHERE id = 's'; COMMIT")).await;
     fails!(taking.await.unwrap(), Error::NoSuchRun { .. });
 }
 
@@ -175,31 +169,25 @@ async fn a_server_without_free_connections_is_waited_for(place: Place) {
     let mut admin = admin(&place).await;
     let url = user(&mut admin, &place, "crowded").await;
     let store = Store::open(StoreOptions::postgres(&url)).await.unwrap();
-    store.create(&me(), &session("s")).await.unwrap();
-    admin
-        .execute("ALTER ROLE crowded CONNECTION LIMIT 0")
-        .await
-        .unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
+    ok(admin.execute("ALTER ROLE crowded CONNECTION LIMIT 0")).await;
     let refused = PgConnection::connect(&url).await.unwrap_err();
     let code = refused.as_database_error().unwrap().code().unwrap();
     assert_eq!(code, "53300");
-    admin
-        .execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'crowded'")
-        .await
-        .unwrap();
+    ok(admin.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'crowded'",
+    ))
+    .await;
     let mut creating = {
         let store = store.clone();
-        tokio::spawn(async move { store.create(&me(), &session("t")).await })
+        tokio::spawn(async move { store.create_session(&me(), &session("t")).await })
     };
     // It is refused at once, and again soon after.
     let early = tokio::time::timeout(Duration::from_millis(300), &mut creating).await;
     assert!(early.is_err(), "{early:?}");
-    admin
-        .execute("ALTER ROLE crowded CONNECTION LIMIT -1")
-        .await
-        .unwrap();
+    ok(admin.execute("ALTER ROLE crowded CONNECTION LIMIT -1")).await;
     creating.await.unwrap().unwrap();
-    assert_eq!(store.list(&me(), 9).await.unwrap().len(), 2);
+    assert_eq!(store.list_sessions(&me(), 9).await.unwrap().len(), 2);
 }
 
 async fn a_silent_server_is_given_up(place: Place) {
@@ -209,21 +197,25 @@ async fn a_silent_server_is_given_up(place: Place) {
         .await
         .unwrap();
     suite::at_work(&store, "s", "r").await;
-    assert_eq!(store.list(&me(), 9).await.unwrap().len(), 1);
+    assert_eq!(store.list_sessions(&me(), 9).await.unwrap().len(), 1);
     line.cut();
     let appending = {
         let store = store.clone();
         tokio::spawn(async move { store.append_events("r", &events(1..=1)).await })
     };
     // Without a limit, it would be the operating system's, which is a quarter of an hour.
-    let reading = tokio::time::timeout(Duration::from_secs(30), store.list(&me(), 9)).await;
+    let reading =
+        tokio::time::timeout(Duration::from_secs(30), store.list_sessions(&me(), 9)).await;
     fails!(reading.unwrap(), Error::Unavailable { .. });
     line.unheard().await;
     line.mend();
     // What was not begun, or not finished, is done when there is an answer again.
     appending.await.unwrap().unwrap();
     until(&store, "r", RunState::Running).await;
-    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=1));
+    assert_eq!(
+        store.load_events(&me(), "r", 0, 9).await.unwrap(),
+        events(1..=1)
+    );
     store.close().await;
 }
 
@@ -249,8 +241,8 @@ async fn a_server_is_checked_over_tls(server: &Server) {
     for (at, store) in accepted.into_iter().enumerate() {
         let store = store.unwrap();
         let name = format!("s{at}");
-        store.create(&me(), &session(&name)).await.unwrap();
-        assert_eq!(store.list(&me(), 9).await.unwrap().len(), at + 1);
+        store.create_session(&me(), &session(&name)).await.unwrap();
+        assert_eq!(store.list_sessions(&me(), 9).await.unwrap().len(), at + 1);
         let mut admin = PgConnection::connect(&server.url("tls", server::PASSWORD))
             .await
             .unwrap();
@@ -299,7 +291,7 @@ async fn a_server_that_is_started_again_is_waited_for(server: &mut Server) {
     store.append_events("r", &events(3..=3)).await.unwrap();
     until(&second, "r", RunState::Running).await;
     assert_eq!(
-        second.events(&me(), "r", 0, 9).await.unwrap(),
+        second.load_events(&me(), "r", 0, 9).await.unwrap(),
         events(1..=3)
     );
     release(&store, "r", RunState::Finished, 1, &[]).await;
@@ -310,7 +302,7 @@ async fn a_server_that_is_started_again_is_waited_for(server: &mut Server) {
 async fn lost_connections_are_made_again(place: Place) {
     let (store, second) = (place.open().await, place.open().await);
     suite::at_work(&store, "s", "r").await;
-    second.list(&me(), 9).await.unwrap();
+    second.list_sessions(&me(), 9).await.unwrap();
     let mut admin = admin(&place).await;
     for round in 1..=3 {
         admin
@@ -321,17 +313,14 @@ async fn lost_connections_are_made_again(place: Place) {
             .await
             .unwrap();
         // Nobody took it for dead, so it still has its run.
-        store
-            .append_events("r", &events(round..=round))
-            .await
-            .unwrap();
-        store.save("r", &snapshot()).await.unwrap();
+        ok(store.append_events("r", &events(round..=round))).await;
+        store.save_snapshot("r", &snapshot()).await.unwrap();
         assert_eq!(
-            second.events(&me(), "r", 0, 9).await.unwrap(),
+            second.load_events(&me(), "r", 0, 9).await.unwrap(),
             events(1..=round)
         );
         until(&second, "r", RunState::Running).await;
-        fails!(second.take(&me(), "r").await, Error::Busy { .. });
+        fails!(second.acquire_run(&me(), "r").await, Error::Busy { .. });
     }
     release(&store, "r", RunState::Finished, 1, &says(&["done"])).await;
 }
@@ -358,11 +347,8 @@ async fn until(store: &Store, run: &str, expected: RunState) {
 async fn who_was_taken_for_dead_finds_out(place: Place) {
     let (store, second) = (place.open().await, place.open().await);
     let mut admin = admin(&place).await;
-    store.create(&me(), &session("s")).await.unwrap();
-    store
-        .begin(&me(), &record("r", "s"), 0, &says(&["go"]))
-        .await
-        .unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
+    ok(store.begin_run(&me(), &record("r", "s"), 0, &says(&["go"]))).await;
     // It takes the lock again within seconds; until then it can be taken for dead.
     let mut tries = 0;
     loop {
@@ -374,7 +360,7 @@ async fn who_was_taken_for_dead_finds_out(place: Place) {
             .await
             .unwrap();
         tries += 1;
-        match second.take(&me(), "r").await {
+        match second.acquire_run(&me(), "r").await {
             Ok(_) => break,
             Err(Error::Busy { .. }) => assert!(tries < 1000, "{tries}"),
             Err(error) => panic!("{error:?}"),
@@ -385,16 +371,21 @@ async fn who_was_taken_for_dead_finds_out(place: Place) {
         Error::RunConflict { .. }
     );
     fails!(
-        store.save("r", &snapshot()).await,
+        store.save_snapshot("r", &snapshot()).await,
         Error::RunConflict { .. }
     );
-    let release = store.release("r", RunState::Finished, None, 1, &[]).await;
+    let release = store
+        .release_run("r", RunState::Finished, None, 1, &[])
+        .await;
     fails!(release, Error::RunConflict { .. });
     // It goes on under another name.
     suite::at_work(&store, "t", "q").await;
-    fails!(second.take(&me(), "q").await, Error::Busy { .. });
+    fails!(second.acquire_run(&me(), "q").await, Error::Busy { .. });
     second.append_events("r", &events(1..=1)).await.unwrap();
-    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=1));
+    assert_eq!(
+        store.load_events(&me(), "r", 0, 9).await.unwrap(),
+        events(1..=1)
+    );
 }
 
 async fn two_schemas_of_one_database_are_two_stores(place: Place) {
@@ -410,10 +401,7 @@ async fn two_schemas_of_one_database_are_two_stores(place: Place) {
     for store in &stores {
         suite::at_work(store, "s", "r").await;
     }
-    stores[0]
-        .release("r", RunState::Finished, None, 1, &[])
-        .await
-        .unwrap();
-    stores[0].delete(&me(), &id("s")).await.unwrap();
+    ok(stores[0].release_run("r", RunState::Finished, None, 1, &[])).await;
+    stores[0].delete_session(&me(), &id("s")).await.unwrap();
     assert_eq!(state(&stores[1], "r").await, RunState::Running);
 }

@@ -7,7 +7,7 @@
 
 mod suite;
 
-use suite::Place;
+use suite::{Place, ok};
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _, SessionStoreError};
 use switchboard_sessions::{Durability, OpenError, Retention, Store, StoreOptions};
 use tempfile::TempDir;
@@ -33,10 +33,7 @@ async fn nobody_else_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt as _;
     let (place, folder) = fresh();
     let store = place.open().await;
-    store
-        .create(&suite::me(), &suite::session("s"))
-        .await
-        .unwrap();
+    ok(store.create_session(&suite::me(), &suite::session("s"))).await;
     let mode = |path: &str| {
         let metadata = std::fs::metadata(folder.path().join(path)).unwrap();
         metadata.permissions().mode() & 0o777
@@ -64,7 +61,7 @@ async fn locks_of_the_dead_are_removed() {
     let opened = place.open().await;
     assert_eq!(locks(&folder), 2);
     assert_eq!(suite::state(&staying, "r").await, RunState::Interrupted);
-    opened.take(&suite::me(), "r").await.unwrap();
+    opened.acquire_run(&suite::me(), "r").await.unwrap();
 }
 
 // Windows does not remove a file that is open.
@@ -76,17 +73,14 @@ async fn a_store_whose_lock_was_removed_is_taken_for_dead_and_finds_out() {
     suite::at_work(&store, "s", "r").await;
     std::fs::remove_dir_all(folder.path().join("data/sessions.db-locks")).unwrap();
     let second = place.open().await;
-    second.take(&suite::me(), "r").await.unwrap();
+    second.acquire_run(&suite::me(), "r").await.unwrap();
     let refused = store.append_events("r", &suite::events(1..=1)).await;
     suite::fails!(refused, SessionStoreError::RunConflict { .. });
     // It goes on under another name.
     suite::at_work(&store, "t", "q").await;
-    let busy = second.take(&suite::me(), "q").await;
+    let busy = second.acquire_run(&suite::me(), "q").await;
     suite::fails!(busy, SessionStoreError::Busy { .. });
-    second
-        .append_events("r", &suite::events(1..=1))
-        .await
-        .unwrap();
+    ok(second.append_events("r", &suite::events(1..=1))).await;
 }
 
 #[tokio::test]
@@ -94,19 +88,19 @@ async fn a_file_that_another_program_has_locked_is_unavailable() {
     let (place, folder) = fresh();
     let store = place.open().await;
     let me = suite::me();
-    store.create(&me, &suite::session("s")).await.unwrap();
+    ok(store.create_session(&me, &suite::session("s"))).await;
     let other = rusqlite::Connection::open(folder.path().join("data/sessions.db")).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     // Together: each of them waits for the lock.
     let new = suite::session("t");
-    let (created, pinged) = tokio::join!(store.create(&me, &new), store.ping());
+    let (created, pinged) = tokio::join!(store.create_session(&me, &new), store.check_access());
     suite::fails!(created, SessionStoreError::Unavailable { .. });
     suite::fails!(pinged, SessionStoreError::Unavailable { .. });
     // Nothing was done, and what is there can be read.
-    assert_eq!(store.list(&me, 9).await.unwrap().len(), 1);
+    assert_eq!(store.list_sessions(&me, 9).await.unwrap().len(), 1);
     other.execute_batch("ROLLBACK").unwrap();
-    store.ping().await.unwrap();
-    store.create(&me, &new).await.unwrap();
+    store.check_access().await.unwrap();
+    store.create_session(&me, &new).await.unwrap();
 }
 
 #[tokio::test]
@@ -134,11 +128,8 @@ async fn what_is_forgotten_makes_the_file_smaller() {
     let long = "x".repeat(1 << 20);
     for at in 0..20 {
         let session = suite::session(&format!("s{at}"));
-        store.create(&me, &session).await.unwrap();
-        store
-            .append(&me, &session.id, 0, &suite::says(&[&long]))
-            .await
-            .unwrap();
+        store.create_session(&me, &session).await.unwrap();
+        ok(store.append_messages(&me, &session.id, 0, &suite::says(&[&long]))).await;
     }
     store.close().await;
     let size = || {

@@ -323,7 +323,7 @@ impl Chat<'_> {
             text
         } else {
             let messages = store
-                .messages(&self.conversations.owner, &session.id, 0)
+                .load_messages(&self.conversations.owner, &session.id, 0)
                 .await?;
             transcript::format_as_markdown(session, &messages)
         };

@@ -57,7 +57,7 @@ impl Chat<'_> {
     async fn enter_session(&mut self, session: Session) -> Result<(), Failure> {
         let store = self.conversations.sessions.store();
         let messages = store
-            .messages(&self.conversations.owner, &session.id, 0)
+            .load_messages(&self.conversations.owner, &session.id, 0)
             .await?;
         let title = match session.title.trim() {
             "" => String::new(),

@@ -22,10 +22,10 @@ pub(super) async fn describe_usage(
     session: &SessionId,
 ) -> Result<String, SessionStoreError> {
     let mut metrics = Metrics::default().with_cost_function(list_price_function());
-    for run in store.runs(owner, Some(session), MAX_RUNS).await? {
+    for run in store.list_runs(owner, Some(session), MAX_RUNS).await? {
         let mut after = 0;
         loop {
-            let events = store.events(owner, &run.id, after, PAGE).await?;
+            let events = store.load_events(owner, &run.id, after, PAGE).await?;
             let Some(last) = events.last() else {
                 break;
             };

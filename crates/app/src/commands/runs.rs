@@ -177,7 +177,8 @@ async fn list_open_runs(
     conversations: &SavedConversations,
 ) -> Result<Vec<RunRecord>, SessionStoreError> {
     let store = conversations.sessions.store();
-    let mut runs = store.runs(&conversations.owner, None, MAX_RUNS).await?;
+    let runs = store.list_runs(&conversations.owner, None, MAX_RUNS);
+    let mut runs = runs.await?;
     runs.retain(|run| matches!(run.state, RunState::Waiting | RunState::Interrupted));
     runs.sort_by(|a, b| a.id.cmp(&b.id));
     Ok(runs)
@@ -305,7 +306,7 @@ async fn build_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, S
             question: String::new(),
             waiting: Vec::new(),
         };
-        let restored = match store.snapshot(&conversations.owner, &row.run_id).await {
+        let restored = match store.load_snapshot(&conversations.owner, &row.run_id).await {
             Ok(None) => None,
             Ok(Some(snapshot)) => Some(Run::restore(snapshot).map_err(anyhow::Error::from)),
             Err(error @ SessionStoreError::Unreadable { .. }) => Some(Err(error.into())),

@@ -117,7 +117,7 @@ async fn run_sessions_command(
     };
     match command {
         SessionsCommand::List(args) => {
-            let all = store.list(owner, args.limit).await?;
+            let all = store.list_sessions(owner, args.limit).await?;
             let none = format!("no session is kept in {}", sessions.location());
             return print_table(args.output, &all, &none, |session| {
                 [
@@ -130,7 +130,7 @@ async fn run_sessions_command(
         }
         SessionsCommand::Show { id, output } => {
             let session = find(&id).await?;
-            let messages = store.messages(owner, &session.id, 0).await?;
+            let messages = store.load_messages(owner, &session.id, 0).await?;
             match output {
                 ListFormat::Text => {
                     output::print_server_text(&transcript::format_as_markdown(
@@ -138,7 +138,7 @@ async fn run_sessions_command(
                     ))?;
                 }
                 ListFormat::Json => {
-                    let runs = store.runs(owner, Some(&session.id), u32::MAX).await?;
+                    let runs = store.list_runs(owner, Some(&session.id), u32::MAX).await?;
                     let all = json!({"session": session, "messages": messages, "runs": runs});
                     output::write_pretty_json(&all)?;
                 }
@@ -162,7 +162,7 @@ async fn run_sessions_command(
         }
         SessionsCommand::Delete { id } => {
             let session = find(&id).await?;
-            store.delete(owner, &session.id).await?;
+            store.delete_session(owner, &session.id).await?;
             print_note(&format!("forgot {}", session.id));
         }
         SessionsCommand::Prune => {

@@ -55,12 +55,13 @@ impl SavedConversations {
     /// Returns the session with exactly this id.
     pub(crate) async fn find_session(&self, id: &str) -> Result<Option<Session>, SessionsError> {
         let id = SessionId(id.to_owned());
-        Ok(self.sessions.store().get(&self.owner, &id).await?)
+        Ok(self.sessions.store().find_session(&self.owner, &id).await?)
     }
 
     /// Returns the sessions, newest first.
     pub(crate) async fn list_sessions(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
-        Ok(self.sessions.store().list(&self.owner, limit).await?)
+        let store = self.sessions.store();
+        Ok(store.list_sessions(&self.owner, limit).await?)
     }
 
     /// Creates a session with the start of `message` as its title.
@@ -75,7 +76,8 @@ impl SavedConversations {
             created_at: Timestamp::now().to_string(),
             messages: 0,
         };
-        let created = self.sessions.store().create(&self.owner, &session).await;
+        let store = self.sessions.store();
+        let created = store.create_session(&self.owner, &session).await;
         match created {
             // Another process has created a session with this id. The run uses that session.
             Err(SessionStoreError::Exists { .. }) if id.is_some() => {}
@@ -90,7 +92,7 @@ impl SavedConversations {
         session: &SessionId,
     ) -> Result<Option<RunRecord>, SessionsError> {
         let store = self.sessions.store();
-        let runs = store.runs(&self.owner, Some(session), 1).await?;
+        let runs = store.list_runs(&self.owner, Some(session), 1).await?;
         let mut runs = runs.into_iter();
         Ok(runs.find(|run| run.state != RunState::Finished))
     }

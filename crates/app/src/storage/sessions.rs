@@ -123,10 +123,11 @@ impl Sessions {
         owner: &Principal,
         id: &str,
     ) -> Result<Session, SessionsError> {
-        if let Some(found) = self.store.get(owner, &SessionId(id.to_owned())).await? {
+        let whole_id = SessionId(id.to_owned());
+        if let Some(found) = self.store.find_session(owner, &whole_id).await? {
             return Ok(found);
         }
-        let all = self.store.list(owner, MAX_SESSIONS).await?;
+        let all = self.store.list_sessions(owner, MAX_SESSIONS).await?;
         let mut fitting = all
             .into_iter()
             .filter(|session| !id.is_empty() && session.id.0.starts_with(id));

@@ -245,10 +245,10 @@ async fn driven(mut run: PersistedRun) {
 
 /// Reads all stored data of a session. Returns its messages.
 async fn read_all(store: &Store, owner: &Principal, session: &SessionId) -> Vec<Arc<Message>> {
-    let messages = store.messages(owner, session, 0).await.unwrap();
-    for run in store.runs(owner, Some(session), 10).await.unwrap() {
+    let messages = store.load_messages(owner, session, 0).await.unwrap();
+    for run in store.list_runs(owner, Some(session), 10).await.unwrap() {
         assert_eq!(run.state, RunState::Finished);
-        let events = store.events(owner, &run.id, 0, 1000).await.unwrap();
+        let events = store.load_events(owner, &run.id, 0, 1000).await.unwrap();
         assert_eq!(events.len() as u64, run.last_event);
         for event in events {
             serde_json::from_str::<RunEvent>(&event.json).unwrap();
@@ -290,7 +290,7 @@ async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep:
     let results = messages.iter().flat_map(|message| message.results());
     let good: Vec<bool> = results.map(|result| !result.is_error).collect();
     assert_eq!(good, calls, "{messages:?}");
-    let record = store.run(owner, &run).await.unwrap().unwrap();
+    let record = store.find_run(owner, &run).await.unwrap().unwrap();
     let outcome = if is_complete { "completed" } else { "failed" };
     assert_eq!(record.outcome.as_deref(), Some(outcome));
 }
@@ -320,7 +320,7 @@ async fn every_stored_deep_value_can_be_read_and_exported() {
         .unwrap();
     assert_eq!(imported.sessions.len(), RUNS);
     for session in &imported.sessions {
-        let before = store.messages(&owner, session, 0).await.unwrap();
+        let before = store.load_messages(&owner, session, 0).await.unwrap();
         assert_eq!(read_all(&other, &owner, session).await, before);
     }
     other.close().await;

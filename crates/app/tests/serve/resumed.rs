@@ -52,7 +52,7 @@ async fn begun_and_gone(place: &Place, parameters: Option<Value>) -> String {
         created_at: now.clone(),
         messages: 0,
     };
-    store.create(&owner, &session).await.unwrap();
+    store.create_session(&owner, &session).await.unwrap();
     let record = RunRecord {
         id: run.clone(),
         session: session.id,
@@ -66,7 +66,7 @@ async fn begun_and_gone(place: &Place, parameters: Option<Value>) -> String {
         parameters,
     };
     let said = switchboard_domain::Message::user("Look.").into();
-    store.begin(&owner, &record, 0, &[said]).await.unwrap();
+    store.begin_run(&owner, &record, 0, &[said]).await.unwrap();
     store.close().await;
     run
 }
@@ -75,7 +75,7 @@ async fn begun_and_gone(place: &Place, parameters: Option<Value>) -> String {
 async fn parameters_of(place: &Place, run: &str) -> Option<Value> {
     let options = StoreOptions::sqlite(database(place.path()));
     let store = Store::open(options).await.unwrap();
-    let record = store.run(&Principal::default(), run).await.unwrap();
+    let record = store.find_run(&Principal::default(), run).await.unwrap();
     store.close().await;
     record.unwrap().parameters
 }

@@ -45,7 +45,7 @@ pub struct RunRecord {
     /// When it was last written, RFC 3339 in UTC.
     pub updated_at: String,
     /// The number of events of the earlier runs of its session. An event has the number
-    /// `events_before + seq` in its session. Set by [`RunStore::begin`].
+    /// `events_before + seq` in its session. Set by [`RunStore::begin_run`].
     #[serde(default)]
     pub events_before: u64,
     /// The number of its last event; 0 before the first.
@@ -55,7 +55,7 @@ pub struct RunRecord {
     pub outcome: Option<String>,
     /// The parameters of the run, for the process that continues it. The store does not interpret
     /// them. At most [`MAX_RUN_PARAMETERS_BYTES`] and [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH)
-    /// levels; `null` counts as none. Stored by [`RunStore::begin`] and never changed.
+    /// levels; `null` counts as none. Stored by [`RunStore::begin_run`] and never changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
 }
@@ -100,7 +100,7 @@ pub trait RunStore: Send + Sync {
     /// [`SessionStoreError::Busy`] if another run of the session is unfinished, with
     /// [`SessionStoreError::RunConflict`] if its id exists, and with
     /// [`SessionStoreError::TooLarge`] if its parameters are too large.
-    async fn begin(
+    async fn begin_run(
         &self,
         owner: &Principal,
         run: &RunRecord,
@@ -108,14 +108,16 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
         // All existing messages stay.
-        self.begin_again(owner, run, after, after, messages).await
+        self.begin_run_after_prefix(owner, run, after, after, messages)
+            .await
     }
 
     /// Creates a session and begins its first run in one transaction: see
-    /// [`SessionStore::create`](super::SessionStore::create) and [`RunStore::begin`].
+    /// [`SessionStore::create_session`](super::SessionStore::create_session) and
+    /// [`RunStore::begin_run`].
     ///
     /// Fails with [`SessionStoreError::Exists`] if any principal has a session with this id.
-    async fn begin_session(
+    async fn begin_run_in_new_session(
         &self,
         owner: &Principal,
         session: &Session,
@@ -123,12 +125,12 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Begins a run that answers an earlier question again: as [`RunStore::begin`], but first
+    /// Begins a run that answers an earlier question again: as [`RunStore::begin_run`], but first
     /// removes all messages of the session except the first `keep`, in the same transaction.
     ///
     /// The runs that wrote the removed messages stay, with their events. Also fails with
     /// [`SessionStoreError::Conflict`] if `keep` is more than the number of messages.
-    async fn begin_again(
+    async fn begin_run_after_prefix(
         &self,
         owner: &Principal,
         run: &RunRecord,
@@ -142,7 +144,11 @@ pub trait RunStore: Send + Sync {
     /// Two processes never have the same run. Fails with [`SessionStoreError::Busy`] if a live
     /// process has it, this one included, and with [`SessionStoreError::RunConflict`] if it is
     /// finished.
-    async fn take(&self, owner: &Principal, run: &str) -> Result<RunRecord, SessionStoreError>;
+    async fn acquire_run(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<RunRecord, SessionStoreError>;
 
     /// Appends events. If their numbers do not follow the stored ones, nothing is written.
     async fn append_events(
@@ -152,7 +158,7 @@ pub trait RunStore: Send + Sync {
     ) -> Result<(), SessionStoreError>;
 
     /// Returns the events of a run with numbers above `after`, in order, at most `limit`.
-    async fn events(
+    async fn load_events(
         &self,
         owner: &Principal,
         run: &str,
@@ -162,7 +168,7 @@ pub trait RunStore: Send + Sync {
 
     /// Stores a checkpoint of a run of this process, after appending `events` in the same
     /// transaction. `events` may be empty.
-    async fn save_with(
+    async fn save_snapshot_with_events(
         &self,
         run: &str,
         events: &[StoredEvent],
@@ -170,15 +176,19 @@ pub trait RunStore: Send + Sync {
     ) -> Result<(), SessionStoreError>;
 
     /// Stores a checkpoint without events.
-    async fn save(&self, run: &str, snapshot: &RunSnapshot) -> Result<(), SessionStoreError> {
-        self.save_with(run, &[], snapshot).await
+    async fn save_snapshot(
+        &self,
+        run: &str,
+        snapshot: &RunSnapshot,
+    ) -> Result<(), SessionStoreError> {
+        self.save_snapshot_with_events(run, &[], snapshot).await
     }
 
     /// Returns the last checkpoint with the whole conversation (`from` is 0), if there is one.
     ///
     /// Fails with [`SessionStoreError::Unreadable`] if this version cannot read one of its
     /// messages.
-    async fn snapshot(
+    async fn load_snapshot(
         &self,
         owner: &Principal,
         run: &str,
@@ -191,7 +201,7 @@ pub trait RunStore: Send + Sync {
     /// A finished run keeps its events and loses its checkpoint. In the same transaction, first
     /// appends `events`, and appends `messages` to its session, which must have `after` messages.
     /// Both may be empty.
-    async fn release_with(
+    async fn release_run_with_events(
         &self,
         run: &str,
         events: &[StoredEvent],
@@ -202,7 +212,7 @@ pub trait RunStore: Send + Sync {
     ) -> Result<(), SessionStoreError>;
 
     /// Releases a run without events.
-    async fn release(
+    async fn release_run(
         &self,
         run: &str,
         state: RunState,
@@ -210,12 +220,12 @@ pub trait RunStore: Send + Sync {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError> {
-        self.release_with(run, &[], state, outcome, after, messages)
+        self.release_run_with_events(run, &[], state, outcome, after, messages)
             .await
     }
 
     /// Returns a run. A run whose process is dead is [`RunState::Interrupted`].
-    async fn run(
+    async fn find_run(
         &self,
         owner: &Principal,
         run: &str,
@@ -223,7 +233,7 @@ pub trait RunStore: Send + Sync {
 
     /// Returns the runs of a session, or of all sessions, newest first, at most `limit`.
     #[allow(clippy::needless_lifetimes, reason = "mockall wants it named")]
-    async fn runs<'s>(
+    async fn list_runs<'s>(
         &self,
         owner: &Principal,
         session: Option<&'s SessionId>,

@@ -70,20 +70,28 @@ pub struct Session {
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Creates a session. Fails with [`SessionStoreError::Exists`] if the id exists.
-    async fn create(&self, owner: &Principal, session: &Session) -> Result<(), SessionStoreError>;
+    async fn create_session(
+        &self,
+        owner: &Principal,
+        session: &Session,
+    ) -> Result<(), SessionStoreError>;
 
     /// Returns a session.
-    async fn get(
+    async fn find_session(
         &self,
         owner: &Principal,
         id: &SessionId,
     ) -> Result<Option<Session>, SessionStoreError>;
 
     /// Returns the newest sessions of a principal, newest first, at most `limit`.
-    async fn list(&self, owner: &Principal, limit: u32) -> Result<Vec<Session>, SessionStoreError>;
+    async fn list_sessions(
+        &self,
+        owner: &Principal,
+        limit: u32,
+    ) -> Result<Vec<Session>, SessionStoreError>;
 
     /// Returns the messages of a session from position `from`, oldest first.
-    async fn messages(
+    async fn load_messages(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -96,7 +104,7 @@ pub trait SessionStore: Send + Sync {
     /// does not have `after` messages, nothing is written and the error is
     /// [`SessionStoreError::Conflict`]. Only an unfinished run writes to its session: meanwhile the
     /// error is [`SessionStoreError::Busy`].
-    async fn append(
+    async fn append_messages(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -106,7 +114,7 @@ pub trait SessionStore: Send + Sync {
 
     /// Changes the title of a session. Fails with [`SessionStoreError::NotFound`] if it does not
     /// exist.
-    async fn rename(
+    async fn rename_session(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -115,15 +123,19 @@ pub trait SessionStore: Send + Sync {
 
     /// Deletes a session with its messages, runs and events. A missing session is not an error.
     /// Fails with [`SessionStoreError::Busy`] while a process executes a run of it.
-    async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), SessionStoreError>;
+    async fn delete_session(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+    ) -> Result<(), SessionStoreError>;
 
     /// Returns the key of this store for session ids. It is random, created at its first use, and
     /// equal for all processes that share the store.
-    async fn id_key(&self) -> Result<IdKey, SessionStoreError>;
+    async fn load_id_key(&self) -> Result<IdKey, SessionStoreError>;
 
     /// Checks that the store can be read and written. The default only reads.
-    async fn ping(&self) -> Result<(), SessionStoreError> {
-        self.list(&Principal::default(), 1).await.map(drop)
+    async fn check_access(&self) -> Result<(), SessionStoreError> {
+        self.list_sessions(&Principal::default(), 1).await.map(drop)
     }
 }
 

@@ -142,7 +142,7 @@ impl RunLease {
         };
         let (runs, run, after) = (&leased.runs, &leased.run, leased.session_messages);
         let released = retry_until_available(|| {
-            runs.release_with(run, events, state, outcome.clone(), after, messages)
+            runs.release_run_with_events(run, events, state, outcome.clone(), after, messages)
         });
         let released = released.await;
         let leased = self.leased.take();
@@ -176,7 +176,7 @@ impl ActiveLease {
         let (run, state) = (&self.run, self.release_state);
         let release = || {
             self.runs
-                .release(run, state, None, self.session_messages, &[])
+                .release_run(run, state, None, self.session_messages, &[])
         };
         match retry_until_available(release).await {
             // The run does not exist, or another process took it over: there is nothing to release.

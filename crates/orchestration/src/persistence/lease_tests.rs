@@ -9,7 +9,7 @@ use super::*;
 fn store(releases: &Arc<Mutex<Vec<String>>>) -> Arc<dyn RunStore> {
     let mut runs = MockRunStore::new();
     let releases = Arc::clone(releases);
-    runs.expect_release()
+    runs.expect_release_run()
         .returning(move |run, state, _, after, _| {
             let release = format!("{run} {state:?} after {after}");
             releases.lock().unwrap().push(release);

@@ -144,7 +144,7 @@ impl DurableRuns {
         let lease = self.new_lease(&record.id, count_messages(new.len()));
         let begun = self
             .runs
-            .begin_session(&self.owner, session, &record, &new)
+            .begin_run_in_new_session(&self.owner, session, &record, &new)
             .await;
         drive_if_recorded(agent, run, begun, lease).await
     }
@@ -174,7 +174,7 @@ impl DurableRuns {
         messages: Vec<Arc<Message>>,
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
-        let before = self.sessions.messages(&self.owner, session, 0).await?;
+        let before = self.sessions.load_messages(&self.owner, session, 0).await?;
         let (before_count, new) = (count_messages(before.len()), messages.clone());
         let keep = keep.unwrap_or(before_count);
         let earlier = before
@@ -187,9 +187,9 @@ impl DurableRuns {
         let lease = self.new_lease(&record.id, keep.saturating_add(count_messages(new.len())));
         let (runs, owner) = (&self.runs, &self.owner);
         let begun = if keep == before_count {
-            runs.begin(owner, &record, before_count, &new).await
+            runs.begin_run(owner, &record, before_count, &new).await
         } else {
-            runs.begin_again(owner, &record, keep, before_count, &new)
+            runs.begin_run_after_prefix(owner, &record, keep, before_count, &new)
                 .await
         };
         drive_if_recorded(agent, run, begun, lease).await
@@ -229,7 +229,8 @@ impl DurableRuns {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, DurableRunError> {
-        Ok(self.runs.events(&self.owner, run, after, limit).await?)
+        let page = self.runs.load_events(&self.owner, run, after, limit);
+        Ok(page.await?)
     }
 
     fn new_lease(&self, run: &str, after: u64) -> RunLease {

@@ -268,7 +268,8 @@ impl PersistedRun {
         {
             let (events, new) = self.take_unsaved_events();
             let saved = async move {
-                retry_until_available(|| runs.save_with(&run, &new, &snapshot)).await
+                retry_until_available(|| runs.save_snapshot_with_events(&run, &new, &snapshot))
+                    .await
             };
             return Some(WriteInProgress {
                 future: saved.boxed(),

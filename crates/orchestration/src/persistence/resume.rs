@@ -153,11 +153,12 @@ impl DurableRuns {
     }
 
     async fn acquire_lease(&self, run: &str) -> Result<(RunRecord, RunLease), DurableRunError> {
-        let before = self.runs.run(&self.owner, run).await?;
+        let before = self.runs.find_run(&self.owner, run).await?;
         let before = before.ok_or_else(|| no_such_run_error(run))?;
         // The session does not change before the end of the run, so it can be read before the
         // lease.
-        let session = self.sessions.get(&self.owner, &before.session).await?;
+        let session = self.sessions.find_session(&self.owner, &before.session);
+        let session = session.await?;
         let session = session.ok_or_else(|| SessionStoreError::NotFound {
             id: before.session.clone(),
         })?;
@@ -169,7 +170,8 @@ impl DurableRuns {
         let taking = async move {
             let local = durable_runs.local_runs.find_or_add_run(&run);
             let _transition = local.lock_transition().await;
-            let taken = durable_runs.runs.take(&durable_runs.owner, &run).await;
+            let (runs, owner) = (&durable_runs.runs, &durable_runs.owner);
+            let taken = runs.acquire_run(owner, &run).await;
             // If a task of this process already has the lease, the failed attempt did not acquire
             // the run.
             let is_unleased = !local.is_leased();
@@ -217,7 +219,7 @@ impl DurableRuns {
     }
 
     async fn restore_stored_run(&self, record: &RunRecord) -> Result<RestoredRun, DurableRunError> {
-        let snapshot = self.runs.snapshot(&self.owner, &record.id).await?;
+        let snapshot = self.runs.load_snapshot(&self.owner, &record.id).await?;
         let is_stateless = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
             let run = Run::restore(snapshot).and_then(|run| run.verify_id(&record.id));
@@ -228,7 +230,7 @@ impl DurableRuns {
             let run = run.with_principal(self.owner.clone(), session);
             (Box::new(run), mark)
         } else {
-            let messages = self.sessions.messages(&self.owner, &record.session, 0);
+            let messages = self.sessions.load_messages(&self.owner, &record.session, 0);
             let messages = messages.await?;
             (
                 self.new_run_from_conversation(record, messages),
@@ -269,7 +271,7 @@ impl DurableRuns {
     ) -> Result<Vec<RunEvent>, DurableRunError> {
         let mut events = Vec::new();
         while after < record.last_event {
-            let page = self.runs.events(&self.owner, &record.id, after, PAGE);
+            let page = self.runs.load_events(&self.owner, &record.id, after, PAGE);
             let page = page.await?;
             let Some(last) = page.last() else { break };
             after = last.seq;

@@ -319,7 +319,7 @@ impl Process {
 
 #[async_trait]
 impl SessionStore for Process {
-    async fn create(&self, owner: &Principal, session: &Session) -> Stored<()> {
+    async fn create_session(&self, owner: &Principal, session: &Session) -> Stored<()> {
         let kept = KeptSession {
             owner: owner.clone(),
             session: session.clone(),
@@ -329,7 +329,7 @@ impl SessionStore for Process {
         Ok(())
     }
 
-    async fn get(&self, owner: &Principal, id: &SessionId) -> Stored<Option<Session>> {
+    async fn find_session(&self, owner: &Principal, id: &SessionId) -> Stored<Option<Session>> {
         let mut state = self.disk.lock();
         let found = state.session(owner, id).ok();
         Ok(found.map(|found| Session {
@@ -338,11 +338,11 @@ impl SessionStore for Process {
         }))
     }
 
-    async fn list(&self, _: &Principal, _: u32) -> Stored<Vec<Session>> {
+    async fn list_sessions(&self, _: &Principal, _: u32) -> Stored<Vec<Session>> {
         Ok(Vec::new())
     }
 
-    async fn messages(
+    async fn load_messages(
         &self,
         owner: &Principal,
         id: &SessionId,
@@ -353,7 +353,7 @@ impl SessionStore for Process {
         Ok(messages[usize::try_from(from).unwrap()..].to_vec())
     }
 
-    async fn append(
+    async fn append_messages(
         &self,
         _: &Principal,
         id: &SessionId,
@@ -365,23 +365,23 @@ impl SessionStore for Process {
         Ok(after + messages.len() as u64)
     }
 
-    async fn rename(&self, _: &Principal, _: &SessionId, _: &str) -> Stored<()> {
+    async fn rename_session(&self, _: &Principal, _: &SessionId, _: &str) -> Stored<()> {
         Ok(())
     }
 
-    async fn delete(&self, _: &Principal, id: &SessionId) -> Stored<()> {
+    async fn delete_session(&self, _: &Principal, id: &SessionId) -> Stored<()> {
         self.disk.lock().sessions.remove(&id.0);
         Ok(())
     }
 
-    async fn id_key(&self) -> Stored<IdKey> {
+    async fn load_id_key(&self) -> Stored<IdKey> {
         Ok(IdKey::new("the key of this test"))
     }
 }
 
 #[async_trait]
 impl RunStore for Process {
-    async fn begin(
+    async fn begin_run(
         &self,
         owner: &Principal,
         run: &RunRecord,
@@ -424,18 +424,18 @@ impl RunStore for Process {
         .await
     }
 
-    async fn begin_session(
+    async fn begin_run_in_new_session(
         &self,
         owner: &Principal,
         session: &Session,
         run: &RunRecord,
         messages: &[Arc<Message>],
     ) -> Stored<RunRecord> {
-        self.create(owner, session).await?;
-        self.begin(owner, run, 0, messages).await
+        self.create_session(owner, session).await?;
+        self.begin_run(owner, run, 0, messages).await
     }
 
-    async fn begin_again(
+    async fn begin_run_after_prefix(
         &self,
         owner: &Principal,
         run: &RunRecord,
@@ -449,10 +449,10 @@ impl RunStore for Process {
             let said = &mut state.session(owner, &run.session)?.messages;
             said.truncate(usize::try_from(keep).unwrap());
         }
-        self.begin(owner, run, keep, messages).await
+        self.begin_run(owner, run, keep, messages).await
     }
 
-    async fn take(&self, owner: &Principal, run: &str) -> Stored<RunRecord> {
+    async fn acquire_run(&self, owner: &Principal, run: &str) -> Stored<RunRecord> {
         let number = self.number;
         self.changes(|state| {
             let alive = state.alive.clone();
@@ -484,7 +484,7 @@ impl RunStore for Process {
         .await
     }
 
-    async fn events(
+    async fn load_events(
         &self,
         owner: &Principal,
         run: &str,
@@ -497,7 +497,7 @@ impl RunStore for Process {
         Ok(events.take(limit as usize).cloned().collect())
     }
 
-    async fn save_with(
+    async fn save_snapshot_with_events(
         &self,
         run: &str,
         events: &[StoredEvent],
@@ -519,7 +519,7 @@ impl RunStore for Process {
         .await
     }
 
-    async fn snapshot(&self, owner: &Principal, run: &str) -> Stored<Option<RunSnapshot>> {
+    async fn load_snapshot(&self, owner: &Principal, run: &str) -> Stored<Option<RunSnapshot>> {
         let mut state = self.disk.lock();
         if state.is_garbled {
             return Err(SessionStoreError::Unreadable {
@@ -536,7 +536,7 @@ impl RunStore for Process {
         Ok(snapshot)
     }
 
-    async fn release_with(
+    async fn release_run_with_events(
         &self,
         run: &str,
         events: &[StoredEvent],
@@ -564,14 +564,14 @@ impl RunStore for Process {
         .await
     }
 
-    async fn run(&self, owner: &Principal, run: &str) -> Stored<Option<RunRecord>> {
+    async fn find_run(&self, owner: &Principal, run: &str) -> Stored<Option<RunRecord>> {
         let mut state = self.disk.lock();
         let alive = state.alive.clone();
         let found = state.run(owner, run).ok();
         Ok(found.map(|found| found.seen(&alive)))
     }
 
-    async fn runs<'s>(
+    async fn list_runs<'s>(
         &self,
         _: &Principal,
         _: Option<&'s SessionId>,

@@ -315,7 +315,7 @@ impl Hub {
         if !is_id(run) {
             return Ok(None);
         }
-        Ok(self.shared.runs.run(owner, run).await?)
+        Ok(self.shared.runs.find_run(owner, run).await?)
     }
 }
 

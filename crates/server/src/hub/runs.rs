@@ -102,7 +102,7 @@ impl Hub {
             tracing::warn!(run, error, "failed to read the stored run");
             Ok(Vec::new())
         };
-        let snapshot = match self.shared.runs.snapshot(owner, run).await {
+        let snapshot = match self.shared.runs.load_snapshot(owner, run).await {
             Ok(Some(snapshot)) => snapshot,
             Ok(None) => return Ok(Vec::new()),
             Err(error @ SessionStoreError::Unreadable { .. }) => return unreadable(&error),
@@ -195,7 +195,8 @@ impl Hub {
         session: &SessionId,
         limit: u32,
     ) -> Result<Vec<RunRecord>, Problem> {
-        let mut runs = self.shared.runs.runs(owner, Some(session), limit).await?;
+        let store = &self.shared.runs;
+        let mut runs = store.list_runs(owner, Some(session), limit).await?;
         // Clients do not need the stored parameters, which may be large.
         for run in &mut runs {
             run.parameters = None;
@@ -350,7 +351,7 @@ impl Hub {
 
     /// Deletes a session with its messages, runs and approval decisions.
     pub(crate) async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), Problem> {
-        self.sessions().delete(owner, id).await?;
+        self.sessions().delete_session(owner, id).await?;
         self.engine().forget(owner, &id.0);
         self.notify_session(id);
         Ok(())

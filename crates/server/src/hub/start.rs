@@ -232,16 +232,16 @@ impl Hub {
         if *principal == Principal::default() || self.has_session(principal, &id).await? {
             return Ok(id);
         }
-        let key = self.sessions().id_key().await?;
+        let key = self.sessions().load_id_key().await?;
         derive_id(&key, principal, &id)
     }
 
-    pub(super) async fn has_session(
+    pub(crate) async fn has_session(
         &self,
         principal: &Principal,
         id: &SessionId,
     ) -> Result<bool, Problem> {
-        Ok(self.sessions().get(principal, id).await?.is_some())
+        Ok(self.sessions().find_session(principal, id).await?.is_some())
     }
 
     /// Creates a session without runs.
@@ -251,7 +251,7 @@ impl Hub {
         title: String,
     ) -> Result<Session, SessionStoreError> {
         let session = new_session(new_id(), title);
-        self.sessions().create(principal, &session).await?;
+        self.sessions().create_session(principal, &session).await?;
         Ok(session)
     }
 }

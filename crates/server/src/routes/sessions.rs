@@ -145,7 +145,8 @@ pub(super) async fn list(
             "`limit` must be a whole number from 1 to 1000",
         ));
     }
-    let sessions = app.hub().sessions().list(&principal, limit).await?;
+    let sessions = app.hub().sessions();
+    let sessions = sessions.list_sessions(&principal, limit).await?;
     Ok(Json(SessionList { sessions }))
 }
 
@@ -166,9 +167,9 @@ pub(super) async fn show(
     let (hub, sessions) = (app.hub(), app.hub().sessions());
     // Runs are read before messages, so that the messages of every finished run are included.
     let runs = hub.runs_of(&principal, &id, MAX_RUNS).await?;
-    let session = sessions.get(&principal, &id).await?;
+    let session = sessions.find_session(&principal, &id).await?;
     let session = session.ok_or_else(|| Problem::no_session(&id.0))?;
-    let messages = sessions.messages(&principal, &id, 0).await?;
+    let messages = sessions.load_messages(&principal, &id, 0).await?;
     Ok(Json(SessionView {
         last_event: runs
             .first()
@@ -195,9 +196,10 @@ pub(super) async fn rename(
     JsonBody(change): JsonBody<SessionChange>,
 ) -> Result<StatusCode, Problem> {
     let id = session_id(id)?;
-    check_title(&change.title)?;
+    let title = &change.title;
+    check_title(title)?;
     let sessions = app.hub().sessions();
-    sessions.rename(&principal, &id, &change.title).await?;
+    sessions.rename_session(&principal, &id, title).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

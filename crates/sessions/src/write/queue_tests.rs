@@ -23,10 +23,10 @@ async fn cramped() -> (Store, TempDir) {
     let database = database.with_pragma("max_page_count", PAGES);
     let store = Store::open_database(Arc::new(database)).await.unwrap();
     for name in ["s", "t", "u"] {
-        store.create(&me(), &session(name)).await.unwrap();
+        store.create_session(&me(), &session(name)).await.unwrap();
     }
     store
-        .begin(&me(), &run_of(&session("t")), 0, &[])
+        .begin_run(&me(), &run_of(&session("t")), 0, &[])
         .await
         .unwrap();
     (store, folder)
@@ -82,7 +82,7 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let (me, s) = (me(), SessionId("s".into()));
     let mut held = 0;
     let failure = loop {
-        match store.append(&me, &s, held, &says(20_000)).await {
+        match store.append_messages(&me, &s, held, &says(20_000)).await {
             Ok(now) => held = now,
             Err(error) => break error,
         }
@@ -92,17 +92,26 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
     assert!(said(&failure).contains("full"), "{}", said(&failure));
     for _ in 0..2 {
         // The same write is refused again, and the stored messages can be read.
-        let again = store.append(&me, &s, held, &says(20_000)).await;
+        let again = store.append_messages(&me, &s, held, &says(20_000)).await;
         assert!(said(&again.unwrap_err()).contains("full"));
-        assert_eq!(store.messages(&me, &s, 0).await.unwrap().len() as u64, held);
-        assert_eq!(store.get(&me, &s).await.unwrap().unwrap().messages, held);
+        assert_eq!(
+            store.load_messages(&me, &s, 0).await.unwrap().len() as u64,
+            held
+        );
+        assert_eq!(
+            store.find_session(&me, &s).await.unwrap().unwrap().messages,
+            held
+        );
     }
     let grow = "PRAGMA max_page_count = 1000000";
     let grown = store.write("make room", async move |tx| {
         Ok(tx.connection.run(grow).await?)
     });
     grown.await.unwrap();
-    let now = store.append(&me, &s, held, &says(20_000)).await.unwrap();
+    let now = store
+        .append_messages(&me, &s, held, &says(20_000))
+        .await
+        .unwrap();
     assert_eq!(now, held + 1);
     store.append_events("r", &event(1)).await.unwrap();
     store.close().await;
@@ -117,9 +126,9 @@ async fn small_writes_succeed_on_a_disk_that_is_too_full_for_a_large_one() {
     // All are queued before the writer starts: one transaction.
     let (first, large, renamed, second) = join4(
         store.append_events("r", &event(1)),
-        store.append(&me, &s, 0, &large),
-        store.rename(&me, &s, "small"),
-        store.append(&me, &u, 0, &small),
+        store.append_messages(&me, &s, 0, &large),
+        store.rename_session(&me, &s, "small"),
+        store.append_messages(&me, &u, 0, &small),
     )
     .await;
     let why = said(&large.unwrap_err());
@@ -127,9 +136,9 @@ async fn small_writes_succeed_on_a_disk_that_is_too_full_for_a_large_one() {
     first.unwrap();
     renamed.unwrap();
     assert_eq!(second.unwrap(), 1);
-    assert_eq!(store.events(&me, "r", 0, 9).await.unwrap(), event(1));
-    let found = store.get(&me, &s).await.unwrap().unwrap();
+    assert_eq!(store.load_events(&me, "r", 0, 9).await.unwrap(), event(1));
+    let found = store.find_session(&me, &s).await.unwrap().unwrap();
     assert_eq!((found.title.as_str(), found.messages), ("small", 0));
-    assert!(store.messages(&me, &s, 0).await.unwrap().is_empty());
+    assert!(store.load_messages(&me, &s, 0).await.unwrap().is_empty());
     store.close().await;
 }

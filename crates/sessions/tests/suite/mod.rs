@@ -178,11 +178,13 @@ pub(crate) fn events(seqs: std::ops::RangeInclusive<u64>) -> Vec<StoredEvent> {
 
 /// A session with one run that is at work in `store`.
 pub(crate) async fn at_work(store: &Store, session_id: &str, run: &str) {
-    store.create(&me(), &session(session_id)).await.unwrap();
-    store
-        .begin(&me(), &record(run, session_id), 0, &says(&["go"]))
-        .await
-        .unwrap();
+    ok(store.create_session(&me(), &session(session_id))).await;
+    ok(store.begin_run(&me(), &record(run, session_id), 0, &says(&["go"]))).await;
+}
+
+/// Returns the result of an operation that succeeds.
+pub(crate) async fn ok<T, E: std::fmt::Debug>(operation: impl Future<Output = Result<T, E>>) -> T {
+    operation.await.unwrap()
 }
 
 /// Releases a run without an outcome.
@@ -193,12 +195,12 @@ pub(crate) async fn release(
     after: u64,
     messages: &[Arc<Message>],
 ) {
-    let released = store.release(run, state, None, after, messages);
+    let released = store.release_run(run, state, None, after, messages);
     released.await.unwrap();
 }
 
 pub(crate) async fn state(store: &Store, run: &str) -> RunState {
-    store.run(&me(), run).await.unwrap().unwrap().state
+    store.find_run(&me(), run).await.unwrap().unwrap().state
 }
 
 /// A lock goes with its process: at once with a file, and with a connection when the server finds

@@ -7,27 +7,24 @@ use switchboard_domain::{
 use switchboard_sessions::{ImportError, ImportIds, Store};
 
 use super::{
-    Place, at_work, events, fails, id, me, other, parameters, record, release, says, session,
+    Place, at_work, events, fails, id, me, ok, other, parameters, record, release, says, session,
 };
 
 /// Sessions with everything that there can be.
 async fn fill(store: &Store) {
-    store.create(&me(), &session("empty")).await.unwrap();
-    store.create(&me(), &session("s")).await.unwrap();
+    ok(store.create_session(&me(), &session("empty"))).await;
+    store.create_session(&me(), &session("s")).await.unwrap();
     let mut messages = 0;
     for (run, outcome) in [("a", "completed"), ("b", "failed")] {
         let begun = store
-            .begin(&me(), &record(run, "s"), messages, &says(&["q"]))
+            .begin_run(&me(), &record(run, "s"), messages, &says(&["q"]))
             .await;
         begun.unwrap();
         store.append_events(run, &events(1..=3)).await.unwrap();
         store.append_events(run, &events(4..=4)).await.unwrap();
         let outcome = Some(outcome.to_owned());
         let answer = says(&["\u{1f600} \"]}"]);
-        store
-            .release(run, RunState::Finished, outcome, messages + 1, &answer)
-            .await
-            .unwrap();
+        ok(store.release_run(run, RunState::Finished, outcome, messages + 1, &answer)).await;
         messages += 2;
     }
     at_work(store, "w", "waiting").await;
@@ -36,13 +33,10 @@ async fn fill(store: &Store) {
         from: 0,
         messages: says(&["m", "n"]),
     };
-    store.save("waiting", &snapshot).await.unwrap();
+    store.save_snapshot("waiting", &snapshot).await.unwrap();
     release(store, "waiting", RunState::Waiting, 1, &[]).await;
     at_work(store, "x", "working").await;
-    store
-        .append_events("working", &events(1..=1))
-        .await
-        .unwrap();
+    ok(store.append_events("working", &events(1..=1))).await;
 }
 
 async fn export(store: &Store, owner: &Principal, session: Option<&SessionId>) -> String {
@@ -70,10 +64,10 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
     fill(&store).await;
     let first = export(&store, &me(), None).await;
     for name in ["empty", "s", "w"] {
-        store.delete(&me(), &id(name)).await.unwrap();
+        store.delete_session(&me(), &id(name)).await.unwrap();
     }
     release(&store, "working", RunState::Interrupted, 1, &[]).await;
-    store.delete(&me(), &id("x")).await.unwrap();
+    store.delete_session(&me(), &id("x")).await.unwrap();
     assert_eq!(records(&export(&store, &me(), None).await).len(), 1);
     let imported = import(&store, &first, ImportIds::Keep).await.unwrap();
     assert_eq!(imported, ["empty", "s", "w", "x"].map(id));
@@ -85,18 +79,12 @@ pub(crate) async fn an_export_comes_back_as_it_was(place: Place) {
         over.to_owned()
     };
     assert_eq!(over(&first), over(&second));
-    let run = store.run(&other(), "a").await.unwrap().unwrap();
+    let run = store.find_run(&other(), "a").await.unwrap().unwrap();
     assert_eq!(run.parameters, Some(parameters()));
     // It goes on behind what was there.
-    let begun = store
-        .begin(&other(), &record("next", "s"), 4, &[])
-        .await
-        .unwrap();
+    let begun = ok(store.begin_run(&other(), &record("next", "s"), 4, &[])).await;
     assert_eq!(begun.events_before, 8);
-    let begun = store
-        .begin(&other(), &record("after", "x"), 1, &[])
-        .await
-        .unwrap();
+    let begun = ok(store.begin_run(&other(), &record("after", "x"), 1, &[])).await;
     assert_eq!(begun.events_before, 1);
 }
 
@@ -106,7 +94,7 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
     let store = place.open().await;
     fill(&store).await;
     let text = export(&store, &me(), Some(&id("w"))).await;
-    store.delete(&me(), &id("w")).await.unwrap();
+    store.delete_session(&me(), &id("w")).await.unwrap();
     let state = "{ \"b\" : 1.0, \"a\":1e2}";
     let allowed = "{\"id\":\"working\",\"calls\":[{\"state\":{\"ready\":\"rm\"}}]}";
     assert!(text.contains(state) && text.contains("\"state\":\"waiting\""));
@@ -118,7 +106,7 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
             let imported = store.import(&other(), doctored.as_bytes(), ids).await;
             let imported = imported.unwrap();
             let session = &imported.sessions[0];
-            let runs = store.runs(&other(), Some(session), 9).await.unwrap();
+            let runs = store.list_runs(&other(), Some(session), 9).await.unwrap();
             let [run] = runs.as_slice() else {
                 panic!("{runs:?}");
             };
@@ -126,17 +114,17 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
             assert_eq!(run.state, RunState::Finished);
             assert_eq!(run.outcome.as_deref(), Some("cancelled"));
             // There is nothing that could go on.
-            assert_eq!(store.snapshot(&other(), &run.id).await.unwrap(), None);
-            let taken = store.take(&other(), &run.id).await;
+            assert_eq!(store.load_snapshot(&other(), &run.id).await.unwrap(), None);
+            let taken = store.acquire_run(&other(), &run.id).await;
             fails!(taken, Error::RunConflict { .. });
             // What was said is there, and the conversation is free.
-            let held = store.messages(&other(), session, 0).await.unwrap();
+            let held = store.load_messages(&other(), session, 0).await.unwrap();
             assert_eq!(held, says(&["go"]));
             let (owner, next) = (other(), record("n", &session.0));
-            store.begin(&owner, &next, 1, &[]).await.unwrap();
-            let end = store.release("n", RunState::Finished, None, 1, &[]);
+            store.begin_run(&owner, &next, 1, &[]).await.unwrap();
+            let end = store.release_run("n", RunState::Finished, None, 1, &[]);
             end.await.unwrap();
-            store.delete(&other(), session).await.unwrap();
+            store.delete_session(&other(), session).await.unwrap();
         }
     }
     // That it is over, and has a state all the same.
@@ -148,13 +136,10 @@ pub(crate) async fn what_an_import_says_of_approvals_is_not_believed(place: Plac
 pub(crate) async fn large_messages_are_moved(place: Place) {
     const SIZE: usize = 3 << 19;
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
     let long = "y".repeat(SIZE);
     let messages = says(&["short", &long, &long, "short", &long, "short", "short"]);
-    store
-        .begin(&me(), &record("r", "s"), 0, &messages)
-        .await
-        .unwrap();
+    ok(store.begin_run(&me(), &record("r", "s"), 0, &messages)).await;
     // Stored with one append, which is one row.
     let event = |seq| StoredEvent {
         seq,
@@ -167,7 +152,7 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
         from: 0,
         messages: messages.clone(),
     };
-    store.save("r", &snapshot).await.unwrap();
+    store.save_snapshot("r", &snapshot).await.unwrap();
     release(&store, "r", RunState::Waiting, 7, &[]).await;
     let pieces: Vec<_> = store.export(&me(), None).collect().await;
     let pieces: Vec<String> = pieces.into_iter().map(Result::unwrap).collect();
@@ -179,12 +164,12 @@ pub(crate) async fn large_messages_are_moved(place: Place) {
         "{sizes:?}"
     );
     assert!(sizes.iter().all(|size| *size < SIZE + 200), "{sizes:?}");
-    store.delete(&me(), &id("s")).await.unwrap();
+    store.delete_session(&me(), &id("s")).await.unwrap();
     let text = pieces.concat();
     import(&store, &text, ImportIds::Keep).await.unwrap();
-    let read = store.messages(&other(), &id("s"), 0).await.unwrap();
+    let read = store.load_messages(&other(), &id("s"), 0).await.unwrap();
     assert_eq!(read, messages);
-    let read = store.events(&other(), "r", 0, 9).await.unwrap();
+    let read = store.load_events(&other(), "r", 0, 9).await.unwrap();
     assert_eq!(read, events);
     let again = export(&store, &other(), None).await;
     let event_lines = |text: &str| -> Vec<String> {
@@ -218,20 +203,14 @@ pub(crate) async fn an_export_of_one_session_holds_no_other(place: Place) {
 
 pub(crate) async fn a_large_session_is_moved(place: Place) {
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
     let long = "y".repeat(20_000);
     let texts: Vec<&str> = vec![&long; 300];
     let messages = says(&texts);
-    store
-        .begin(&me(), &record("r", "s"), 0, &messages)
-        .await
-        .unwrap();
+    ok(store.begin_run(&me(), &record("r", "s"), 0, &messages)).await;
     for batch in 0..200 {
         let first = batch * 5 + 1;
-        store
-            .append_events("r", &events(first..=first + 4))
-            .await
-            .unwrap();
+        ok(store.append_events("r", &events(first..=first + 4))).await;
     }
     let mut pieces = 0;
     let mut largest = 0;
@@ -248,9 +227,9 @@ pub(crate) async fn a_large_session_is_moved(place: Place) {
         "{pieces} pieces of at most {largest} bytes"
     );
     let imported = import(&store, &text, ImportIds::New).await.unwrap();
-    let read = store.messages(&other(), &imported[0], 0).await.unwrap();
+    let read = ok(store.load_messages(&other(), &imported[0], 0)).await;
     assert_eq!(read, messages);
-    let runs = store.runs(&other(), None, 9).await.unwrap();
+    let runs = store.list_runs(&other(), None, 9).await.unwrap();
     assert_eq!(runs[0].last_event, 1000);
 }
 
@@ -258,21 +237,21 @@ pub(crate) async fn what_is_there_is_not_imported_again(place: Place) {
     let store = place.open().await;
     fill(&store).await;
     let text = export(&store, &me(), None).await;
-    store.delete(&me(), &id("empty")).await.unwrap();
+    store.delete_session(&me(), &id("empty")).await.unwrap();
     // The first one would fit; nothing is imported all the same.
     let refused = import(&store, &text, ImportIds::Keep).await;
     fails!(refused, ImportError::Exists { id } if id.0 == "s");
-    assert!(store.list(&other(), 9).await.unwrap().is_empty());
-    store.create(&me(), &session("empty")).await.unwrap();
+    assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
+    ok(store.create_session(&me(), &session("empty"))).await;
     // A run of another session has an id of it.
     let one = export(&store, &me(), Some(&id("s"))).await;
-    store.delete(&me(), &id("s")).await.unwrap();
-    store.create(&me(), &session("y")).await.unwrap();
-    store.begin(&me(), &record("b", "y"), 0, &[]).await.unwrap();
+    store.delete_session(&me(), &id("s")).await.unwrap();
+    store.create_session(&me(), &session("y")).await.unwrap();
+    ok(store.begin_run(&me(), &record("b", "y"), 0, &[])).await;
     let refused = import(&store, &one, ImportIds::Keep).await;
     fails!(refused, ImportError::RunExists { run } if run == "b");
-    assert!(store.list(&other(), 9).await.unwrap().is_empty());
-    store.create(&me(), &session("s")).await.unwrap();
+    assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
+    store.create_session(&me(), &session("s")).await.unwrap();
 }
 
 pub(crate) async fn new_ids_make_another_session(place: Place) {
@@ -284,19 +263,25 @@ pub(crate) async fn new_ids_make_another_session(place: Place) {
     assert_eq!(imported.len(), 4);
     assert_eq!(records(&export(&store, &me(), None).await), before);
     let s = &imported[1];
-    let messages = store.messages(&other(), s, 0).await.unwrap();
-    assert_eq!(messages, store.messages(&me(), &id("s"), 0).await.unwrap());
-    let runs = store.runs(&other(), Some(s), 9).await.unwrap();
+    let messages = store.load_messages(&other(), s, 0).await.unwrap();
+    assert_eq!(
+        messages,
+        store.load_messages(&me(), &id("s"), 0).await.unwrap()
+    );
+    let runs = store.list_runs(&other(), Some(s), 9).await.unwrap();
     assert_eq!(runs.len(), 2);
     assert_eq!((runs[0].events_before, runs[0].last_event), (4, 4));
-    let stored = store.events(&other(), &runs[0].id, 0, 9).await.unwrap();
+    let stored = ok(store.load_events(&other(), &runs[0].id, 0, 9)).await;
     assert_eq!(stored, events(1..=4));
     // What was not over does not go on.
     for session in &imported[2..] {
-        let runs = store.runs(&other(), Some(session), 9).await.unwrap();
+        let runs = store.list_runs(&other(), Some(session), 9).await.unwrap();
         assert_eq!(runs[0].state, RunState::Finished);
         assert_eq!(runs[0].outcome.as_deref(), Some("cancelled"));
-        assert_eq!(store.snapshot(&other(), &runs[0].id).await.unwrap(), None);
+        assert_eq!(
+            store.load_snapshot(&other(), &runs[0].id).await.unwrap(),
+            None
+        );
     }
 }
 
@@ -332,10 +317,10 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     fill(&store).await;
     let text = export(&store, &me(), None).await;
     for name in ["empty", "s", "w"] {
-        store.delete(&me(), &id(name)).await.unwrap();
+        store.delete_session(&me(), &id(name)).await.unwrap();
     }
     release(&store, "working", RunState::Interrupted, 1, &[]).await;
-    store.delete(&me(), &id("x")).await.unwrap();
+    store.delete_session(&me(), &id("x")).await.unwrap();
     // Cut off anywhere.
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for end in 0..lines.len() {
@@ -373,22 +358,19 @@ pub(crate) async fn what_is_no_export_changes_nothing(place: Place) {
     let no_message = text.replace("\"role\":\"user\"", "\"role\":\"nobody\"");
     let refused = import(&store, &no_message, ImportIds::Keep).await;
     fails!(refused, ImportError::Malformed { .. });
-    assert!(store.list(&other(), 9).await.unwrap().is_empty());
+    assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
     // Nothing of it stands in the way.
     import(&store, &text, ImportIds::Keep).await.unwrap();
-    assert_eq!(store.list(&other(), 9).await.unwrap().len(), 4);
+    assert_eq!(store.list_sessions(&other(), 9).await.unwrap().len(), 4);
 }
 
 pub(crate) async fn an_import_that_is_given_up_leaves_nothing(place: Place) {
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
     let long = "z".repeat(3 << 20);
-    store
-        .append(&me(), &id("s"), 0, &says(&[&long, "end"]))
-        .await
-        .unwrap();
+    ok(store.append_messages(&me(), &id("s"), 0, &says(&[&long, "end"]))).await;
     let text = export(&store, &me(), None).await;
-    store.delete(&me(), &id("s")).await.unwrap();
+    store.delete_session(&me(), &id("s")).await.unwrap();
     let (mut sender, receiver) = tokio::io::duplex(1 << 20);
     let importing = {
         let store = store.clone();
@@ -399,11 +381,11 @@ pub(crate) async fn an_import_that_is_given_up_leaves_nothing(place: Place) {
         .await
         .unwrap();
     // It waits for the rest; a part of it may be written, and nobody sees that.
-    assert!(store.list(&other(), 9).await.unwrap().is_empty());
-    assert!(store.list(&me(), 9).await.unwrap().is_empty());
+    assert!(store.list_sessions(&other(), 9).await.unwrap().is_empty());
+    assert!(store.list_sessions(&me(), 9).await.unwrap().is_empty());
     importing.abort();
     assert!(importing.await.unwrap_err().is_cancelled());
     // The id is free again after what was queued.
-    store.create(&me(), &session("s")).await.unwrap();
-    assert!(store.messages(&me(), &id("s"), 0).await.unwrap().is_empty());
+    store.create_session(&me(), &session("s")).await.unwrap();
+    assert!(ok(store.load_messages(&me(), &id("s"), 0)).await.is_empty());
 }

@@ -11,22 +11,19 @@ use switchboard_sessions::Store;
 
 use super::sessions::raw;
 use super::{
-    Place, at_work, events, fails, id, me, other, parameters, record, release, says, session,
+    Place, at_work, events, fails, id, me, ok, other, parameters, record, release, says, session,
     state, until_interrupted,
 };
 
 pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
     let new_run = record("r", "s");
     fails!(
-        store.begin(&me(), &new_run, 1, &[]).await,
+        store.begin_run(&me(), &new_run, 1, &[]).await,
         Error::Conflict { actual: 0, .. }
     );
-    let begun = store
-        .begin(&me(), &new_run, 0, &says(&["go", "on"]))
-        .await
-        .unwrap();
+    let begun = ok(store.begin_run(&me(), &new_run, 0, &says(&["go", "on"]))).await;
     let expected = RunRecord {
         state: RunState::Running,
         updated_at: begun.updated_at.clone(),
@@ -36,25 +33,27 @@ pub(crate) async fn a_run_is_begun_in_its_session(place: Place) {
         ..new_run.clone()
     };
     assert_eq!(begun, expected);
-    assert_eq!(store.run(&me(), "r").await.unwrap().unwrap(), begun);
+    assert_eq!(store.find_run(&me(), "r").await.unwrap().unwrap(), begun);
     assert_eq!(
-        store.messages(&me(), &id("s"), 0).await.unwrap(),
+        store.load_messages(&me(), &id("s"), 0).await.unwrap(),
         says(&["go", "on"])
     );
-    let second = store.begin(&me(), &record("q", "s"), 2, &[]).await;
+    let second = store.begin_run(&me(), &record("q", "s"), 2, &[]).await;
     fails!(second, Error::Busy { run, .. } if run == "r");
-    let append = store.append(&me(), &id("s"), 2, &says(&["x"])).await;
+    let append = store
+        .append_messages(&me(), &id("s"), 2, &says(&["x"]))
+        .await;
     fails!(append, Error::Busy { run, .. } if run == "r");
     // Its id is taken, also for another session, whose message is not written then.
-    store.create(&me(), &session("t")).await.unwrap();
+    store.create_session(&me(), &session("t")).await.unwrap();
     let same_id = store
-        .begin(&me(), &record("r", "t"), 0, &says(&["lost"]))
+        .begin_run(&me(), &record("r", "t"), 0, &says(&["lost"]))
         .await;
     fails!(same_id, Error::RunConflict { .. });
-    assert!(store.messages(&me(), &id("t"), 0).await.unwrap().is_empty());
-    let nowhere = store.begin(&me(), &record("n", "none"), 0, &[]).await;
+    assert!(ok(store.load_messages(&me(), &id("t"), 0)).await.is_empty());
+    let nowhere = store.begin_run(&me(), &record("n", "none"), 0, &[]).await;
     fails!(nowhere, Error::NotFound { .. });
-    assert_eq!(store.run(&me(), "none").await.unwrap(), None);
+    assert_eq!(store.find_run(&me(), "none").await.unwrap(), None);
 }
 
 pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
@@ -63,37 +62,43 @@ pub(crate) async fn a_session_and_its_first_run_begin_together(place: Place) {
     let try_both = |session_id: &str, run: &str| {
         let (store, said) = (store.clone(), said.clone());
         let (of, run) = (session(session_id), record(run, session_id));
-        async move { store.begin_session(&me(), &of, &run, &said).await }
+        async move {
+            store
+                .begin_run_in_new_session(&me(), &of, &run, &said)
+                .await
+        }
     };
     let begun = try_both("s", "r").await.unwrap();
     assert_eq!(
         (begun.state, begun.events_before, begun.last_event),
         (RunState::Running, 0, 0)
     );
-    assert_eq!(store.run(&me(), "r").await.unwrap().unwrap(), begun);
-    let made = store.get(&me(), &id("s")).await.unwrap().unwrap();
+    assert_eq!(store.find_run(&me(), "r").await.unwrap().unwrap(), begun);
+    let made = store.find_session(&me(), &id("s")).await.unwrap().unwrap();
     assert_eq!((made.title.as_str(), made.messages), ("title of s", 2));
-    assert_eq!(store.messages(&me(), &id("s"), 0).await.unwrap(), said);
+    assert_eq!(store.load_messages(&me(), &id("s"), 0).await.unwrap(), said);
     // There are both or neither.
     fails!(try_both("s", "q").await, Error::Exists { id: there } if there == id("s"));
-    assert_eq!(store.run(&me(), "q").await.unwrap(), None);
+    assert_eq!(store.find_run(&me(), "q").await.unwrap(), None);
     fails!(try_both("t", "r").await, Error::RunConflict { .. });
-    assert_eq!(store.get(&me(), &id("t")).await.unwrap(), None);
+    assert_eq!(store.find_session(&me(), &id("t")).await.unwrap(), None);
     let (of, run) = (session("t"), record("q", "s"));
-    let elsewhere = store.begin_session(&me(), &of, &run, &said).await;
+    let elsewhere = store
+        .begin_run_in_new_session(&me(), &of, &run, &said)
+        .await;
     fails!(elsewhere, Error::RunConflict { .. });
-    assert_eq!(store.get(&me(), &id("t")).await.unwrap(), None);
+    assert_eq!(store.find_session(&me(), &id("t")).await.unwrap(), None);
     // Another's session is as little there as its name is free.
     let theirs = (session("s"), record("n", "s"));
     let theirs = store
-        .begin_session(&other(), &theirs.0, &theirs.1, &said)
+        .begin_run_in_new_session(&other(), &theirs.0, &theirs.1, &said)
         .await;
     fails!(theirs, Error::Exists { .. });
-    assert_eq!(store.get(&other(), &id("s")).await.unwrap(), None);
+    assert_eq!(store.find_session(&other(), &id("s")).await.unwrap(), None);
     // It is a run like any other.
     store.append_events("r", &events(1..=2)).await.unwrap();
     release(&store, "r", RunState::Finished, 2, &says(&["done"])).await;
-    let next = store.begin(&me(), &record("q", "s"), 3, &[]).await.unwrap();
+    let next = ok(store.begin_run(&me(), &record("q", "s"), 3, &[])).await;
     assert_eq!(next.events_before, 2);
 }
 
@@ -103,13 +108,14 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     store.append_events("r", &events(1..=2)).await.unwrap();
     let over = (RunState::Finished, Some("completed".to_owned()));
     let answer = says(&["first answer", "more of it"]);
-    store
-        .release("r", over.0, over.1, 1, &answer)
-        .await
-        .unwrap();
+    ok(store.release_run("r", over.0, over.1, 1, &answer)).await;
     let again = |run: &str, keep: u64, after: u64, said: &[&str]| {
         let (store, run, said) = (store.clone(), record(run, "s"), says(said));
-        async move { store.begin_again(&me(), &run, keep, after, &said).await }
+        async move {
+            store
+                .begin_run_after_prefix(&me(), &run, keep, after, &said)
+                .await
+        }
     };
     // Nothing is removed unless the run begins.
     fails!(
@@ -123,20 +129,23 @@ pub(crate) async fn a_run_that_answers_anew_sets_aside_what_was_said(place: Plac
     fails!(again("r", 1, 3, &[]).await, Error::RunConflict { .. });
     let said = |from: u64| {
         let store = store.clone();
-        async move { store.messages(&me(), &id("s"), from).await.unwrap() }
+        async move { store.load_messages(&me(), &id("s"), from).await.unwrap() }
     };
     assert_eq!(said(0).await, says(&["go", "first answer", "more of it"]));
 
     let begun = again("q", 1, 3, &[]).await.unwrap();
     assert_eq!((begun.state, begun.events_before), (RunState::Running, 2));
     assert_eq!(said(0).await, says(&["go"]));
-    let stored = store.get(&me(), &id("s")).await.unwrap().unwrap();
+    let stored = store.find_session(&me(), &id("s")).await.unwrap().unwrap();
     assert_eq!(stored.messages, 1);
     // The first answer stays as what happened.
-    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=2));
+    assert_eq!(
+        store.load_events(&me(), "r", 0, 9).await.unwrap(),
+        events(1..=2)
+    );
     assert_eq!(state(&store, "r").await, RunState::Finished);
     let answer = says(&["second answer"]);
-    let over = store.release("q", RunState::Finished, None, 1, &answer);
+    let over = store.release_run("q", RunState::Finished, None, 1, &answer);
     over.await.unwrap();
     assert_eq!(said(0).await, says(&["go", "second answer"]));
     // All of it, and something else instead.
@@ -148,25 +157,34 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let stored = |run: Option<RunRecord>| run.unwrap().parameters.unwrap();
-    assert_eq!(stored(store.run(&me(), "r").await.unwrap()), parameters());
-    let listed = store.runs(&me(), None, 9).await.unwrap();
+    assert_eq!(
+        stored(store.find_run(&me(), "r").await.unwrap()),
+        parameters()
+    );
+    let listed = store.list_runs(&me(), None, 9).await.unwrap();
     assert_eq!(stored(listed.into_iter().next()), parameters());
     // Another process goes on with it, and ends it.
     store.close().await;
     let second = place.open().await;
-    assert_eq!(stored(second.take(&me(), "r").await.ok()), parameters());
+    assert_eq!(
+        stored(second.acquire_run(&me(), "r").await.ok()),
+        parameters()
+    );
     release(&second, "r", RunState::Finished, 1, &[]).await;
-    assert_eq!(stored(second.run(&me(), "r").await.unwrap()), parameters());
+    assert_eq!(
+        stored(second.find_run(&me(), "r").await.unwrap()),
+        parameters()
+    );
     // Nothing, and what says nothing.
     for (run, none) in [("q", None), ("p", Some(serde_json::Value::Null))] {
         let plain = RunRecord {
             parameters: none,
             ..record(run, "s")
         };
-        let begun = second.begin(&me(), &plain, 1, &[]).await.unwrap();
+        let begun = second.begin_run(&me(), &plain, 1, &[]).await.unwrap();
         assert_eq!(begun.parameters, None);
         assert_eq!(
-            second.run(&me(), run).await.unwrap().unwrap().parameters,
+            ok(second.find_run(&me(), run)).await.unwrap().parameters,
             None
         );
         release(&second, run, RunState::Finished, 1, &[]).await;
@@ -175,7 +193,7 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
         parameters: Some("x".repeat(MAX_RUN_PARAMETERS_BYTES - 1).into()),
         ..record("o", "s")
     };
-    let refused = second.begin(&me(), &large, 1, &says(&["lost"])).await;
+    let refused = second.begin_run(&me(), &large, 1, &says(&["lost"])).await;
     fails!(
         refused,
         Error::TooLarge {
@@ -184,9 +202,9 @@ pub(crate) async fn a_wish_is_kept_with_its_run(place: Place) {
             ..
         }
     );
-    assert_eq!(second.run(&me(), "o").await.unwrap(), None);
+    assert_eq!(second.find_run(&me(), "o").await.unwrap(), None);
     assert_eq!(
-        second.messages(&me(), &id("s"), 0).await.unwrap(),
+        second.load_messages(&me(), &id("s"), 0).await.unwrap(),
         says(&["go"])
     );
 }
@@ -216,13 +234,16 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
         ("an event", store.append_events("r", &event(97)).await),
         (
             "the state of a run",
-            store.save("r", &snapshot(97, 1)).await,
+            store.save_snapshot("r", &snapshot(97, 1)).await,
         ),
-        ("a message", store.save("r", &snapshot(1, 97)).await),
+        (
+            "a message",
+            store.save_snapshot("r", &snapshot(1, 97)).await,
+        ),
         (
             "a message",
             store
-                .release("r", RunState::Finished, None, 1, &message(97))
+                .release_run("r", RunState::Finished, None, 1, &message(97))
                 .await,
         ),
     ] {
@@ -231,11 +252,11 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
         assert_eq!(message, expected);
     }
     store.append_events("r", &event(96)).await.unwrap();
-    store.save("r", &snapshot(96, 64)).await.unwrap();
-    let read = store.snapshot(&me(), "r").await.unwrap().unwrap();
+    store.save_snapshot("r", &snapshot(96, 64)).await.unwrap();
+    let read = store.load_snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!(read, snapshot(96, 64));
     release(&store, "r", RunState::Finished, 1, &message(64)).await;
-    let read = store.messages(&me(), &id("s"), 1).await.unwrap();
+    let read = store.load_messages(&me(), &id("s"), 1).await.unwrap();
     assert_eq!(read, message(64));
 }
 
@@ -249,14 +270,14 @@ pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
         from: 0,
         messages: says(&["a", "b"]),
     };
-    store.save("r", &saved).await.unwrap();
+    store.save_snapshot("r", &saved).await.unwrap();
     raw(
         &place,
         "UPDATE run_messages SET message = '{\"role\":\"oracle\",\"parts\":[]}' WHERE position = 1",
     )
     .await;
     fails!(
-        store.snapshot(&me(), "r").await,
+        store.load_snapshot(&me(), "r").await,
         Error::Unreadable {
             operation: "read the state of a run",
             ..
@@ -264,21 +285,24 @@ pub(crate) async fn what_cannot_be_read_is_told_apart(place: Place) {
     );
     // What stands beside it can be read, and the run can be ended.
     assert_eq!(
-        store.messages(&me(), &id("s"), 0).await.unwrap(),
+        store.load_messages(&me(), &id("s"), 0).await.unwrap(),
         says(&["go"])
     );
     release(&store, "r", RunState::Finished, 1, &[]).await;
     raw(&place, "UPDATE messages SET message = 'nothing'").await;
     fails!(
-        store.messages(&me(), &id("s"), 0).await,
+        store.load_messages(&me(), &id("s"), 0).await,
         Error::Unreadable { .. }
     );
     // It can still be counted, and forgotten.
     assert_eq!(
-        store.get(&me(), &id("s")).await.unwrap().unwrap().messages,
+        ok(store.find_session(&me(), &id("s")))
+            .await
+            .unwrap()
+            .messages,
         1
     );
-    store.delete(&me(), &id("s")).await.unwrap();
+    store.delete_session(&me(), &id("s")).await.unwrap();
 }
 
 pub(crate) async fn events_have_no_gaps(place: Place) {
@@ -314,9 +338,9 @@ pub(crate) async fn events_have_no_gaps(place: Place) {
     };
     let event = [with_lines("{\"a\":\r\n1}")];
     store.append_events("lines", &event).await.unwrap();
-    let read = store.events(me_static(), "lines", 0, 9).await.unwrap();
+    let read = store.load_events(me_static(), "lines", 0, 9).await.unwrap();
     assert_eq!(read, [with_lines("{\"a\":  1}")]);
-    let read = |after, limit| store.events(me_static(), "r", after, limit);
+    let read = |after, limit| store.load_events(me_static(), "r", after, limit);
     assert_eq!(read(0, 100).await.unwrap(), events(1..=10));
     assert_eq!(read(0, u32::MAX).await.unwrap(), events(1..=10));
     for after in 0..=11 {
@@ -333,13 +357,10 @@ pub(crate) async fn events_have_no_gaps(place: Place) {
         }
     }
     assert!(read(u64::MAX, 9).await.unwrap().is_empty());
-    let run = store.run(&me(), "r").await.unwrap().unwrap();
+    let run = store.find_run(&me(), "r").await.unwrap().unwrap();
     assert_eq!(run.last_event, 10);
     assert!(run.updated_at > run.created_at);
-    store
-        .release("r", RunState::Finished, Some("completed".into()), 1, &[])
-        .await
-        .unwrap();
+    ok(store.release_run("r", RunState::Finished, Some("completed".into()), 1, &[])).await;
     fails!(
         store.append_events("r", &events(11..=11)).await,
         Error::RunConflict { .. }
@@ -354,10 +375,10 @@ fn me_static() -> &'static switchboard_domain::Principal {
 
 pub(crate) async fn events_are_numbered_through_a_session(place: Place) {
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
     let mut before = 0;
     for (run, count) in [("a", 3), ("b", 0), ("c", 2), ("d", 1)] {
-        let begun = store.begin(&me(), &record(run, "s"), 0, &[]).await.unwrap();
+        let begun = ok(store.begin_run(&me(), &record(run, "s"), 0, &[])).await;
         assert_eq!(begun.events_before, before, "{run}");
         if count > 0 {
             store.append_events(run, &events(1..=count)).await.unwrap();
@@ -365,13 +386,13 @@ pub(crate) async fn events_are_numbered_through_a_session(place: Place) {
         release(&store, run, RunState::Finished, 0, &[]).await;
         before += count;
     }
-    let all = store.runs(&me(), Some(&id("s")), 9).await.unwrap();
+    let all = store.list_runs(&me(), Some(&id("s")), 9).await.unwrap();
     let order: Vec<(&str, u64)> = all
         .iter()
         .map(|run| (run.id.as_str(), run.last_event))
         .collect();
     assert_eq!(order, [("d", 1), ("c", 2), ("b", 0), ("a", 3)]);
-    assert_eq!(store.runs(&me(), None, 2).await.unwrap(), all[..2]);
+    assert_eq!(store.list_runs(&me(), None, 2).await.unwrap(), all[..2]);
 }
 
 pub(crate) async fn many_runs_write_at_once(place: Place) {
@@ -383,21 +404,15 @@ pub(crate) async fn many_runs_write_at_once(place: Place) {
             at_work(&store, &session_id, &run).await;
             for batch in 0..5_u64 {
                 let first = batch * 3 + 1;
-                store
-                    .append_events(&run, &events(first..=first + 2))
-                    .await
-                    .unwrap();
+                ok(store.append_events(&run, &events(first..=first + 2))).await;
                 if batch == 2 {
                     let snapshot = snapshot(0, &["a", "b"]);
-                    store.save(&run, &snapshot).await.unwrap();
+                    store.save_snapshot(&run, &snapshot).await.unwrap();
                 }
             }
             let outcome = Some("completed".to_owned());
             let answer = says(&["done"]);
-            store
-                .release(&run, RunState::Finished, outcome, 1, &answer)
-                .await
-                .unwrap();
+            ok(store.release_run(&run, RunState::Finished, outcome, 1, &answer)).await;
         })
     };
     let writers: Vec<_> = (0..120).map(write).collect();
@@ -408,11 +423,11 @@ pub(crate) async fn many_runs_write_at_once(place: Place) {
     for at in 0..120 {
         let run = format!("r{at}");
         assert_eq!(
-            again.events(&me(), &run, 0, 99).await.unwrap(),
+            again.load_events(&me(), &run, 0, 99).await.unwrap(),
             events(1..=15)
         );
         let session_id = id(&format!("s{at}"));
-        let messages = again.messages(&me(), &session_id, 0).await.unwrap();
+        let messages = again.load_messages(&me(), &session_id, 0).await.unwrap();
         assert_eq!(messages, says(&["go", "done"]));
     }
 }
@@ -429,7 +444,7 @@ pub(crate) async fn many_appends_share_a_transaction(place: Place) {
     let done = futures_util::future::join_all(appends).await;
     assert!(done.iter().all(Result::is_ok));
     // All of a transaction have its time.
-    let runs = store.runs(&me(), None, 300).await.unwrap();
+    let runs = store.list_runs(&me(), None, 300).await.unwrap();
     let times: HashSet<_> = runs.iter().map(|run| &run.updated_at).collect();
     assert_eq!(runs.len(), 300);
     assert!(times.len() <= 20, "{} transactions", times.len());
@@ -460,7 +475,7 @@ pub(crate) async fn one_failure_does_not_undo_others(place: Place) {
     for (at, result) in results.iter().enumerate() {
         let fits = at % 7 != 3 && at % 11 != 5;
         assert_eq!(result.is_ok(), fits, "{at}: {result:?}");
-        let stored = store.events(&me(), &format!("r{at}"), 0, 9).await.unwrap();
+        let stored = ok(store.load_events(&me(), &format!("r{at}"), 0, 9)).await;
         assert_eq!(stored, if fits { events(1..=4) } else { vec![] }, "{at}");
     }
     // Two appends of one run at once, and other things between them.
@@ -468,15 +483,15 @@ pub(crate) async fn one_failure_does_not_undo_others(place: Place) {
     let (a, b, c, d) = tokio::join!(
         store.append_events("r0", &fifth),
         store.append_events("r0", &sixth),
-        store.append(me_static(), &session_id, 1, &[]),
-        store.release("r0", RunState::Waiting, None, 1, &[]),
+        store.append_messages(me_static(), &session_id, 1, &[]),
+        store.release_run("r0", RunState::Waiting, None, 1, &[]),
     );
     a.unwrap();
     b.unwrap();
     fails!(c, Error::Busy { .. });
     d.unwrap();
     assert_eq!(
-        store.events(&me(), "r0", 0, 9).await.unwrap(),
+        store.load_events(&me(), "r0", 0, 9).await.unwrap(),
         events(1..=6)
     );
 }
@@ -492,14 +507,17 @@ fn snapshot(from: u64, texts: &[&str]) -> RunSnapshot {
 pub(crate) async fn a_snapshot_is_replaced_from_a_position(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
-    assert_eq!(store.snapshot(&me(), "r").await.unwrap(), None);
-    fails!(store.snapshot(&me(), "none").await, Error::NoSuchRun { .. });
+    assert_eq!(store.load_snapshot(&me(), "r").await.unwrap(), None);
     fails!(
-        store.save("r", &snapshot(1, &["x"])).await,
+        store.load_snapshot(&me(), "none").await,
+        Error::NoSuchRun { .. }
+    );
+    fails!(
+        store.save_snapshot("r", &snapshot(1, &["x"])).await,
         Error::RunConflict { .. }
     );
     fails!(
-        store.save("none", &snapshot(0, &[])).await,
+        store.save_snapshot("none", &snapshot(0, &[])).await,
         Error::NoSuchRun { .. }
     );
     let mut expected: Vec<Arc<Message>> = Vec::new();
@@ -512,78 +530,90 @@ pub(crate) async fn a_snapshot_is_replaced_from_a_position(place: Place) {
         (1, &["g", "h"]),
     ];
     for (from, texts) in steps {
-        store.save("r", &snapshot(from, texts)).await.unwrap();
+        ok(store.save_snapshot("r", &snapshot(from, texts))).await;
         expected.truncate(usize::try_from(from).unwrap());
         expected.extend(says(texts));
-        let stored = store.snapshot(&me(), "r").await.unwrap().unwrap();
+        let stored = store.load_snapshot(&me(), "r").await.unwrap().unwrap();
         assert_eq!(&*stored.state, format!("{{\"from\":{from}}}"));
         assert_eq!((stored.from, stored.messages), (0, expected.clone()));
     }
     // A gap changes nothing.
     fails!(
-        store.save("r", &snapshot(4, &["x"])).await,
+        store.save_snapshot("r", &snapshot(4, &["x"])).await,
         Error::RunConflict { .. }
     );
-    let stored = store.snapshot(&me(), "r").await.unwrap().unwrap();
+    let stored = store.load_snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!((&*stored.state, stored.messages.len()), ("{\"from\":1}", 3));
     // What waits keeps its state, what is over loses it.
     release(&store, "r", RunState::Waiting, 1, &[]).await;
-    assert_eq!(store.snapshot(&me(), "r").await.unwrap().unwrap(), stored);
+    assert_eq!(
+        store.load_snapshot(&me(), "r").await.unwrap().unwrap(),
+        stored
+    );
     fails!(
-        store.save("r", &snapshot(0, &[])).await,
+        store.save_snapshot("r", &snapshot(0, &[])).await,
         Error::RunConflict { .. }
     );
-    store.take(&me(), "r").await.unwrap();
+    store.acquire_run(&me(), "r").await.unwrap();
     release(&store, "r", RunState::Finished, 1, &[]).await;
-    assert_eq!(store.snapshot(&me(), "r").await.unwrap(), None);
+    assert_eq!(store.load_snapshot(&me(), "r").await.unwrap(), None);
 }
 
 pub(crate) async fn a_run_is_let_go_of(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
-    store.save("r", &snapshot(0, &["a"])).await.unwrap();
+    ok(store.save_snapshot("r", &snapshot(0, &["a"]))).await;
     let done = says(&["answer"]);
-    let running = store.release("r", RunState::Running, None, 1, &done).await;
+    let running = store
+        .release_run("r", RunState::Running, None, 1, &done)
+        .await;
     fails!(running, Error::RunConflict { .. });
     // What does not fit changes nothing: neither the run nor its session.
     let outcome = Some("completed".to_owned());
     let wrong = store
-        .release("r", RunState::Finished, outcome.clone(), 0, &done)
+        .release_run("r", RunState::Finished, outcome.clone(), 0, &done)
         .await;
     fails!(wrong, Error::Conflict { expected: 0, actual: 1, id } if id.0 == "s");
     assert_eq!(state(&store, "r").await, RunState::Running);
-    assert!(store.snapshot(&me(), "r").await.unwrap().is_some());
+    assert!(store.load_snapshot(&me(), "r").await.unwrap().is_some());
     release(&store, "r", RunState::Waiting, 1, &done).await;
     assert_eq!(state(&store, "r").await, RunState::Waiting);
-    let twice = store.release("r", RunState::Waiting, None, 2, &[]).await;
+    let twice = store
+        .release_run("r", RunState::Waiting, None, 2, &[])
+        .await;
     fails!(twice, Error::RunConflict { .. });
-    store.take(&me(), "r").await.unwrap();
+    store.acquire_run(&me(), "r").await.unwrap();
     release(&store, "r", RunState::Interrupted, 2, &[]).await;
     assert_eq!(state(&store, "r").await, RunState::Interrupted);
     // Not over: its session is still its own.
     fails!(
-        store.begin(&me(), &record("q", "s"), 2, &[]).await,
+        store.begin_run(&me(), &record("q", "s"), 2, &[]).await,
         Error::Busy { .. }
     );
-    store.take(&me(), "r").await.unwrap();
-    store
-        .release("r", RunState::Finished, outcome, 2, &says(&["b"]))
-        .await
-        .unwrap();
-    let run = store.run(&me(), "r").await.unwrap().unwrap();
+    store.acquire_run(&me(), "r").await.unwrap();
+    ok(store.release_run("r", RunState::Finished, outcome, 2, &says(&["b"]))).await;
+    let run = store.find_run(&me(), "r").await.unwrap().unwrap();
     assert_eq!(
         (run.state, run.outcome.as_deref()),
         (RunState::Finished, Some("completed"))
     );
-    fails!(store.take(&me(), "r").await, Error::RunConflict { .. });
-    let messages = store.messages(&me(), &id("s"), 0).await.unwrap();
+    fails!(
+        store.acquire_run(&me(), "r").await,
+        Error::RunConflict { .. }
+    );
+    let messages = store.load_messages(&me(), &id("s"), 0).await.unwrap();
     assert_eq!(messages, says(&["go", "answer", "b"]));
     assert_eq!(
-        store.get(&me(), &id("s")).await.unwrap().unwrap().messages,
+        ok(store.find_session(&me(), &id("s")))
+            .await
+            .unwrap()
+            .messages,
         3
     );
-    store.begin(&me(), &record("q", "s"), 3, &[]).await.unwrap();
-    let gone = store.release("none", RunState::Waiting, None, 0, &[]).await;
+    ok(store.begin_run(&me(), &record("q", "s"), 3, &[])).await;
+    let gone = store
+        .release_run("none", RunState::Waiting, None, 0, &[])
+        .await;
     fails!(gone, Error::NoSuchRun { .. });
 }
 
@@ -591,31 +621,35 @@ pub(crate) async fn events_and_what_follows_are_stored_together(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let first = snapshot(0, &["a"]);
-    store.save_with("r", &events(1..=2), &first).await.unwrap();
+    ok(store.save_snapshot_with_events("r", &events(1..=2), &first)).await;
     let is_as_before = || async {
         assert_eq!(all_events(&store, "r").await, events(1..=2));
         assert_eq!(
-            store.snapshot(&me(), "r").await.unwrap().unwrap(),
+            store.load_snapshot(&me(), "r").await.unwrap().unwrap(),
             first.clone()
         );
         assert_eq!(state(&store, "r").await, RunState::Running);
-        let said = store.messages(&me(), &id("s"), 0).await.unwrap();
+        let said = store.load_messages(&me(), &id("s"), 0).await.unwrap();
         assert_eq!(said, says(&["go"]));
     };
     is_as_before().await;
     // If either does not fit, neither is stored.
     let (late, next) = (events(4..=4), events(3..=3));
-    let gap = store.save_with("r", &late, &snapshot(0, &["b"])).await;
+    let gap = store
+        .save_snapshot_with_events("r", &late, &snapshot(0, &["b"]))
+        .await;
     fails!(gap, Error::RunConflict { .. });
     is_as_before().await;
-    let gap = store.save_with("r", &next, &snapshot(5, &["b"])).await;
+    let gap = store
+        .save_snapshot_with_events("r", &next, &snapshot(5, &["b"]))
+        .await;
     fails!(gap, Error::RunConflict { .. });
     is_as_before().await;
     let over = async |events: &[StoredEvent], after: u64| {
         let (to, outcome) = (RunState::Finished, Some("completed".to_owned()));
         let answer = says(&["answer"]);
         store
-            .release_with("r", events, to, outcome, after, &answer)
+            .release_run_with_events("r", events, to, outcome, after, &answer)
             .await
     };
     let last = events(3..=4);
@@ -625,14 +659,14 @@ pub(crate) async fn events_and_what_follows_are_stored_together(place: Place) {
     is_as_before().await;
     over(&last, 1).await.unwrap();
     assert_eq!(all_events(&store, "r").await, events(1..=4));
-    let run = store.run(&me(), "r").await.unwrap().unwrap();
+    let run = store.find_run(&me(), "r").await.unwrap().unwrap();
     assert_eq!((run.state, run.last_event), (RunState::Finished, 4));
-    let said = store.messages(&me(), &id("s"), 0).await.unwrap();
+    let said = store.load_messages(&me(), &id("s"), 0).await.unwrap();
     assert_eq!(said, says(&["go", "answer"]));
 }
 
 async fn all_events(store: &Store, run: &str) -> Vec<StoredEvent> {
-    store.events(&me(), run, 0, 99).await.unwrap()
+    store.load_events(&me(), run, 0, 99).await.unwrap()
 }
 
 pub(crate) async fn a_run_is_taken_once(place: Place) {
@@ -640,15 +674,14 @@ pub(crate) async fn a_run_is_taken_once(place: Place) {
     at_work(&stores[0], "s", "r").await;
     for store in &stores {
         assert_eq!(state(store, "r").await, RunState::Running);
-        fails!(store.take(&me(), "r").await, Error::Busy { run, .. } if run == "r");
+        fails!(store.acquire_run(&me(), "r").await, Error::Busy { run, .. } if run == "r");
     }
     for _ in 0..10 {
         let owner = owner(&stores).await;
-        stores[owner]
-            .release("r", RunState::Waiting, None, 1, &[])
-            .await
-            .unwrap();
-        let all = stores.iter().map(|store| store.take(me_static(), "r"));
+        ok(stores[owner].release_run("r", RunState::Waiting, None, 1, &[])).await;
+        let all = stores
+            .iter()
+            .map(|store| store.acquire_run(me_static(), "r"));
         let taken = futures_util::future::join_all(all).await;
         let winners = taken.iter().filter(|take| take.is_ok()).count();
         assert_eq!(winners, 1, "{taken:?}");
@@ -659,10 +692,8 @@ pub(crate) async fn a_run_is_taken_once(place: Place) {
     // Who has let go of it can write no more.
     let owner = owner(&stores).await;
     let stranger = &stores[(owner + 1) % 3];
-    let last = stores[owner]
-        .run(&me(), "r")
+    let last = ok(stores[owner].find_run(&me(), "r"))
         .await
-        .unwrap()
         .unwrap()
         .last_event;
     let more = events(last + 1..=last + 1);
@@ -671,18 +702,18 @@ pub(crate) async fn a_run_is_taken_once(place: Place) {
         Error::RunConflict { .. }
     );
     fails!(
-        stranger.save("r", &snapshot(0, &[])).await,
+        stranger.save_snapshot("r", &snapshot(0, &[])).await,
         Error::RunConflict { .. }
     );
     let release = stranger
-        .release("r", RunState::Finished, None, 1, &[])
+        .release_run("r", RunState::Finished, None, 1, &[])
         .await;
     fails!(release, Error::RunConflict { .. });
 }
 
 /// Who can append an event, and then has.
 async fn owner(stores: &[Store]) -> usize {
-    let last = stores[0].run(&me(), "r").await.unwrap().unwrap().last_event;
+    let last = ok(stores[0].find_run(&me(), "r")).await.unwrap().last_event;
     let mut owner = None;
     for (at, store) in stores.iter().enumerate() {
         if store
@@ -703,30 +734,30 @@ pub(crate) async fn a_dead_process_interrupts_its_runs(place: Place) {
     at_work(&dying, "s", "r").await;
     at_work(&dying, "t", "q").await;
     dying.append_events("r", &events(1..=2)).await.unwrap();
-    dying.save("r", &snapshot(0, &["a"])).await.unwrap();
-    fails!(survivor.take(&me(), "r").await, Error::Busy { .. });
+    ok(dying.save_snapshot("r", &snapshot(0, &["a"]))).await;
+    fails!(survivor.acquire_run(&me(), "r").await, Error::Busy { .. });
     // As if it was killed: nothing is closed.
     drop(dying);
     until_interrupted(&survivor, "r").await;
-    let listed = survivor.runs(&me(), None, 9).await.unwrap();
+    let listed = survivor.list_runs(&me(), None, 9).await.unwrap();
     assert!(listed.iter().all(|run| run.state == RunState::Interrupted));
     // Its session waits for it, until somebody goes on with it.
     fails!(
-        survivor.begin(&me(), &record("n", "s"), 1, &[]).await,
+        survivor.begin_run(&me(), &record("n", "s"), 1, &[]).await,
         Error::Busy { .. }
     );
     let reopened = place.open().await;
     assert_eq!(state(&reopened, "q").await, RunState::Interrupted);
-    let taken = survivor.take(&me(), "r").await.unwrap();
+    let taken = survivor.acquire_run(&me(), "r").await.unwrap();
     assert_eq!((taken.state, taken.last_event), (RunState::Running, 2));
-    fails!(reopened.take(&me(), "r").await, Error::Busy { .. });
-    let stored = survivor.snapshot(&me(), "r").await.unwrap().unwrap();
+    fails!(reopened.acquire_run(&me(), "r").await, Error::Busy { .. });
+    let stored = survivor.load_snapshot(&me(), "r").await.unwrap().unwrap();
     assert_eq!(stored, snapshot(0, &["a"]));
     survivor.append_events("r", &events(3..=3)).await.unwrap();
     release(&survivor, "r", RunState::Finished, 1, &[]).await;
     // One that is interrupted can be forgotten with its session.
-    reopened.delete(&me(), &id("t")).await.unwrap();
-    assert_eq!(survivor.run(&me(), "q").await.unwrap(), None);
+    reopened.delete_session(&me(), &id("t")).await.unwrap();
+    assert_eq!(survivor.find_run(&me(), "q").await.unwrap(), None);
 }
 
 pub(crate) async fn a_closed_store_lets_go_of_its_runs(place: Place) {
@@ -735,17 +766,17 @@ pub(crate) async fn a_closed_store_lets_go_of_its_runs(place: Place) {
     let watching = place.open().await;
     store.close().await;
     assert_eq!(state(&watching, "r").await, RunState::Interrupted);
-    watching.take(&me(), "r").await.unwrap();
+    watching.acquire_run(&me(), "r").await.unwrap();
 }
 
 pub(crate) async fn a_session_at_work_is_not_forgotten(place: Place) {
     let (store, second) = (place.open().await, place.open().await);
     at_work(&store, "s", "r").await;
     for one in [&store, &second] {
-        fails!(one.delete(&me(), &id("s")).await, Error::Busy { run, .. } if run == "r");
+        fails!(one.delete_session(&me(), &id("s")).await, Error::Busy { run, .. } if run == "r");
     }
     release(&store, "r", RunState::Waiting, 1, &[]).await;
-    second.delete(&me(), &id("s")).await.unwrap();
-    assert_eq!(store.run(&me(), "r").await.unwrap(), None);
-    fails!(store.take(&me(), "r").await, Error::NoSuchRun { .. });
+    second.delete_session(&me(), &id("s")).await.unwrap();
+    assert_eq!(store.find_run(&me(), "r").await.unwrap(), None);
+    fails!(store.acquire_run(&me(), "r").await, Error::NoSuchRun { .. });
 }

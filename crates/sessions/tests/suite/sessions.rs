@@ -6,7 +6,7 @@ use switchboard_domain::{Message, SessionStoreError as Error};
 use switchboard_domain::{Principal, RunSnapshot, RunState, RunStore as _, Session};
 use switchboard_sessions::{OpenError, Retention, Store};
 
-use super::{Place, at_work, events, fails, id, me, other, record, release, says, session};
+use super::{Place, at_work, events, fails, id, me, ok, other, record, release, says, session};
 
 pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
     let store = place.open().await;
@@ -21,56 +21,60 @@ pub(crate) async fn sessions_are_listed_newest_first(place: Place) {
         at("d", "2026-11-21T20:00:00Z"),
         at("a", "2027-01-01T00:00:00Z"),
     ] {
-        store.create(&me(), &one).await.unwrap();
+        store.create_session(&me(), &one).await.unwrap();
     }
-    let listed = store.list(&me(), 10).await.unwrap();
+    let listed = store.list_sessions(&me(), 10).await.unwrap();
     let ids: Vec<&str> = listed.iter().map(|one| one.id.0.as_str()).collect();
     assert_eq!(ids, ["a", "c", "b", "d"]);
     assert_eq!(listed[0], at("a", "2027-01-01T00:00:00Z"));
-    assert_eq!(store.list(&me(), 2).await.unwrap().len(), 2);
-    assert!(store.list(&me(), 0).await.unwrap().is_empty());
-    fails!(store.create(&me(), &session("a")).await, Error::Exists { id } if id.0 == "a");
+    assert_eq!(store.list_sessions(&me(), 2).await.unwrap().len(), 2);
+    assert!(store.list_sessions(&me(), 0).await.unwrap().is_empty());
+    fails!(store.create_session(&me(), &session("a")).await, Error::Exists { id } if id.0 == "a");
     store.close().await;
     let again = place.open().await;
-    assert_eq!(again.list(&me(), 10).await.unwrap(), listed);
+    assert_eq!(again.list_sessions(&me(), 10).await.unwrap(), listed);
 }
 
 pub(crate) async fn a_session_is_renamed_and_forgotten(place: Place) {
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
-    store
-        .append(&me(), &id("s"), 0, &says(&["one", "two"]))
-        .await
-        .unwrap();
-    store.rename(&me(), &id("s"), "Été").await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
+    ok(store.append_messages(&me(), &id("s"), 0, &says(&["one", "two"]))).await;
+    store.rename_session(&me(), &id("s"), "Été").await.unwrap();
     let expected = Session {
         title: "Été".into(),
         messages: 2,
         ..session("s")
     };
-    assert_eq!(store.get(&me(), &id("s")).await.unwrap(), Some(expected));
-    store.delete(&me(), &id("s")).await.unwrap();
-    store.delete(&me(), &id("s")).await.unwrap();
-    assert_eq!(store.get(&me(), &id("s")).await.unwrap(), None);
+    assert_eq!(
+        store.find_session(&me(), &id("s")).await.unwrap(),
+        Some(expected)
+    );
+    store.delete_session(&me(), &id("s")).await.unwrap();
+    store.delete_session(&me(), &id("s")).await.unwrap();
+    assert_eq!(store.find_session(&me(), &id("s")).await.unwrap(), None);
     fails!(
-        store.rename(&me(), &id("s"), "x").await,
+        store.rename_session(&me(), &id("s"), "x").await,
         Error::NotFound { .. }
     );
     fails!(
-        store.messages(&me(), &id("s"), 0).await,
+        store.load_messages(&me(), &id("s"), 0).await,
         Error::NotFound { .. }
     );
     // Nothing of it is left for one of the same id.
-    store.create(&me(), &session("s")).await.unwrap();
-    assert!(store.messages(&me(), &id("s"), 0).await.unwrap().is_empty());
+    store.create_session(&me(), &session("s")).await.unwrap();
+    assert!(ok(store.load_messages(&me(), &id("s"), 0)).await.is_empty());
 }
 
 pub(crate) async fn messages_are_appended_by_one_writer(place: Place) {
     let store = place.open().await;
-    store.create(&me(), &session("s")).await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
     let append = |after, texts: &'static [&str]| {
         let (store, messages) = (store.clone(), says(texts));
-        async move { store.append(&me(), &id("s"), after, &messages).await }
+        async move {
+            store
+                .append_messages(&me(), &id("s"), after, &messages)
+                .await
+        }
     };
     assert_eq!(append(0, &["a"]).await.unwrap(), 1);
     fails!(
@@ -93,23 +97,27 @@ pub(crate) async fn messages_are_appended_by_one_writer(place: Place) {
     assert!(left.is_ok() != right.is_ok(), "{left:?} {right:?}");
     let total = left.or(right).unwrap();
     assert_eq!(append(total, &[]).await.unwrap(), total);
-    let all = store.messages(&me(), &id("s"), 0).await.unwrap();
+    let all = store.load_messages(&me(), &id("s"), 0).await.unwrap();
     assert_eq!(all.len() as u64, total);
-    assert_eq!(store.messages(&me(), &id("s"), 1).await.unwrap(), all[1..]);
+    assert_eq!(
+        store.load_messages(&me(), &id("s"), 1).await.unwrap(),
+        all[1..]
+    );
     assert!(
-        store
-            .messages(&me(), &id("s"), 99)
+        ok(store.load_messages(&me(), &id("s"), 99))
             .await
-            .unwrap()
             .is_empty()
     );
     let many: Vec<_> = (0..700)
         .map(|at| Message::user(format!("{at}")).into())
         .collect();
-    store.append(&me(), &id("s"), total, &many).await.unwrap();
-    assert_eq!(store.messages(&me(), &id("s"), total).await.unwrap(), many);
+    ok(store.append_messages(&me(), &id("s"), total, &many)).await;
+    assert_eq!(
+        store.load_messages(&me(), &id("s"), total).await.unwrap(),
+        many
+    );
     fails!(
-        store.append(&me(), &id("none"), 0, &[]).await,
+        store.append_messages(&me(), &id("none"), 0, &[]).await,
         Error::NotFound { .. }
     );
 }
@@ -119,49 +127,50 @@ pub(crate) async fn principals_do_not_see_each_other(place: Place) {
     at_work(&store, "s", "r").await;
     store.append_events("r", &events(1..=2)).await.unwrap();
     let stranger = other();
-    assert_eq!(store.get(&stranger, &id("s")).await.unwrap(), None);
-    assert!(store.list(&stranger, 9).await.unwrap().is_empty());
-    assert_eq!(store.run(&stranger, "r").await.unwrap(), None);
-    assert!(store.runs(&stranger, None, 9).await.unwrap().is_empty());
+    assert_eq!(store.find_session(&stranger, &id("s")).await.unwrap(), None);
+    assert!(store.list_sessions(&stranger, 9).await.unwrap().is_empty());
+    assert_eq!(store.find_run(&stranger, "r").await.unwrap(), None);
+    assert!(ok(store.list_runs(&stranger, None, 9)).await.is_empty());
     assert!(
-        store
-            .runs(&stranger, Some(&id("s")), 9)
+        ok(store.list_runs(&stranger, Some(&id("s")), 9))
             .await
-            .unwrap()
             .is_empty()
     );
-    let no_run = store.events(&stranger, "r", 0, 9).await;
+    let no_run = store.load_events(&stranger, "r", 0, 9).await;
     fails!(no_run, Error::NoSuchRun { .. });
     fails!(
-        store.snapshot(&stranger, "r").await,
+        store.load_snapshot(&stranger, "r").await,
         Error::NoSuchRun { .. }
     );
-    fails!(store.take(&stranger, "r").await, Error::NoSuchRun { .. });
     fails!(
-        store.messages(&stranger, &id("s"), 0).await,
+        store.acquire_run(&stranger, "r").await,
+        Error::NoSuchRun { .. }
+    );
+    fails!(
+        store.load_messages(&stranger, &id("s"), 0).await,
         Error::NotFound { .. }
     );
     fails!(
-        store.append(&stranger, &id("s"), 1, &[]).await,
+        store.append_messages(&stranger, &id("s"), 1, &[]).await,
         Error::NotFound { .. }
     );
     fails!(
-        store.rename(&stranger, &id("s"), "x").await,
+        store.rename_session(&stranger, &id("s"), "x").await,
         Error::NotFound { .. }
     );
-    let begun = store.begin(&stranger, &record("q", "s"), 1, &[]).await;
+    let begun = store.begin_run(&stranger, &record("q", "s"), 1, &[]).await;
     fails!(begun, Error::NotFound { .. });
     // It does not exist, so this is no error, and does nothing.
-    store.delete(&stranger, &id("s")).await.unwrap();
-    assert!(store.get(&me(), &id("s")).await.unwrap().is_some());
+    store.delete_session(&stranger, &id("s")).await.unwrap();
+    assert!(store.find_session(&me(), &id("s")).await.unwrap().is_some());
     // Tenant and user are not one text.
     let mixed = switchboard_domain::Principal {
         tenant: "acm".into(),
         user: "eada".into(),
     };
-    assert_eq!(store.get(&mixed, &id("s")).await.unwrap(), None);
+    assert_eq!(store.find_session(&mixed, &id("s")).await.unwrap(), None);
     fails!(
-        store.create(&stranger, &session("s")).await,
+        store.create_session(&stranger, &session("s")).await,
         Error::Exists { .. }
     );
 }
@@ -169,24 +178,15 @@ pub(crate) async fn principals_do_not_see_each_other(place: Place) {
 pub(crate) async fn what_is_old_is_forgotten(place: Place) {
     let store = place.open().await;
     for at in 0..130 {
-        store
-            .create(&me(), &session(&format!("s{at}")))
-            .await
-            .unwrap();
+        ok(store.create_session(&me(), &session(&format!("s{at}")))).await;
     }
-    store.create(&other(), &session("theirs")).await.unwrap();
+    ok(store.create_session(&other(), &session("theirs"))).await;
     // The oldest, but not over: it stays.
-    store
-        .begin(&me(), &record("r", "s0"), 0, &says(&["go"]))
-        .await
-        .unwrap();
+    ok(store.begin_run(&me(), &record("r", "s0"), 0, &says(&["go"]))).await;
     store.append_events("r", &events(1..=1)).await.unwrap();
     release(&store, "r", RunState::Waiting, 1, &[]).await;
     // Used again: now one of the newest.
-    store
-        .append(&me(), &id("s7"), 0, &says(&["again"]))
-        .await
-        .unwrap();
+    ok(store.append_messages(&me(), &id("s7"), 0, &says(&["again"]))).await;
     let nothing = store.prune(&Retention::default()).await.unwrap();
     assert_eq!(nothing, 0);
     let retention = Retention {
@@ -195,20 +195,23 @@ pub(crate) async fn what_is_old_is_forgotten(place: Place) {
     };
     assert_eq!(store.prune(&retention).await.unwrap(), 127);
     let mut left: Vec<String> = Vec::new();
-    for one in store.list(&me(), 500).await.unwrap() {
+    for one in store.list_sessions(&me(), 500).await.unwrap() {
         left.push(one.id.0);
     }
     left.sort();
     assert_eq!(left, ["s0", "s129", "s7"]);
-    assert_eq!(store.list(&other(), 9).await.unwrap().len(), 1);
+    assert_eq!(store.list_sessions(&other(), 9).await.unwrap().len(), 1);
     let retention = Retention {
         unused_for: Some(Duration::ZERO),
         ..Retention::default()
     };
     assert_eq!(store.prune(&retention).await.unwrap(), 3);
-    let left = store.list(&me(), 9).await.unwrap();
+    let left = store.list_sessions(&me(), 9).await.unwrap();
     assert_eq!(left.len(), 1);
-    assert_eq!(store.events(&me(), "r", 0, 9).await.unwrap(), events(1..=1));
+    assert_eq!(
+        store.load_events(&me(), "r", 0, 9).await.unwrap(),
+        events(1..=1)
+    );
 }
 
 pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
@@ -220,47 +223,57 @@ pub(crate) async fn any_text_but_nul_is_kept(place: Place) {
         created_at: "yesterday".into(),
         messages: 0,
     };
-    store.create(&me(), &one).await.unwrap();
+    store.create_session(&me(), &one).await.unwrap();
     let long = "x".repeat(3 << 20);
     // NUL within a message is escaped in its JSON.
     let messages = says(&[odd, "\0", "", &long]);
-    store.append(&me(), &one.id, 0, &messages).await.unwrap();
-    assert_eq!(store.messages(&me(), &one.id, 0).await.unwrap(), messages);
-    let found = store.get(&me(), &one.id).await.unwrap().unwrap();
+    ok(store.append_messages(&me(), &one.id, 0, &messages)).await;
+    assert_eq!(
+        store.load_messages(&me(), &one.id, 0).await.unwrap(),
+        messages
+    );
+    let found = store.find_session(&me(), &one.id).await.unwrap().unwrap();
     assert_eq!(
         (found.title.as_str(), found.created_at.as_str()),
         (odd, "yesterday")
     );
     let with_nul = session("a\0b");
-    fails!(store.create(&me(), &with_nul).await, Error::Storage { .. });
     fails!(
-        store.rename(&me(), &one.id, "\0").await,
+        store.create_session(&me(), &with_nul).await,
+        Error::Storage { .. }
+    );
+    fails!(
+        store.rename_session(&me(), &one.id, "\0").await,
         Error::Storage { .. }
     );
     // The writer and the readers go on.
-    store.rename(&me(), &one.id, "fine").await.unwrap();
-    assert_eq!(store.list(&me(), 9).await.unwrap()[0].title, "fine");
+    store.rename_session(&me(), &one.id, "fine").await.unwrap();
+    assert_eq!(
+        store.list_sessions(&me(), 9).await.unwrap()[0].title,
+        "fine"
+    );
 }
 
 pub(crate) async fn a_closed_store_refuses(place: Place) {
     let store = place.open().await;
     let clone = store.clone();
-    store.create(&me(), &session("s")).await.unwrap();
-    store.ping().await.unwrap();
+    store.create_session(&me(), &session("s")).await.unwrap();
+    store.check_access().await.unwrap();
     store.close().await;
     fails!(
-        clone.create(&me(), &session("t")).await,
+        clone.create_session(&me(), &session("t")).await,
         Error::Storage { .. }
     );
-    fails!(clone.list(&me(), 1).await, Error::Storage { .. });
-    fails!(clone.ping().await, Error::Storage { .. });
+    fails!(clone.list_sessions(&me(), 1).await, Error::Storage { .. });
+    fails!(clone.check_access().await, Error::Storage { .. });
     clone.close().await;
-    assert_eq!(place.open().await.list(&me(), 9).await.unwrap().len(), 1);
+    let again = place.open().await;
+    assert_eq!(again.list_sessions(&me(), 9).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn the_key_of_ids_is_made_once(place: Place) {
     let stores = [place.open().await, place.open().await];
-    let (one, other) = tokio::join!(stores[0].id_key(), stores[1].id_key());
+    let (one, other) = tokio::join!(stores[0].load_id_key(), stores[1].load_id_key());
     let key = one.unwrap();
     assert_eq!(key, other.unwrap());
     assert_eq!(key.as_bytes().len(), 64);
@@ -268,7 +281,7 @@ pub(crate) async fn the_key_of_ids_is_made_once(place: Place) {
     for store in stores {
         store.close().await;
     }
-    assert_eq!(place.open().await.id_key().await.unwrap(), key);
+    assert_eq!(ok(place.open().await.load_id_key()).await, key);
 }
 
 pub(crate) async fn a_store_of_another_version_is_refused(place: Place) {
@@ -304,13 +317,13 @@ pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
     place.open().await.close().await;
     raw(&place, include_str!("../fixtures/version_1.sql")).await;
     let store = place.open().await;
-    let sessions = store.list(&me(), 9).await.unwrap();
+    let sessions = store.list_sessions(&me(), 9).await.unwrap();
     assert_eq!(sessions.len(), 1);
     assert_eq!((&*sessions[0].title, sessions[0].messages), ("A title", 2));
-    let messages = store.messages(&me(), &id("s"), 0).await.unwrap();
+    let messages = store.load_messages(&me(), &id("s"), 0).await.unwrap();
     assert_eq!(*messages[0], Message::user("Hello?"));
     assert_eq!(messages[1].text(), "Hi.");
-    let runs = store.runs(&me(), Some(&id("s")), 9).await.unwrap();
+    let runs = store.list_runs(&me(), Some(&id("s")), 9).await.unwrap();
     let states: Vec<_> = runs.iter().map(|run| (&*run.id, run.state)).collect();
     assert_eq!(
         states,
@@ -320,12 +333,12 @@ pub(crate) async fn a_store_of_version_1_is_read(place: Place) {
         runs[0].parameters,
         Some(serde_json::json!({"recipe": "careful"}))
     );
-    let events = store.events(&me(), "first", 0, 9).await.unwrap();
+    let events = store.load_events(&me(), "first", 0, 9).await.unwrap();
     assert_eq!((events.len(), &*events[1].json), (2, r#"{"seq":2}"#));
-    let snapshot = store.snapshot(&me(), "second").await.unwrap().unwrap();
+    let snapshot = store.load_snapshot(&me(), "second").await.unwrap().unwrap();
     assert_eq!(&*snapshot.state, r#"{"v":1}"#);
     assert_eq!(*snapshot.messages[0], Message::user("Go on."));
-    let taken = store.take(&me(), "second").await.unwrap();
+    let taken = store.acquire_run(&me(), "second").await.unwrap();
     assert_eq!((taken.state, taken.events_before), (RunState::Running, 2));
 }
 
@@ -334,45 +347,59 @@ pub(crate) async fn an_id_with_nul_is_found_nowhere(place: Place) {
     let store = place.open().await;
     at_work(&store, "s", "r").await;
     let (nul, no_run) = (id("s\0"), "r\0");
-    assert_eq!(store.get(&me(), &nul).await.unwrap(), None);
+    assert_eq!(store.find_session(&me(), &nul).await.unwrap(), None);
     let nobody = Principal {
         user: "\0".into(),
         ..me()
     };
-    assert!(store.list(&nobody, 9).await.unwrap().is_empty());
+    assert!(store.list_sessions(&nobody, 9).await.unwrap().is_empty());
     fails!(
-        store.messages(&me(), &nul, 0).await,
+        store.load_messages(&me(), &nul, 0).await,
         Error::NotFound { id } if id == nul
     );
-    let append = store.append(&me(), &nul, 0, &says(&["x"])).await;
+    let append = store.append_messages(&me(), &nul, 0, &says(&["x"])).await;
     fails!(append, Error::NotFound { .. });
-    fails!(store.rename(&me(), &nul, "x").await, Error::NotFound { .. });
-    store.delete(&me(), &nul).await.unwrap();
+    fails!(
+        store.rename_session(&me(), &nul, "x").await,
+        Error::NotFound { .. }
+    );
+    store.delete_session(&me(), &nul).await.unwrap();
     let mut export = store.export(&me(), Some(&nul));
     export.next().await.unwrap().unwrap();
     fails!(export.next().await.unwrap(), Error::NotFound { .. });
-    assert!(store.runs(&me(), Some(&nul), 9).await.unwrap().is_empty());
-    assert_eq!(store.run(&me(), no_run).await.unwrap(), None);
-    let begin = store.begin(&me(), &record("q", "s\0"), 0, &[]).await;
+    assert!(ok(store.list_runs(&me(), Some(&nul), 9)).await.is_empty());
+    assert_eq!(store.find_run(&me(), no_run).await.unwrap(), None);
+    let begin = store.begin_run(&me(), &record("q", "s\0"), 0, &[]).await;
     fails!(begin, Error::NotFound { .. });
-    fails!(store.take(&me(), no_run).await, Error::NoSuchRun { .. });
     fails!(
-        store.events(&me(), no_run, 0, 9).await,
+        store.acquire_run(&me(), no_run).await,
         Error::NoSuchRun { .. }
     );
-    fails!(store.snapshot(&me(), no_run).await, Error::NoSuchRun { .. });
+    fails!(
+        store.load_events(&me(), no_run, 0, 9).await,
+        Error::NoSuchRun { .. }
+    );
+    fails!(
+        store.load_snapshot(&me(), no_run).await,
+        Error::NoSuchRun { .. }
+    );
     fails!(
         store.append_events(no_run, &events(1..=1)).await,
         Error::NoSuchRun { .. }
     );
-    let release = store.release(no_run, RunState::Waiting, None, 1, &[]).await;
+    let release = store
+        .release_run(no_run, RunState::Waiting, None, 1, &[])
+        .await;
     fails!(release, Error::NoSuchRun { run } if run == no_run);
     let snapshot = RunSnapshot {
         state: "{}".into(),
         from: 0,
         messages: Vec::new(),
     };
-    fails!(store.save(no_run, &snapshot).await, Error::NoSuchRun { .. });
+    fails!(
+        store.save_snapshot(no_run, &snapshot).await,
+        Error::NoSuchRun { .. }
+    );
 }
 
 /// Executes a statement without the store.
@@ -390,10 +417,7 @@ async fn raw_postgres(place: &Place, sql: &str) {
     use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
     let url = place.url.as_ref().unwrap();
     let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
-    connection
-        .execute(AssertSqlSafe(sql.to_owned()))
-        .await
-        .unwrap();
+    ok(connection.execute(AssertSqlSafe(sql.to_owned()))).await;
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -409,7 +433,7 @@ pub(crate) async fn several_open_a_new_store_at_once(place: Place) {
             tokio::spawn(async move {
                 let store = place.open().await;
                 let name = format!("s{at}");
-                store.create(&me(), &session(&name)).await.unwrap();
+                store.create_session(&me(), &session(&name)).await.unwrap();
                 store
             })
         })
@@ -419,6 +443,6 @@ pub(crate) async fn several_open_a_new_store_at_once(place: Place) {
         stores.push(one.await.unwrap());
     }
     for store in &stores {
-        assert_eq!(store.list(&me(), 9).await.unwrap().len(), 6);
+        assert_eq!(store.list_sessions(&me(), 9).await.unwrap().len(), 6);
     }
 }

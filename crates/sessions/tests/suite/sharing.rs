@@ -6,7 +6,7 @@ use std::{
 use switchboard_domain::{RunState, RunStore as _, SessionStore as _};
 use switchboard_domain::{SessionStoreError as Error, StoredEvent};
 
-use super::{Place, id, me, record, says, session};
+use super::{Place, id, me, ok, record, says, session};
 
 const SESSIONS: usize = 5;
 
@@ -33,10 +33,7 @@ impl Drivers {
 pub(crate) async fn instances_share_runs(place: Place) {
     let first = place.open().await;
     for at in 0..SESSIONS {
-        first
-            .create(&me(), &session(&format!("s{at}")))
-            .await
-            .unwrap();
+        ok(first.create_session(&me(), &session(&format!("s{at}")))).await;
     }
     let drivers = Arc::new(Drivers::default());
     let workers: Vec<_> = (0..3)
@@ -61,7 +58,7 @@ pub(crate) async fn instances_share_runs(place: Place) {
     assert!(taken > 0 && begun.len() > SESSIONS);
     // What was acknowledged to anybody is there, once and in order, and nothing else.
     for run in &begun {
-        let stored = first.events(&me(), run, 0, 10_000).await.unwrap();
+        let stored = first.load_events(&me(), run, 0, 10_000).await.unwrap();
         let mut expected = written.remove(run).unwrap_or_default();
         expected.sort_by_key(|event| event.seq);
         assert_eq!(stored, expected, "{run}");
@@ -69,10 +66,10 @@ pub(crate) async fn instances_share_runs(place: Place) {
     assert!(written.is_empty(), "{written:?}");
     for at in 0..SESSIONS {
         let session = id(&format!("s{at}"));
-        let runs = first.runs(&me(), Some(&session), 10_000).await.unwrap();
+        let runs = ok(first.list_runs(&me(), Some(&session), 10_000)).await;
         let open = runs.iter().filter(|run| run.state != RunState::Finished);
         assert!(open.count() <= 1, "{runs:?}");
-        let held = first.get(&me(), &session).await.unwrap().unwrap();
+        let held = first.find_session(&me(), &session).await.unwrap().unwrap();
         assert_eq!(held.messages, runs.len() as u64);
     }
 }
@@ -92,16 +89,19 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
     let mut store = place.open().await;
     for round in 0..rounds {
         let session = id(&format!("s{}", (round + number) % SESSIONS));
-        let held = store.get(&me(), &session).await.unwrap().unwrap();
+        let held = store.find_session(&me(), &session).await.unwrap().unwrap();
         let name = format!("r{number}-{round}");
         let new_run = record(&name, &session.0);
         let asked = says(&["go"]);
-        let have = match store.begin(&me(), &new_run, held.messages, &asked).await {
+        let have = match store
+            .begin_run(&me(), &new_run, held.messages, &asked)
+            .await
+        {
             Ok(begun) => {
                 did.begun.push(begun.id.clone());
                 Some(begun)
             }
-            Err(Error::Busy { run, .. }) => match store.take(&me(), &run).await {
+            Err(Error::Busy { run, .. }) => match store.acquire_run(&me(), &run).await {
                 Ok(taken) => {
                     did.taken += 1;
                     Some(taken)
@@ -124,14 +124,14 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
                 seq,
                 json: format!("{{\"by\":{number}}}").into(),
             };
-            store
-                .append_events(&run, std::slice::from_ref(&event))
-                .await
-                .unwrap();
+            ok(store.append_events(&run, std::slice::from_ref(&event))).await;
             did.written.push((run.clone(), event));
         }
         drivers.ends(&run, number);
-        let messages = store.get(&me(), &session).await.unwrap().unwrap().messages;
+        let messages = ok(store.find_session(&me(), &session))
+            .await
+            .unwrap()
+            .messages;
         let state = match round % 4 {
             0 => RunState::Finished,
             1 => RunState::Waiting,
@@ -142,10 +142,7 @@ async fn work(number: usize, rounds: usize, place: &Place, drivers: &Drivers) ->
                 continue;
             }
         };
-        store
-            .release(&run, state, None, messages, &[])
-            .await
-            .unwrap();
+        ok(store.release_run(&run, state, None, messages, &[])).await;
     }
     store.close().await;
     did

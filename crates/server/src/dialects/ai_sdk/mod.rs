@@ -110,7 +110,7 @@ pub(crate) async fn resume(
     };
     let hub = app.hub();
     let session = hub.session_named(&principal, session).await?;
-    if hub.sessions().get(&principal, &session).await?.is_none() {
+    if !hub.has_session(&principal, &session).await? {
         return Ok(nothing());
     }
     let open = hub.unfinished_run(&principal, &session).await?;

@@ -76,11 +76,12 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         principal: Principal,
         paused_runs: PausedRuns,
     ) -> Result<RunResponse, Problem> {
-        let known = app.hub().sessions().get(&principal, &self.session).await?;
-        let results = match known {
-            Some(_) => self.conversation.client_results()?,
+        let is_known = app.hub().has_session(&principal, &self.session).await?;
+        let results = if is_known {
+            self.conversation.client_results()?
+        } else {
             // Without a session, the results belong to calls of earlier answers.
-            None => Vec::new(),
+            Vec::new()
         };
         if self.decisions.is_some() || !results.is_empty() {
             let (session, decisions) = (self.session, self.decisions);
@@ -88,20 +89,20 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         }
         self.settings.parameters.check()?;
         let regeneration = self.conversation.regeneration()?;
-        let messages = match (&known, &regeneration) {
-            (None, _) => self.conversation.all_messages()?,
+        let messages = match &regeneration {
+            _ if !is_known => self.conversation.all_messages()?,
             // The question is already in the session.
-            (Some(_), Some(_)) => Vec::new(),
+            Some(_) => Vec::new(),
             // The session stores earlier messages with the provider state, so the client's copies
             // are ignored.
-            (Some(_), None) => self.conversation.new_messages()?,
+            None => self.conversation.new_messages()?,
         };
         let tools = ClientTools::new(&app, self.tools).await?;
-        let keep = match regeneration.filter(|_| known.is_some()) {
+        let keep = match regeneration.filter(|_| is_known) {
             None => None,
             Some(regeneration) => {
                 let sessions = app.hub().sessions();
-                let stored = sessions.messages(&principal, &self.session, 0).await?;
+                let stored = sessions.load_messages(&principal, &self.session, 0).await?;
                 Some(regeneration.messages_to_keep(&stored)?)
             }
         };
