@@ -1,73 +1,56 @@
-//! Conversations that every provider must map, each with one topic.
+//! Conversations that every provider must map, each with one topic: `fixtures/<name>.json`.
 //!
 //! They are valid histories: every tool use has one result, in call order. A provider accepts them
 //! if its adapter is correct. The golden tests map each one with every provider, and `cargo xtask
 //! oracle` validates the results with the official SDKs.
 
-mod choices;
-mod conversations;
-mod dialogues;
-mod odd;
-mod parts;
-mod tools;
+use std::{fs, io, path::Path};
 
-use serde_json::Value;
-use switchboard_domain::{
-    ChatRequest, Document, Media, Message, ModelId, Part, ProviderState, Reasoning, Role,
-    ToolInput, ToolUse,
-};
-
-pub use tools::{list_cities, screenshot, weather};
+use serde::Deserialize;
+use serde_json::json;
+use switchboard_domain::{ChatRequest, ModelId, ToolAnnotations, ToolDefinition, ToolOrigin};
 
 /// A request and its purpose.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Fixture {
-    /// A unique `snake_case` name, which is part of the snapshot names.
-    pub name: &'static str,
+    /// The name of the file without its extension. It is part of the snapshot names.
+    #[serde(skip)]
+    pub name: String,
     /// The purpose, for a reader of the snapshots.
-    pub about: &'static str,
-    /// The request.
+    pub about: String,
+    /// The request in the form in which it is stored.
     pub request: ChatRequest,
 }
 
-impl Fixture {
-    fn new(name: &'static str, about: &'static str, request: ChatRequest) -> Self {
-        Self {
-            name,
-            about,
-            request,
-        }
-    }
+/// Reads one fixture by its name.
+///
+/// Fails with the path in the message if the file is missing or is not a fixture.
+pub fn read(name: &str) -> io::Result<Fixture> {
+    read_file(&folder().join(format!("{name}.json")))
 }
 
-fn user(parts: impl IntoIterator<Item = Part>) -> Message {
-    Message::new(Role::User, parts)
+/// Reads every fixture, in the order of the names.
+pub fn all() -> io::Result<Vec<Fixture>> {
+    let files = fs::read_dir(folder())?;
+    let mut fixtures = files
+        .map(|file| read_file(&file?.path()))
+        .collect::<io::Result<Vec<Fixture>>>()?;
+    fixtures.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(fixtures)
 }
 
-fn assistant(parts: impl IntoIterator<Item = Part>) -> Message {
-    Message::new(Role::Assistant, parts)
+fn read_file(path: &Path) -> io::Result<Fixture> {
+    let name = path.display();
+    let fail = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+    let text = fs::read_to_string(path).map_err(fail)?;
+    let mut fixture: Fixture = serde_json::from_str(&text).map_err(|error| fail(error.into()))?;
+    let stem = path.file_stem().unwrap_or_default();
+    fixture.name = stem.to_string_lossy().into_owned();
+    Ok(fixture)
 }
 
-fn call(id: &str, name: &str, input: &str) -> Part {
-    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
-}
-
-/// Returns a call of `get_weather`.
-fn weather_call(id: &str, city: &str) -> Part {
-    call(id, "get_weather", &format!(r#"{{"city":"{city}"}}"#))
-}
-
-fn document(media: Media, title: Option<&str>) -> Part {
-    let title = title.map(Into::into);
-    Part::Document(Document { media, title })
-}
-
-/// Returns reasoning with the state of the model that created it.
-fn thought(text: &str, creator: &ModelId, data: Value) -> Part {
-    Part::Reasoning(Reasoning {
-        text: text.into(),
-        provider_state: Some(ProviderState::minted_by(creator, data)),
-    })
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"))
 }
 
 /// Returns the Anthropic model of the golden tests, which also created Anthropic's state in the
@@ -90,50 +73,60 @@ pub fn compatible_model() -> ModelId {
     ModelId::new("deepseek", "deepseek-v4")
 }
 
-/// Returns a model that receives no requests. Its state is foreign to every provider.
-pub fn foreign_model() -> ModelId {
-    ModelId::new("gemini", "gemini-3.8-flash")
+/// Returns a tool with a required and an optional parameter.
+pub fn weather() -> ToolDefinition {
+    ToolDefinition::new(
+        "get_weather",
+        "Current weather of a city.",
+        json!({
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "description": "Name of the city"},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+            },
+            "required": ["city"],
+        }),
+    )
 }
 
-/// Returns every fixture.
-pub fn all() -> Vec<Fixture> {
-    [
-        conversations::all(),
-        choices::all(),
-        tools::all(),
-        parts::all(),
-        odd::all(),
-        dialogues::all(),
-    ]
-    .concat()
+/// Returns a tool without parameters and with all annotations of a server.
+pub fn list_cities() -> ToolDefinition {
+    ToolDefinition {
+        title: Some("List cities".into()),
+        output_schema: Some(json!({
+            "type": "object",
+            "properties": {"cities": {"type": "array", "items": {"type": "string"}}},
+            "required": ["cities"],
+        })),
+        annotations: ToolAnnotations {
+            read_only: Some(true),
+            ..ToolAnnotations::default()
+        },
+        origin: Some(ToolOrigin {
+            server: "atlas".into(),
+            tool: "list/cities".into(),
+        }),
+        ..ToolDefinition::new(
+            "list_cities",
+            "Cities with weather data.",
+            json!({"type": "object"}),
+        )
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::*;
+    use serde_json::Value;
+    use switchboard_domain::{Message, Role};
 
-    #[test]
-    fn names_are_unique_and_fit_into_file_names() {
-        let fixtures = all();
-        let names: BTreeSet<&str> = fixtures.iter().map(|it| it.name).collect();
-        assert_eq!(names.len(), fixtures.len());
-        for Fixture { name, about, .. } in &fixtures {
-            let snake = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-            // A double underscore separates the parts of a snapshot's name.
-            assert!(
-                name.chars().all(snake) && !name.contains("__"),
-                "{name} is not in snake_case"
-            );
-            assert!(!about.is_empty());
-        }
-    }
+    use super::*;
 
     /// Checks the invariant of every history that a run returns.
     #[test]
     fn every_tool_use_is_answered_in_the_next_message_in_call_order() {
-        for Fixture { name, request, .. } in all() {
+        for Fixture { name, request, .. } in all().unwrap() {
             let messages = &request.messages;
             for (at, message) in messages.iter().enumerate() {
                 let asked: Vec<_> = message.tool_uses().map(|it| (&it.id, &it.name)).collect();
@@ -147,13 +140,9 @@ mod tests {
                     "{name}, message {at}"
                 );
             }
-            let ids: Vec<&str> = messages
-                .iter()
-                .flat_map(|message| message.tool_uses())
-                .map(|it| it.id.as_str())
-                .collect();
-            let unique: BTreeSet<&&str> = ids.iter().collect();
-            assert_eq!(unique.len(), ids.len(), "{name}: ids are unique in a run");
+            let uses = messages.iter().flat_map(|message| message.tool_uses());
+            let mut ids = BTreeSet::new();
+            assert!(uses.into_iter().all(|it| ids.insert(&it.id)), "{name}");
             let last = messages.last().map(|it| it.role);
             assert!(
                 matches!(last, Some(Role::User | Role::Tool | Role::System)),
@@ -162,18 +151,21 @@ mod tests {
         }
     }
 
+    /// The files are also the snapshots of the form in which requests are stored.
     #[test]
-    fn every_fixture_survives_storage() {
-        for Fixture { name, request, .. } in all() {
-            let stored = serde_json::to_string(&request).unwrap();
-            let again: ChatRequest = serde_json::from_str(&stored).unwrap();
-            assert_eq!(again, request, "{name}");
+    fn every_fixture_is_stored_byte_by_byte_as_its_file() {
+        for Fixture { name, request, .. } in all().unwrap() {
+            let file = fs::read_to_string(folder().join(format!("{name}.json"))).unwrap();
+            let mut written: Value = serde_json::from_str(&file).unwrap();
+            written["request"] = serde_json::to_value(&request).unwrap();
+            let written = serde_json::to_string_pretty(&written).unwrap();
+            assert_eq!(written + "\n", file, "{name}");
         }
     }
 
     #[test]
     fn every_kind_of_part_and_role_occurs() {
-        let fixtures = all();
+        let fixtures = all().unwrap();
         let messages: Vec<&Message> = fixtures
             .iter()
             .flat_map(|it| it.request.messages.iter().map(AsRef::as_ref))

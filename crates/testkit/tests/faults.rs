@@ -10,6 +10,8 @@
     reason = "functions that several tests share"
 )]
 
+mod wires;
+
 use std::{
     collections::BTreeSet,
     sync::{
@@ -27,15 +29,13 @@ use switchboard_domain::{
     ToolOutput,
 };
 use switchboard_orchestration::{Agent, Outcome, RunErrorKind, RunEventKind, RunReport};
-use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
-use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
-use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Request, Say},
     fixtures,
 };
+
+use crate::wires::{Connection, Wire};
 
 /// How long a server of a stalling case may be silent.
 const SILENCE: Duration = Duration::from_millis(500);
@@ -44,15 +44,6 @@ const SILENCE: Duration = Duration::from_millis(500);
 const LIMIT: Duration = Duration::from_mins(1);
 
 const ATTEMPTS: u32 = 3;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wire {
-    Anthropic,
-    OpenAiChat,
-    OpenAiResponses,
-    Gemini,
-    Ollama,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
@@ -166,50 +157,13 @@ fn data(chunk: &Value) -> String {
 }
 
 impl Wire {
-    fn model(self, fake: &FakeModel, name: &str, transport: TransportConfig) -> Arc<dyn ChatModel> {
-        let base = fake.base_url();
-        let openai = |transport| {
-            let config = OpenAiConfig {
-                transport,
-                profile: Profile::openai(),
-                ..OpenAiConfig::compatible("openai", format!("{base}/v1")).with_api_key("sk-test")
-            };
-            OpenAiClient::new(config).expect("a client")
-        };
-        match self {
-            Self::Anthropic => {
-                let config = AnthropicConfig {
-                    transport,
-                    ..AnthropicConfig::compatible("anthropic", &base).with_api_key("sk-ant-test")
-                };
-                Arc::new(AnthropicModel::new(config, name).expect("a model"))
-            }
-            Self::OpenAiChat => Arc::new(openai(transport).model(name)),
-            Self::OpenAiResponses => Arc::new(openai(transport).model_on::<Responses>(name)),
-            Self::Gemini => {
-                let config = GeminiConfig {
-                    transport,
-                    ..GeminiConfig::compatible("gemini", &base).with_api_key("key-test")
-                };
-                Arc::new(GeminiModel::new(config, name).expect("a model"))
-            }
-            Self::Ollama => {
-                let config = OllamaConfig {
-                    transport,
-                    ..OllamaConfig::at(&base).expect("an address")
-                };
-                Arc::new(OllamaModel::new(config, name).expect("a model"))
-            }
-        }
-    }
-
     /// A whole answer.
     fn says(self, text: &str) -> Answer {
         let said = [Say::text(text)];
         match self {
             Self::Anthropic => Answer::anthropic(said),
-            Self::OpenAiChat => Answer::openai_chat(said),
-            Self::OpenAiResponses => Answer::openai_responses(said),
+            Self::Chat => Answer::openai_chat(said),
+            Self::Responses => Answer::openai_responses(said),
             Self::Gemini => Answer::gemini(said),
             Self::Ollama => Answer::ollama(said),
         }
@@ -241,7 +195,7 @@ impl Wire {
                     json!({"type": "content_block_start", "index": 0, "content_block": block}),
                 ]
             }
-            Self::OpenAiResponses => {
+            Self::Responses => {
                 let item = match content {
                     Content::Text => json!({"id": "item_0", "type": "message",
                         "role": "assistant", "status": "in_progress", "content": []}),
@@ -275,7 +229,7 @@ impl Wire {
                 };
                 sse(&json!({"type": "content_block_delta", "index": 0, "delta": delta}))
             }
-            (Self::OpenAiChat, _) => {
+            (Self::Chat, _) => {
                 let delta = match content {
                     Content::Text => json!({"content": TEXT[at]}),
                     Content::Calls if at == 0 => json!({"tool_calls": [{"index": 0, "id": "call_0",
@@ -289,7 +243,7 @@ impl Wire {
                     "choices": [{"index": 0, "delta": delta, "finish_reason": null}]}),
                 )
             }
-            (Self::OpenAiResponses, _) => {
+            (Self::Responses, _) => {
                 let (kind, delta) = match content {
                     Content::Text => ("response.output_text.delta", TEXT[at]),
                     Content::Calls => ("response.function_call_arguments.delta", INPUT[at]),
@@ -331,8 +285,8 @@ impl Wire {
                 let error = json!({"type": kind, "message": "busy"});
                 sse(&json!({"type": "error", "error": error}))
             }
-            Self::OpenAiChat => data(&json!({"error": {"message": "busy", "code": status}})),
-            Self::OpenAiResponses => {
+            Self::Chat => data(&json!({"error": {"message": "busy", "code": status}})),
+            Self::Responses => {
                 let code = if is_limit {
                     "rate_limit_exceeded"
                 } else {
@@ -355,8 +309,8 @@ impl Wire {
     fn malformed(self) -> &'static str {
         match self {
             Self::Anthropic => "event: content_block_delta\ndata: {\"type\": \"content_bl\n\n",
-            Self::OpenAiResponses => "event: response.created\ndata: {\"type\": \"respo\n\n",
-            Self::OpenAiChat | Self::Gemini => "data: {\"choices\": [{\"ind\n\n",
+            Self::Responses => "event: response.created\ndata: {\"type\": \"respo\n\n",
+            Self::Chat | Self::Gemini => "data: {\"choices\": [{\"ind\n\n",
             Self::Ollama => "{\"model\": \"m\", \"mess\n",
         }
     }
@@ -441,11 +395,15 @@ impl Bench {
         });
         let other_fake = FakeModel::start().await.expect("a server");
         other_fake.otherwise(move |_, _| wire.says("From the other."));
+        let model = |fake: &FakeModel, name: &str, silence| -> Arc<dyn ChatModel> {
+            let connection = Connection::new(wire, &fake.base_url(), transport(silence));
+            connection.with_model(name).chat_model().into()
+        };
         Self {
-            model: wire.model(&fake, "first", transport(LIMIT)),
-            hasty: wire.model(&fake, "first", transport(SILENCE)),
+            model: model(&fake, "first", LIMIT),
+            hasty: model(&fake, "first", SILENCE),
             fake,
-            other: wire.model(&other_fake, "second", transport(LIMIT)),
+            other: model(&other_fake, "second", LIMIT),
             other_fake,
         }
     }
@@ -483,7 +441,6 @@ fn transport(silence: Duration) -> TransportConfig {
             max_delay: Duration::from_millis(1),
             ..RetryPolicy::default()
         },
-        system_proxy: false,
         ..TransportConfig::default()
     }
 }
@@ -575,12 +532,12 @@ async fn every_fault_on_anthropics_wire_is_retried_or_falls_back_or_fails() {
 
 #[tokio::test]
 async fn every_fault_on_openais_chat_wire_is_retried_or_falls_back_or_fails() {
-    check(Wire::OpenAiChat).await;
+    check(Wire::Chat).await;
 }
 
 #[tokio::test]
 async fn every_fault_on_openais_responses_wire_is_retried_or_falls_back_or_fails() {
-    check(Wire::OpenAiResponses).await;
+    check(Wire::Responses).await;
 }
 
 #[tokio::test]

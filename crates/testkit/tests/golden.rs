@@ -2,13 +2,13 @@
 //!
 //! | snapshot | holds |
 //! |---|---|
-//! | `golden__domain__<fixture>` | the request as the domain has it, and as it is stored |
 //! | `golden__request__<kind>__<fixture>` | the body that is sent; `cargo xtask oracle` asks the official SDKs about it |
 //! | `golden__notes__<kind>` | what became of the tool choice, and every warning |
 //!
-//! Another provider is one entry of [`PROVIDERS`].
+//! Another provider is one entry of [`providers`].
 
 mod stored;
+mod wires;
 
 use std::{
     collections::BTreeSet,
@@ -18,43 +18,27 @@ use std::{
 };
 
 use serde::Serialize;
-use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ModelError, ModelErrorKind, ModelId, ReasoningEffort, Role, ToolChoice,
+    ChatRequest, ModelError, ModelErrorKind, ModelId, ReasoningEffort, ToolChoice,
     ToolChoiceOutcome, Warning, WarningKind,
 };
-use switchboard_providers_anthropic::{MessagesOptions, messages};
-use switchboard_providers_common::schema::ToolSchemas;
-use switchboard_providers_gemini::{GeminiOptions, generate};
-use switchboard_providers_ollama::ThinkForm;
-use switchboard_providers_openai::{
-    Profile, chat,
-    responses::{self, ResponsesOptions},
-};
-use switchboard_testkit::fixtures::{self, Fixture};
+use switchboard_providers_openai::Profile;
+use switchboard_testkit::fixtures;
+
+use crate::wires::{Sent, Target, Wire};
 
 /// One column of the comparison.
 struct Provider {
-    /// The wire, as `cargo xtask oracle` calls it. What it does not know it does not judge.
+    /// The name of the wire in `cargo xtask oracle`, which checks only the names that it knows.
     kind: &'static str,
-    /// The model, where it is not the kind's first one: fixtures are `<fixture>_on_<model>` then.
+    /// The model, if it is not the first one of the kind. It is then part of the snapshot's name.
     variant: Option<&'static str>,
-    /// The fixtures whose mapping depends on it; `None` is all.
+    /// The fixtures that depend on the variant. `None` is all.
     only: Option<&'static [&'static str]>,
-    /// Fixtures that are about other wires, such as fields that only they have.
-    except: &'static [&'static str],
-    map: fn(&ChatRequest) -> Result<Mapped, ModelError>,
+    target: Target,
 }
 
-/// What a provider makes of a request.
-struct Mapped {
-    /// The bytes that are sent.
-    body: String,
-    outcome: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
-}
-
-/// Where the newest models refuse what earlier ones took.
+/// Fixtures with options that the newest models refuse.
 const REFUSABLE: &[&str] = &[
     "system_and_options",
     "reasoning_effort",
@@ -70,201 +54,64 @@ const REFUSABLE: &[&str] = &[
     "opaque_blocks",
 ];
 
-/// The version of Anthropic's API that the official SDK speaks, and its types describe.
-const NEWEST_VERSION: &str = "2026-10-21";
-
-/// What the caller adds to the body goes out as it is; `metadata` is no field of every wire.
-const FIELDS_OF_OTHERS: &[&str] = &["extra_fields"];
-
-const PROVIDERS: &[Provider] = &[
-    Provider {
-        kind: "anthropic",
-        variant: None,
-        only: None,
-        except: &[],
-        map: |request| anthropic(request, &fixtures::anthropic_model(), NEWEST_VERSION),
-    },
-    Provider {
-        kind: "anthropic",
-        variant: Some("claude-sonnet-5-5"),
-        only: Some(REFUSABLE),
-        except: &[],
-        map: |request| {
-            let model = ModelId::new("anthropic", "claude-sonnet-5-5");
-            anthropic(request, &model, NEWEST_VERSION)
-        },
-    },
-    Provider {
-        // What is asked for by default. The official SDK no longer knows its `temperature`, so it is
-        // no judge of it.
-        kind: "anthropic-2023-06-01",
-        variant: None,
-        only: Some(&["system_and_options"]),
-        except: &[],
-        map: |request| anthropic(request, &fixtures::anthropic_model(), "2023-06-01"),
-    },
-    Provider {
-        kind: "openai-chat",
-        variant: None,
-        only: None,
-        except: &[],
-        map: |request| openai(request, &fixtures::openai_model(), &Profile::openai()),
-    },
-    Provider {
-        kind: "openai-chat",
-        variant: Some("gpt-6-luna"),
-        only: Some(REFUSABLE),
-        except: &[],
-        map: |request| {
-            let model = ModelId::new("openai", "gpt-6-luna");
-            openai(request, &model, &Profile::openai())
-        },
-    },
-    Provider {
-        // Fields that OpenAI does not have, so its SDK is no judge of them.
-        kind: "openai-compatible",
-        variant: None,
-        only: Some(&[
-            "system_and_options",
-            "reasoning_effort",
-            "tool_choice_only_one",
-            "tool_choice_only_two",
-            "images_and_documents",
-            "results_of_every_kind",
-            "reasoning_of_deepseek",
-            "reasoning_of_others",
-            "long_names_and_foreign_ids",
-        ]),
-        except: &[],
-        map: |request| openai(request, &fixtures::compatible_model(), &Profile::deepseek()),
-    },
-    Provider {
-        kind: "openai-responses",
-        variant: None,
-        only: None,
-        except: &[],
-        map: |request| openai_responses(request, &fixtures::openai_model()),
-    },
-    Provider {
-        kind: "openai-responses",
-        variant: Some("gpt-6-luna"),
-        only: Some(REFUSABLE),
-        except: &[],
-        map: |request| openai_responses(request, &ModelId::new("openai", "gpt-6-luna")),
-    },
-    Provider {
-        kind: "gemini",
-        variant: None,
-        only: None,
-        except: FIELDS_OF_OTHERS,
-        map: |request| gemini(request, &ModelId::new("gemini", "gemini-2.5-flash")),
-    },
-    Provider {
-        kind: "gemini",
-        variant: Some("gemini-3.8-flash"),
-        only: Some(REFUSABLE),
-        except: &[],
-        map: |request| gemini(request, &ModelId::new("gemini", "gemini-3.8-flash")),
-    },
-    Provider {
-        kind: "ollama",
-        variant: None,
-        only: None,
-        except: FIELDS_OF_OTHERS,
-        map: |request| ollama(request, &ModelId::new("ollama", "qwen3:8b")),
-    },
+/// Fixtures that depend on the profile of a compatible server.
+const COMPATIBLE: &[&str] = &[
+    "system_and_options",
+    "reasoning_effort",
+    "tool_choice_only_one",
+    "tool_choice_only_two",
+    "images_and_documents",
+    "results_of_every_kind",
+    "reasoning_of_deepseek",
+    "reasoning_of_others",
+    "long_names_and_foreign_ids",
 ];
 
-fn anthropic(request: &ChatRequest, model: &ModelId, version: &str) -> Result<Mapped, ModelError> {
-    let capabilities = switchboard_providers_anthropic::capabilities(&model.name);
-    let options = MessagesOptions {
-        api_version: version.to_owned(),
-        ..MessagesOptions::default()
+fn providers() -> Vec<Provider> {
+    let main = |wire: Wire, model: ModelId| Provider {
+        kind: wire.name(),
+        variant: None,
+        only: None,
+        target: Target::new(wire, model).with_newest_version(),
     };
-    let wire = messages::to_wire(
-        request,
-        model,
-        &capabilities,
-        &options,
-        &ToolSchemas::default(),
-    )?;
-    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
-}
-
-fn openai(request: &ChatRequest, model: &ModelId, profile: &Profile) -> Result<Mapped, ModelError> {
-    let capabilities = switchboard_providers_openai::capabilities(&model.name, profile);
-    let wire = chat::to_wire(
-        request,
-        model,
-        &capabilities,
-        profile,
-        &ToolSchemas::default(),
-    )?;
-    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
-}
-
-fn openai_responses(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
-    let profile = Profile::openai();
-    let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-    let options = ResponsesOptions::default();
-    let wire = responses::to_wire(
-        request,
-        model,
-        &capabilities,
-        &profile,
-        &options,
-        &ToolSchemas::default(),
-    )?;
-    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
-}
-
-fn gemini(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
-    let capabilities = switchboard_providers_gemini::capabilities(&model.name);
-    let options = GeminiOptions::default();
-    let wire = generate::to_wire(
-        request,
-        model,
-        &capabilities,
-        &options,
-        &ToolSchemas::default(),
-    )?;
-    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
-}
-
-fn ollama(request: &ChatRequest, model: &ModelId) -> Result<Mapped, ModelError> {
-    let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
-    let think = ThinkForm::default();
-    let wire = switchboard_providers_ollama::chat::to_wire(
-        request,
-        model,
-        &capabilities,
-        think,
-        &ToolSchemas::default(),
-    )?;
-    mapped(model, &wire.body, wire.tool_choice, wire.warnings)
-}
-
-fn mapped(
-    model: &ModelId,
-    body: &impl Serialize,
-    outcome: ToolChoiceOutcome,
-    warnings: Vec<Warning>,
-) -> Result<Mapped, ModelError> {
-    let body = serde_json::to_string(body).map_err(|error| {
-        let kind = ModelErrorKind::Protocol;
-        ModelError::new(&*model.provider, kind, error.to_string())
-    })?;
-    Ok(Mapped {
-        body,
-        outcome,
-        warnings,
-    })
+    let newest = |wire: Wire, provider: &str, model: &'static str| Provider {
+        variant: Some(model),
+        only: Some(REFUSABLE),
+        ..main(wire, ModelId::new(provider, model))
+    };
+    let deepseek = Target::compatible(fixtures::compatible_model(), Profile::deepseek());
+    vec![
+        main(Wire::Anthropic, Wire::Anthropic.model()),
+        newest(Wire::Anthropic, "anthropic", "claude-sonnet-5-5"),
+        // The default version. The official SDK no longer has its `temperature`.
+        Provider {
+            kind: "anthropic-2023-06-01",
+            variant: None,
+            only: Some(&["system_and_options"]),
+            target: Wire::Anthropic.target(),
+        },
+        main(Wire::Chat, fixtures::openai_model()),
+        newest(Wire::Chat, "openai", "gpt-6-luna"),
+        // Fields that OpenAI does not have, so its SDK does not check them.
+        Provider {
+            kind: "openai-compatible",
+            variant: None,
+            only: Some(COMPATIBLE),
+            target: deepseek,
+        },
+        main(Wire::Responses, fixtures::openai_model()),
+        newest(Wire::Responses, "openai", "gpt-6-luna"),
+        main(Wire::Gemini, Wire::Gemini.model()),
+        newest(Wire::Gemini, "gemini", "gemini-3.8-flash"),
+        main(Wire::Ollama, Wire::Ollama.model()),
+    ]
 }
 
 impl Provider {
     fn covers(&self, fixture: &str) -> bool {
-        let asked = self.only.is_none_or(|only| only.contains(&fixture));
-        asked && !self.except.contains(&fixture)
+        // `metadata` in the fields of the caller is not a field of these wires.
+        let is_of_others = fixture == "extra_fields" && matches!(self.kind, "gemini" | "ollama");
+        self.only.is_none_or(|only| only.contains(&fixture)) && !is_of_others
     }
 
     /// The fixture's name in snapshots.
@@ -305,29 +152,21 @@ impl Snapshots {
 
 #[test]
 fn every_fixture_on_every_provider() {
-    let fixtures = fixtures::all();
+    let fixtures = fixtures::all().unwrap();
+    let providers = providers();
     let mut snapshots = Snapshots::default();
-    for Fixture {
-        name,
-        about,
-        request,
-    } in &fixtures
-    {
-        snapshots.json(&format!("domain__{name}"), about, request);
-    }
-    let kinds: BTreeSet<&str> = PROVIDERS.iter().map(|provider| provider.kind).collect();
+    let kinds: BTreeSet<&str> = providers.iter().map(|provider| provider.kind).collect();
     for kind in kinds {
         let mut notes = String::new();
-        for provider in PROVIDERS.iter().filter(|provider| provider.kind == kind) {
-            let covered = fixtures.iter().filter(|it| provider.covers(it.name));
+        for provider in providers.iter().filter(|provider| provider.kind == kind) {
+            let covered = fixtures.iter().filter(|it| provider.covers(&it.name));
             for fixture in covered {
-                let name = provider.name_of(fixture.name);
-                let result = (provider.map)(&fixture.request);
+                let name = provider.name_of(&fixture.name);
+                let result = provider.target.send(&fixture.request);
                 note(&mut notes, &name, &result).unwrap();
-                if let Ok(Mapped { body, .. }) = result {
-                    let body: Value = serde_json::from_str(&body).unwrap();
+                if let Ok(Sent { body, .. }) = result {
                     let name = format!("request__{kind}__{name}");
-                    snapshots.json(&name, fixture.about, &body);
+                    snapshots.json(&name, &fixture.about, &body);
                 }
             }
         }
@@ -349,7 +188,7 @@ fn every_fixture_on_every_provider() {
 fn note(
     notes: &mut String,
     name: &str,
-    result: &Result<Mapped, ModelError>,
+    result: &Result<Sent, ModelError>,
 ) -> Result<(), Box<dyn Error>> {
     let mapped = match result {
         Ok(mapped) => mapped,
@@ -373,9 +212,9 @@ fn note(
 
 #[test]
 fn what_a_provider_says_it_covers_exists() {
-    let fixtures = fixtures::all();
+    let fixtures = fixtures::all().unwrap();
     let mut columns = BTreeSet::new();
-    for provider in PROVIDERS {
+    for provider in providers() {
         assert!(columns.insert((provider.kind, provider.variant)));
         for name in provider.only.unwrap_or_default() {
             assert!(
@@ -386,91 +225,17 @@ fn what_a_provider_says_it_covers_exists() {
     }
 }
 
-/// Thirty conversations at least are seen on every wire.
-#[test]
-fn every_wire_has_enough_conversations() {
-    let fixtures = fixtures::all();
-    assert_eq!(fixtures.len(), 39);
-    let main = PROVIDERS
-        .iter()
-        .filter(|it| it.variant.is_none() && it.only.is_none());
-    let mut wires = BTreeSet::new();
-    for provider in main {
-        wires.insert(provider.kind);
-        let covered = fixtures.iter().filter(|it| provider.covers(it.name));
-        let mapped = covered.filter(|it| (provider.map)(&it.request).is_ok());
-        assert!(mapped.count() >= 37, "{}", provider.kind);
-    }
-    let expected = [
-        "anthropic",
-        "gemini",
-        "ollama",
-        "openai-chat",
-        "openai-responses",
-    ];
-    assert!(wires.iter().eq(expected.iter()), "{wires:?}");
-}
-
-/// Prompt caches need the same bytes again.
-#[test]
-fn the_same_request_makes_the_same_bytes() {
-    for provider in PROVIDERS {
-        for fixture in fixtures::all() {
-            let first = (provider.map)(&fixture.request);
-            let second = (provider.map)(&fixture.request.clone());
-            let (Ok(first), Ok(second)) = (first, second) else {
-                continue;
-            };
-            let name = provider.name_of(fixture.name);
-            assert_eq!(first.body, second.body, "{} {name}", provider.kind);
-        }
-    }
-}
-
-/// Prompt caches also need a longer history to begin as the shorter one did.
-#[test]
-fn a_step_only_adds_to_the_conversation() {
-    let fixtures = fixtures::all();
-    let fixture = fixtures
-        .iter()
-        .find(|it| it.name == "several_turns")
-        .unwrap();
-    let steps = 1..=fixture.request.messages.len();
-    let is_asked = |end: &usize| {
-        let last = fixture.request.messages[end - 1].role;
-        matches!(last, Role::User | Role::Tool)
-    };
-    for provider in PROVIDERS {
-        let mut before: Vec<Value> = Vec::new();
-        for end in steps.clone().filter(is_asked) {
-            let mut request = fixture.request.clone();
-            request.messages.truncate(end);
-            let mapped = (provider.map)(&request).unwrap();
-            let body: Value = serde_json::from_str(&mapped.body).unwrap();
-            // The name of the list differs from wire to wire.
-            let lists = ["messages", "input", "contents"];
-            let messages = lists.iter().find_map(|name| body[name].as_array()).unwrap();
-            assert!(
-                messages.len() > before.len() && messages.starts_with(&before),
-                "{}, {end} messages: {messages:#?}",
-                provider.kind
-            );
-            before.clone_from(messages);
-        }
-    }
-}
-
 /// Whatever is asked for beside the conversation, it is done, or the request says what is not. A
 /// choice that is not done as asked is told twice: as the outcome and as a warning.
 #[test]
 fn every_choice_and_effort_is_mapped_and_a_relaxed_one_is_told() {
     let mut relaxed = 0;
-    for provider in PROVIDERS {
-        for fixture in fixtures::all() {
+    for provider in providers() {
+        for fixture in fixtures::all().unwrap() {
             for request in with_every_choice_and_effort(&fixture.request) {
                 let asked = (&request.tool_choice, request.reasoning);
-                let name = provider.name_of(fixture.name);
-                let mapped = match (provider.map)(&request) {
+                let name = provider.name_of(&fixture.name);
+                let mapped = match provider.target.send(&request) {
                     Ok(mapped) => mapped,
                     // Told at once, and nothing is sent.
                     Err(error) if matches!(error.kind, ModelErrorKind::Unsupported { .. }) => {

@@ -3,7 +3,9 @@
 //! This checks both sides: that what [`Say`] writes is what a wire says, and that an adapter whose
 //! stream is dropped lets go of the connection. Another provider is one entry of [`providers`].
 
-use std::{error::Error, io};
+mod wires;
+
+use std::io;
 
 use futures_util::StreamExt as _;
 use serde_json::json;
@@ -11,15 +13,13 @@ use switchboard_domain::{
     ChatModel, ChatRequest, FinishReason, Message, ModelError, ModelErrorKind, ModelEvent,
     ToolInput, ToolUse,
 };
-use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
-use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
-use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate, Say},
     fixtures, loopback,
 };
+
+use crate::wires::{Connection, WIRES, Wire};
 
 struct Provider {
     model: Box<dyn ChatModel>,
@@ -29,47 +29,30 @@ struct Provider {
     says: fn(Vec<Say>) -> Answer,
 }
 
-fn transport() -> TransportConfig {
-    TransportConfig {
-        retry: RetryPolicy::never(),
-        system_proxy: false,
-        ..TransportConfig::default()
-    }
+/// Every provider whose wire [`Say`] can write, on this server.
+fn providers(fake: &FakeModel) -> [Provider; 3] {
+    let says: [fn(Vec<Say>) -> Answer; 3] = [
+        |said| Answer::anthropic(said),
+        |said| Answer::openai_chat(said),
+        |said| Answer::openai_responses(said),
+    ];
+    let bearer = ("authorization", "Bearer sk-test");
+    let headers = [("x-api-key", "sk-test"), bearer, bearer];
+    let paths = ["/v1/messages", "/v1/chat/completions", "/v1/responses"];
+    std::array::from_fn(|at| Provider {
+        model: model(WIRES[at], fake),
+        path: paths[at],
+        key: headers[at],
+        says: says[at],
+    })
 }
 
-/// Every provider whose wire [`Say`] can write, asking this server.
-fn providers(fake: &FakeModel) -> Result<Vec<Provider>, Box<dyn Error>> {
-    let transport = transport();
-    let base = fake.base_url();
-    let anthropic = AnthropicConfig {
-        transport: transport.clone(),
-        ..AnthropicConfig::compatible("anthropic", &base).with_api_key("sk-ant-test")
+fn model(wire: Wire, fake: &FakeModel) -> Box<dyn ChatModel> {
+    let transport = TransportConfig {
+        retry: RetryPolicy::never(),
+        ..TransportConfig::default()
     };
-    let openai = OpenAiConfig {
-        transport,
-        ..OpenAiConfig::compatible("openai", format!("{base}/v1")).with_api_key("sk-test")
-    };
-    let openai = OpenAiClient::new(openai)?;
-    Ok(vec![
-        Provider {
-            model: Box::new(AnthropicModel::new(anthropic, "claude-haiku-4-5")?),
-            path: "/v1/messages",
-            key: ("x-api-key", "sk-ant-test"),
-            says: |said| Answer::anthropic(said),
-        },
-        Provider {
-            model: Box::new(openai.model("gpt-4.1")),
-            path: "/v1/chat/completions",
-            key: ("authorization", "Bearer sk-test"),
-            says: |said| Answer::openai_chat(said),
-        },
-        Provider {
-            model: Box::new(openai.model_on::<Responses>("gpt-4.1")),
-            path: "/v1/responses",
-            key: ("authorization", "Bearer sk-test"),
-            says: |said| Answer::openai_responses(said),
-        },
-    ])
+    Connection::new(wire, &fake.base_url(), transport).chat_model()
 }
 
 /// The frames after the last text, on every wire: its end, the reason and usage, the end of all.
@@ -84,7 +67,7 @@ fn question() -> ChatRequest {
 async fn scripted_answers_say_what_they_should() {
     let fake = FakeModel::start().await.unwrap();
     let input = json!({"city": "Kiel", "unit": "celsius"});
-    for (number, provider) in providers(&fake).unwrap().into_iter().enumerate() {
+    for (number, provider) in providers(&fake).into_iter().enumerate() {
         let said = vec![
             Say::text("I look "),
             Say::text("it up."),
@@ -115,7 +98,7 @@ async fn scripted_answers_say_what_they_should() {
 #[tokio::test]
 async fn an_answer_streams_while_it_is_being_written() {
     let fake = FakeModel::start().await.unwrap();
-    for provider in providers(&fake).unwrap() {
+    for provider in providers(&fake) {
         let gate = Gate::new();
         let answer = (provider.says)(vec![Say::text("one"), Say::text("two")]);
         let second = answer.pieces() - END - 1;
@@ -141,29 +124,14 @@ async fn an_answer_streams_while_it_is_being_written() {
 #[tokio::test]
 async fn every_model_lets_go_of_what_is_dropped() {
     let fake = FakeModel::start().await.unwrap();
-    let mut models: Vec<(Box<dyn ChatModel>, &str)> = Vec::new();
-    let stored = [
-        "anthropic/text.sse",
-        "openai-chat/text.sse",
-        "openai-responses/text.sse",
-    ];
-    for (provider, path) in providers(&fake).unwrap().into_iter().zip(stored) {
-        models.push((provider.model, path));
-    }
-    let gemini = GeminiConfig {
-        transport: transport(),
-        ..GeminiConfig::compatible("gemini", fake.base_url())
-    };
-    let gemini = GeminiModel::new(gemini, "gemini-2.5-flash").unwrap();
-    models.push((Box::new(gemini), "gemini/text.sse"));
-    let ollama = OllamaConfig {
-        transport: transport(),
-        ..OllamaConfig::at(&fake.base_url()).unwrap()
-    };
-    let ollama = OllamaModel::new(ollama, "qwen3:8b").unwrap();
-    models.push((Box::new(ollama), "ollama/text.ndjson"));
-    for (model, path) in models {
-        let gone = loopback::lets_go(&fake, model.as_ref(), path, 2).await;
+    for wire in WIRES {
+        let extension = if wire == Wire::Ollama {
+            "ndjson"
+        } else {
+            "sse"
+        };
+        let path = format!("{}/text.{extension}", wire.name());
+        let gone = loopback::lets_go(&fake, model(wire, &fake).as_ref(), &path, 2).await;
         gone.unwrap_or_else(|error| panic!("{path}: {error}"));
     }
     assert_eq!((fake.requests().len(), fake.unused()), (10, 0));
@@ -172,7 +140,7 @@ async fn every_model_lets_go_of_what_is_dropped() {
 #[tokio::test]
 async fn what_keeps_a_model_from_letting_go_is_told() {
     let fake = FakeModel::start().await.unwrap();
-    let providers = providers(&fake).unwrap();
+    let providers = providers(&fake);
     let model = providers[1].model.as_ref();
     for (path, kind) in [
         ("openai-chat/none.sse", io::ErrorKind::NotFound),
@@ -191,7 +159,7 @@ async fn what_keeps_a_model_from_letting_go_is_told() {
 #[tokio::test]
 async fn a_failure_is_told_from_an_answer() {
     let fake = FakeModel::start().await.unwrap();
-    let providers = providers(&fake).unwrap();
+    let providers = providers(&fake);
     let (model, question) = (providers[1].model.as_ref(), loopback::question());
     fake.answer(Answer::json(401, &json!({"error": {"message": "No."}})));
     let error = loopback::failure(model, &question).await.unwrap();
@@ -204,7 +172,7 @@ async fn a_failure_is_told_from_an_answer() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_no_answer() {
     let fake = FakeModel::start().await.unwrap();
-    for provider in providers(&fake).unwrap() {
+    for provider in providers(&fake) {
         let answer = (provider.says)(vec![Say::text("half")]);
         let end = answer.pieces() - END;
         fake.answer(answer.break_before(end));
@@ -224,7 +192,7 @@ async fn an_answer_that_breaks_off_is_no_answer() {
 #[tokio::test]
 async fn a_question_without_an_answer_is_an_error_of_the_script() {
     let fake = FakeModel::start().await.unwrap();
-    let providers = providers(&fake).unwrap();
+    let providers = providers(&fake);
     for provider in &providers {
         let error = provider.model.complete(&question()).await.unwrap_err();
         assert_eq!(error.status(), Some(400), "{error}");
@@ -235,4 +203,61 @@ async fn a_question_without_an_answer_is_an_error_of_the_script() {
     }
     let asked = fake.requests().len();
     assert_eq!(asked, providers.len(), "it is not tried again");
+}
+
+/// Gateways answer 200 and then repeat the error of their upstream, which may contain the key.
+#[tokio::test]
+async fn a_key_in_the_servers_answer_is_redacted() {
+    const KEY: &str = "sk-secret-1";
+    let error = json!({"error": {"message": format!("bad key {KEY}"), "code": 400}});
+    for wire in WIRES {
+        let fake = FakeModel::start().await.unwrap();
+        let transport = TransportConfig {
+            retry: RetryPolicy::never(),
+            ..TransportConfig::default()
+        };
+        let mut connection = Connection::new(wire, &fake.base_url(), transport);
+        KEY.clone_into(&mut connection.key);
+        let model = connection.chat_model();
+        let stream = |text: String| match wire {
+            Wire::Ollama => Answer::new(200)
+                .header("content-type", "application/x-ndjson")
+                .piece(format!("{text}\n")),
+            _ => Answer::sse(format!("data: {text}\n\n")),
+        };
+        for (answer, status) in [
+            (stream(error.to_string()), 200),
+            (stream(format!("not json {KEY}")), 200),
+            (Answer::json(200, &json!({ "oops": KEY })), 200),
+            (Answer::json(200, &error), 200),
+            (Answer::json(401, &error), 401),
+        ] {
+            let shown = format!("{wire:?}: {answer:?}");
+            fake.answer(answer);
+            let error = model.complete(&question()).await.unwrap_err();
+            let mut told = format!("{error:?}");
+            let mut cause: Option<&dyn std::error::Error> = Some(&error);
+            while let Some(error) = cause {
+                told = format!("{told} {error}");
+                cause = error.source();
+            }
+            assert!(!told.contains(KEY), "{told}: {shown}");
+            // Gemini's error does not repeat a body without an answer.
+            let is_repeated = wire != Wire::Gemini || !shown.contains("oops");
+            assert_eq!(told.contains("[redacted]"), is_repeated, "{told}: {shown}");
+            assert_eq!(error.status(), Some(status), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_html_is_not_an_answer() {
+    let fake = FakeModel::start().await.unwrap();
+    for wire in WIRES {
+        let page = Answer::new(200).header("content-type", "text/html; charset=utf-8");
+        fake.answer(page.piece("<html>Welcome"));
+        let error = model(wire, &fake).complete(&question()).await.unwrap_err();
+        assert_eq!(error.kind, ModelErrorKind::Protocol, "{wire:?}: {error}");
+        assert!(error.message().contains("text/html"), "{wire:?}: {error}");
+    }
 }

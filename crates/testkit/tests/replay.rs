@@ -4,6 +4,7 @@
 //! that they add up to. Another wire is one entry of [`WIRES`].
 
 mod stored;
+mod wires;
 
 use std::{
     collections::BTreeSet,
@@ -12,96 +13,30 @@ use std::{
     thread,
 };
 
-use switchboard_domain::{
-    ChatResponse, ModelError, ModelEvent, ModelId, ModelStream, Part, ResponseAccumulator,
-    ToolChoiceOutcome, ToolInput,
-};
-use switchboard_providers_anthropic::messages;
-use switchboard_providers_common::{decode_ndjson, decode_sse};
-use switchboard_providers_gemini::generate;
-use switchboard_providers_openai::{chat, responses};
+use switchboard_domain::{ChatResponse, ModelEvent, ModelId, Part, ResponseAccumulator, ToolInput};
 use switchboard_testkit::{
     fixtures,
-    replay::{Arrival, Body, Cutting, Delivery, Failure, Replayed, break_off, play, replay},
+    replay::{Arrival, Cutting, Delivery, Failure, Replayed, break_off, play, replay},
     transcripts::{self, Form, Transcript},
 };
 
-/// How the answers of a wire are read.
-struct Wire {
-    /// The folder of its transcripts.
-    name: &'static str,
-    /// The form of its streams.
-    form: Form,
-    stream: fn(Body) -> ModelStream,
-    whole: fn(&str) -> Result<Vec<ModelEvent>, ModelError>,
+use crate::wires::{Target, WIRES, Wire};
+
+fn target(wire: Wire) -> Target {
+    let model = match wire {
+        Wire::Chat | Wire::Responses => fixtures::openai_model(),
+        Wire::Gemini => ModelId::new("gemini", "gemini-3.8-flash"),
+        Wire::Anthropic | Wire::Ollama => wire.model(),
+    };
+    Target::new(wire, model)
 }
 
-const WIRES: &[Wire] = &[
-    Wire {
-        name: "anthropic",
-        form: Form::Sse,
-        stream: |body| decode_sse("anthropic", body, anthropic()),
-        whole: |body| messages::events_from_body(anthropic(), body),
-    },
-    Wire {
-        name: "openai-chat",
-        form: Form::Sse,
-        stream: |body| decode_sse("openai", body, openai()),
-        whole: |body| chat::events_from_body(openai(), body),
-    },
-    Wire {
-        name: "openai-responses",
-        form: Form::Sse,
-        stream: |body| decode_sse("openai", body, openai_responses()),
-        whole: |body| responses::events_from_body(openai_responses(), body),
-    },
-    Wire {
-        name: "gemini",
-        form: Form::Sse,
-        stream: |body| decode_sse("gemini", body, gemini()),
-        whole: |body| generate::events_from_body(gemini(), body),
-    },
-    Wire {
-        name: "ollama",
-        form: Form::Ndjson,
-        stream: |body| decode_ndjson("ollama", body, ollama()),
-        whole: |body| switchboard_providers_ollama::chat::events_from_body(ollama(), body),
-    },
-];
-
-fn anthropic() -> messages::MessagesDecoder {
-    let ids = messages::LocalIds::default();
-    let native = ToolChoiceOutcome::Native;
-    messages::MessagesDecoder::new(fixtures::anthropic_model(), native, Vec::new(), ids)
-}
-
-fn openai() -> chat::ChatDecoder {
-    let ids = chat::LocalIds::default();
-    chat::ChatDecoder::new(
-        fixtures::openai_model(),
-        ToolChoiceOutcome::Native,
-        Vec::new(),
-        ids,
-    )
-}
-
-fn openai_responses() -> responses::ResponsesDecoder {
-    let ids = responses::LocalIds::default();
-    let native = ToolChoiceOutcome::Native;
-    responses::ResponsesDecoder::new(fixtures::openai_model(), native, Vec::new(), ids)
-}
-
-fn gemini() -> generate::GenerateDecoder {
-    let model = ModelId::new("gemini", "gemini-3.8-flash");
-    let ids = generate::LocalIds::default();
-    generate::GenerateDecoder::new(model, ToolChoiceOutcome::Native, Vec::new(), ids)
-}
-
-fn ollama() -> switchboard_providers_ollama::chat::ChatDecoder {
-    use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds};
-    let model = ModelId::new("ollama", "qwen3:8b");
-    let native = ToolChoiceOutcome::Native;
-    ChatDecoder::new(model, native, Vec::new(), LocalIds::default())
+/// Returns the target that reads a transcript.
+fn target_of(transcript: &Transcript) -> Result<Target, String> {
+    let Transcript { wire, stem, .. } = transcript;
+    let found = WIRES.into_iter().find(|it| it.name() == wire);
+    let unknown = || format!("nothing reads transcripts of {wire}, such as {stem}");
+    found.map(target).ok_or_else(unknown)
 }
 
 /// Each line end of two bytes is cut, too.
@@ -113,58 +48,45 @@ const BYTE_BY_BYTE: Delivery = Delivery {
 /// A whole answer and the events it was read as.
 type Whole = (Vec<ModelEvent>, Result<ChatResponse, Failure>);
 
-impl Wire {
-    /// The wire of a transcript.
-    fn of(transcript: &Transcript) -> Result<&'static Self, String> {
-        let Transcript { wire, stem, .. } = transcript;
-        let found = WIRES.iter().find(|it| it.name == wire);
-        found.ok_or_else(|| format!("nothing reads transcripts of {wire}, such as {stem}"))
-    }
-
-    /// A whole body, read and put together as a stream is.
-    fn read_whole(&self, body: &[u8]) -> Result<Whole, Box<dyn Error>> {
-        let body = std::str::from_utf8(body)?;
-        match (self.whole)(body) {
-            Ok(events) => {
-                let mut answer = ResponseAccumulator::default();
-                for event in &events {
-                    answer.push(event)?;
-                }
-                let response = answer.finish()?;
-                Ok((events, Ok(response)))
+/// Reads a whole body and assembles it like a stream.
+fn read_whole(target: &Target, body: &[u8]) -> Result<Whole, Box<dyn Error>> {
+    match target.decode_whole(std::str::from_utf8(body)?) {
+        Ok(events) => {
+            let mut answer = ResponseAccumulator::default();
+            for event in &events {
+                answer.push(event)?;
             }
-            Err(error) => Ok((Vec::new(), Err(Failure::from(&error)))),
+            let response = answer.finish()?;
+            Ok((events, Ok(response)))
         }
+        Err(error) => Ok((Vec::new(), Err(Failure::from(&error)))),
     }
 }
 
 /// Reads a transcript in every way there is, into the text of its snapshot.
 fn check(transcript: &Transcript, twin: Option<&Transcript>) -> Result<String, Box<dyn Error>> {
-    let wire = Wire::of(transcript)?;
+    let target = target_of(transcript)?;
+    let decode = |body| target.decode_plain(body);
     if transcript.form == Form::Json {
-        let (events, outcome) = wire.read_whole(&transcript.bytes)?;
+        let (events, outcome) = read_whole(&target, &transcript.bytes)?;
         return render(&events, &outcome);
     }
-    if transcript.form != wire.form {
-        let message = format!("{:?} is not how {} streams", transcript.form, wire.name);
-        return Err(message.into());
-    }
-    let replayed = replay(&transcript.bytes, wire.stream)?;
+    let replayed = replay(&transcript.bytes, decode)?;
     let outcome = outcome(&replayed);
-    break_off(&transcript.bytes, wire.stream)?;
+    break_off(&transcript.bytes, decode)?;
     // A proxy may change the ends of lines.
     let text = std::str::from_utf8(&transcript.bytes)?;
     for end in ["\r\n", "\r"] {
         let changed = text.replace('\n', end);
-        if wire.form == Form::Sse {
-            let again = play(changed.as_bytes(), BYTE_BY_BYTE, wire.stream)?;
+        if transcript.form == Form::Sse {
+            let again = play(changed.as_bytes(), BYTE_BY_BYTE, decode)?;
             if again != replayed {
                 return Err(format!("with {end:?} at the ends of lines it is {again:#?}").into());
             }
         }
     }
     if let Some(twin) = twin {
-        let (_, whole) = wire.read_whole(&twin.bytes)?;
+        let (_, whole) = read_whole(&target, &twin.bytes)?;
         let same = match (&whole, &outcome) {
             (Ok(whole), Ok(streamed)) => comparable(whole) == comparable(streamed),
             (Err(whole), Err(streamed)) => whole.kind == streamed.kind,
@@ -239,6 +161,10 @@ fn with_twins(transcripts: &[Transcript]) -> Vec<(&Transcript, Option<&Transcrip
 #[test]
 fn every_transcript_means_the_same_however_it_arrives() {
     let transcripts = transcripts::all().unwrap();
+    for wire in WIRES {
+        let mut names = transcripts.iter().map(|it| it.wire.as_str());
+        assert!(names.any(|name| name == wire.name()), "{wire:?} has none");
+    }
     let pairs = with_twins(&transcripts);
     let threads = thread::available_parallelism().map_or(1, Into::into);
     let mut checked: Vec<_> = thread::scope(|scope| {
@@ -281,13 +207,4 @@ fn every_transcript_means_the_same_however_it_arrives() {
     let stored = stored::snapshots("replay__").unwrap();
     let stale: Vec<_> = stored.difference(&expected).collect();
     assert!(stale.is_empty(), "no transcript has these: {stale:#?}");
-}
-
-#[test]
-fn every_wire_has_transcripts() {
-    let transcripts = transcripts::all().unwrap();
-    for wire in WIRES {
-        let mut of_wire = transcripts.iter().filter(|it| it.wire == wire.name);
-        assert!(of_wire.next().is_some(), "{} has none", wire.name);
-    }
 }

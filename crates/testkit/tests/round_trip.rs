@@ -3,185 +3,48 @@
 //! Every transcript whose answer carries opaque state (signed thinking, encrypted reasoning, blocks
 //! of tools that ran at the provider) is decoded, and then asked to go on. The body of that next
 //! request is stored as `round_trip__request__<kind>__<stem>`, so that `cargo xtask oracle` asks the
-//! official SDKs about it. Another wire is one entry of [`WIRES`].
+//! official SDKs about it. Another wire is one entry of [`targets`].
 
 mod stored;
+mod wires;
 
 use std::{
     collections::BTreeSet,
-    error::Error,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, ChatResponse, FinishReason, Message, ModelId, ModelStream, Part,
-    ToolChoiceOutcome, ToolResult,
+    ChatRequest, ChatResponse, FinishReason, Message, ModelId, Part, ToolResult,
 };
-use switchboard_providers_anthropic::{MessagesOptions, messages};
-use switchboard_providers_common::schema::ToolSchemas;
-use switchboard_providers_common::{decode_ndjson, decode_sse};
-use switchboard_providers_gemini::{GeminiOptions, generate};
-use switchboard_providers_ollama::ThinkForm;
-use switchboard_providers_openai::{
-    Profile, chat,
-    responses::{self, ResponsesOptions},
-};
+use switchboard_providers_openai::Profile;
 use switchboard_testkit::{
     fixtures,
-    replay::{Arrival, Body, Cutting, Delivery, ReplayError, play},
+    replay::{Arrival, Cutting, Delivery, ReplayError, play},
     transcripts::{self, Form, Transcript},
 };
 
-/// Both directions of a wire.
-struct Wire {
-    /// The folder of its transcripts.
-    name: &'static str,
-    /// What `cargo xtask oracle` calls the body. What it does not know it does not judge.
-    kind: &'static str,
-    /// Transcripts with things that no API has yet. No SDK is a judge of them.
-    invented: &'static [&'static str],
-    stream: fn(Body) -> ModelStream,
-    send: fn(&ChatRequest) -> Result<Value, Box<dyn Error>>,
+use crate::wires::{Target, WIRES, Wire};
+
+/// The targets, with the names of their requests in `cargo xtask oracle`.
+fn targets() -> [(Target, &'static str); 5] {
+    WIRES.map(|wire| match wire {
+        // OpenAI itself attaches nothing on this wire. Compatible servers do.
+        Wire::Chat => {
+            let target = Target::compatible(fixtures::compatible_model(), Profile::generic());
+            (target, "openai-compatible")
+        }
+        Wire::Responses => (Target::new(wire, fixtures::openai_model()), wire.name()),
+        Wire::Gemini => {
+            let model = ModelId::new("gemini", "gemini-3.8-flash");
+            (Target::new(wire, model), wire.name())
+        }
+        Wire::Anthropic | Wire::Ollama => (wire.target(), wire.name()),
+    })
 }
 
-const WIRES: &[Wire] = &[
-    Wire {
-        name: "anthropic",
-        kind: "anthropic",
-        invented: &["ping-and-unknown"],
-        stream: |body| {
-            let model = fixtures::anthropic_model();
-            let ids = messages::LocalIds::default();
-            let native = ToolChoiceOutcome::Native;
-            let decoder = messages::MessagesDecoder::new(model, native, Vec::new(), ids);
-            decode_sse("anthropic", body, decoder)
-        },
-        send: |request| {
-            let model = fixtures::anthropic_model();
-            let capabilities = switchboard_providers_anthropic::capabilities(&model.name);
-            let options = MessagesOptions::default();
-            let wire = messages::to_wire(
-                request,
-                &model,
-                &capabilities,
-                &options,
-                &ToolSchemas::default(),
-            )?;
-            Ok(serde_json::to_value(&wire.body)?)
-        },
-    },
-    Wire {
-        name: "openai-chat",
-        // OpenAI itself attaches nothing on this wire; servers that speak it do.
-        kind: "openai-compatible",
-        invented: &[],
-        stream: |body| {
-            let model = fixtures::compatible_model();
-            let ids = chat::LocalIds::default();
-            let native = ToolChoiceOutcome::Native;
-            let decoder = chat::ChatDecoder::new(model, native, Vec::new(), ids);
-            decode_sse("deepseek", body, decoder)
-        },
-        send: |request| {
-            let model = fixtures::compatible_model();
-            let profile = Profile::generic();
-            let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-            let wire = chat::to_wire(
-                request,
-                &model,
-                &capabilities,
-                &profile,
-                &ToolSchemas::default(),
-            )?;
-            Ok(serde_json::to_value(&wire.body)?)
-        },
-    },
-    Wire {
-        name: "openai-responses",
-        kind: "openai-responses",
-        invented: &["unknown-events"],
-        stream: |body| {
-            let model = fixtures::openai_model();
-            let ids = responses::LocalIds::default();
-            let native = ToolChoiceOutcome::Native;
-            let decoder = responses::ResponsesDecoder::new(model, native, Vec::new(), ids);
-            decode_sse("openai", body, decoder)
-        },
-        send: |request| {
-            let model = fixtures::openai_model();
-            let profile = Profile::openai();
-            let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-            let options = ResponsesOptions::default();
-            let wire = responses::to_wire(
-                request,
-                &model,
-                &capabilities,
-                &profile,
-                &options,
-                &ToolSchemas::default(),
-            )?;
-            Ok(serde_json::to_value(&wire.body)?)
-        },
-    },
-    Wire {
-        name: "gemini",
-        kind: "gemini",
-        invented: &["unknown-values"],
-        stream: |body| {
-            let ids = generate::LocalIds::default();
-            let native = ToolChoiceOutcome::Native;
-            let decoder = generate::GenerateDecoder::new(gemini(), native, Vec::new(), ids);
-            decode_sse("gemini", body, decoder)
-        },
-        send: |request| {
-            let model = gemini();
-            let capabilities = switchboard_providers_gemini::capabilities(&model.name);
-            let options = GeminiOptions::default();
-            let wire = generate::to_wire(
-                request,
-                &model,
-                &capabilities,
-                &options,
-                &ToolSchemas::default(),
-            )?;
-            Ok(serde_json::to_value(&wire.body)?)
-        },
-    },
-    Wire {
-        name: "ollama",
-        kind: "ollama",
-        invented: &[],
-        stream: |body| {
-            use switchboard_providers_ollama::chat::{ChatDecoder, LocalIds};
-            let native = ToolChoiceOutcome::Native;
-            let decoder = ChatDecoder::new(ollama(), native, Vec::new(), LocalIds::default());
-            decode_ndjson("ollama", body, decoder)
-        },
-        send: |request| {
-            let model = ollama();
-            let capabilities = switchboard_providers_ollama::capabilities(&model.name, false);
-            let think = ThinkForm::default();
-            let wire = switchboard_providers_ollama::chat::to_wire(
-                request,
-                &model,
-                &capabilities,
-                think,
-                &ToolSchemas::default(),
-            )?;
-            Ok(serde_json::to_value(&wire.body)?)
-        },
-    },
-];
-
-/// One that wants its signatures back.
-fn gemini() -> ModelId {
-    ModelId::new("gemini", "gemini-3.8-flash")
-}
-
-fn ollama() -> ModelId {
-    ModelId::new("ollama", "qwen3:8b")
-}
+/// Transcripts with values that no API has yet. No SDK checks them.
+const INVENTED: [&str; 3] = ["ping-and-unknown", "unknown-events", "unknown-values"];
 
 /// The answer, followed by what a run or a person would say next.
 fn go_on(answer: &ChatResponse) -> ChatRequest {
@@ -200,12 +63,14 @@ fn go_on(answer: &ChatResponse) -> ChatRequest {
 }
 
 /// The answer of a transcript, if it is whole and carries state.
-fn answer(transcript: &Transcript, wire: &Wire) -> Result<Option<ChatResponse>, ReplayError> {
+fn answer(transcript: &Transcript, target: &Target) -> Result<Option<ChatResponse>, ReplayError> {
     let delivery = Delivery {
         cutting: Cutting::Whole,
         arrival: Arrival::AtOnce,
     };
-    let replayed = play(&transcript.bytes, delivery, wire.stream)?;
+    let replayed = play(&transcript.bytes, delivery, |body| {
+        target.decode_plain(body)
+    })?;
     let mut parts = replayed.response.message.parts.iter();
     let carries = parts.any(|it| it.provider_state().is_some());
     Ok((replayed.failure.is_none() && carries).then_some(replayed.response))
@@ -216,21 +81,21 @@ fn what_carries_state_goes_back_as_it_came() {
     let transcripts = transcripts::all().unwrap();
     let mut expected = BTreeSet::new();
     let mut wrong = Vec::new();
-    for wire in WIRES {
-        let before = expected.len();
+    for (target, kind) in targets() {
+        let (before, folder) = (expected.len(), target.wire.name());
         let streams = transcripts
             .iter()
-            .filter(|it| it.wire == wire.name && it.form != Form::Json);
+            .filter(|it| it.wire == folder && it.form != Form::Json);
         for transcript in streams {
-            let Some(answer) = answer(transcript, wire).unwrap() else {
+            let Some(answer) = answer(transcript, &target).unwrap() else {
                 continue;
             };
-            let body = (wire.send)(&go_on(&answer)).unwrap();
+            let body = target.send(&go_on(&answer)).unwrap().body;
             let stem = transcript.stem.as_str();
-            let name = if wire.invented.contains(&stem) {
-                format!("invented__{}__{stem}", wire.kind)
+            let name = if INVENTED.contains(&stem) {
+                format!("invented__{kind}__{stem}")
             } else {
-                format!("request__{}__{stem}", wire.kind)
+                format!("request__{kind}__{stem}")
             };
             expected.insert(format!("round_trip__{name}"));
             let mut settings = insta::Settings::clone_current();
@@ -240,7 +105,7 @@ fn what_carries_state_goes_back_as_it_came() {
                 wrong.push(name);
             }
         }
-        assert!(expected.len() > before, "{} has no such answer", wire.name);
+        assert!(expected.len() > before, "{kind} has no such answer");
     }
     assert!(wrong.is_empty(), "these differ: {wrong:#?}");
     let stored = stored::snapshots("round_trip__").unwrap();
@@ -252,8 +117,10 @@ fn what_carries_state_goes_back_as_it_came() {
 #[test]
 fn state_never_reaches_another_provider() {
     let transcripts = transcripts::all().unwrap();
-    for from in WIRES {
-        for transcript in transcripts.iter().filter(|it| it.wire == from.name) {
+    let targets = targets();
+    for (from, _) in &targets {
+        let name = from.wire.name();
+        for transcript in transcripts.iter().filter(|it| it.wire == name) {
             if transcript.form == Form::Json {
                 continue;
             }
@@ -265,15 +132,14 @@ fn state_never_reaches_another_provider() {
                 .filter_map(Part::provider_state)
                 .flat_map(|state| secrets(&state.data))
                 .collect();
-            for to in WIRES.iter().filter(|it| it.name != from.name) {
-                let body = (to.send)(&go_on(&answer)).unwrap().to_string();
+            for (to, _) in targets.iter().filter(|(it, _)| it.wire != from.wire) {
+                let body = to.send(&go_on(&answer)).unwrap().bytes;
                 for secret in &states {
                     assert!(
                         !body.contains(secret.as_str()),
-                        "{} {} reached {}: {secret}",
-                        from.name,
+                        "{name} {} reached {:?}: {secret}",
                         transcript.stem,
-                        to.name
+                        to.wire
                     );
                 }
             }

@@ -3,6 +3,8 @@
 //! Every stored answer that there is in both forms must come to the same, whichever was asked for and
 //! whichever the server gives.
 
+mod wires;
+
 use std::{collections::BTreeSet, error::Error};
 
 use serde_json::json;
@@ -10,20 +12,18 @@ use switchboard_domain::{
     ChatModel, ChatRequest, ChatResponse, Delivery, Message, ModelError, ModelErrorKind, Part,
     ToolInput, ToolUse,
 };
-use switchboard_providers_anthropic::{AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{
     RetryPolicy, TextCalls, TransportConfig, text_tool_calls::RecoveryForms,
 };
-use switchboard_providers_gemini::{GeminiConfig, GeminiModel};
-use switchboard_providers_ollama::{OllamaConfig, OllamaModel};
-use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile, Responses};
 use switchboard_testkit::{
     fake::{Answer, FakeModel},
     fixtures,
     transcripts::{self, Form},
 };
 
-struct Wire {
+use crate::wires::{Connection, WIRES, Wire};
+
+struct Column {
     name: &'static str,
     model: Box<dyn ChatModel>,
     /// The path and query of a request for a stream, and of one for a whole answer.
@@ -32,71 +32,40 @@ struct Wire {
     streams_as: &'static str,
 }
 
-/// Every wire, asking this server.
-fn wires(fake: &FakeModel) -> Result<Vec<Wire>, Box<dyn Error>> {
+/// Every wire, on this server.
+fn columns(fake: &FakeModel) -> [Column; 5] {
     let transport = TransportConfig {
         retry: RetryPolicy::never(),
-        system_proxy: false,
         ..TransportConfig::default()
     };
-    let base = fake.base_url();
-    let anthropic = AnthropicConfig {
-        transport: transport.clone(),
-        ..AnthropicConfig::compatible("anthropic", &base).with_api_key("sk-ant-test")
-    };
-    let openai = OpenAiConfig {
-        transport: transport.clone(),
-        profile: Profile::openai(),
-        ..OpenAiConfig::compatible("openai", format!("{base}/v1")).with_api_key("sk-test")
-    };
-    let openai = OpenAiClient::new(openai)?;
-    let gemini = GeminiConfig {
-        transport: transport.clone(),
-        ..GeminiConfig::compatible("gemini", &base).with_api_key("key-test")
-    };
-    let ollama = OllamaConfig {
-        transport,
-        ..OllamaConfig::at(&base)?
-    };
-    let sse = "text/event-stream";
-    Ok(vec![
-        Wire {
-            name: "anthropic",
-            model: Box::new(AnthropicModel::new(anthropic, "claude-opus-5-5")?),
-            paths: ["/v1/messages"; 2],
-            streams_as: sse,
-        },
-        Wire {
-            name: "openai-chat",
-            model: Box::new(openai.model("gpt-4.1")),
-            paths: ["/v1/chat/completions"; 2],
-            streams_as: sse,
-        },
-        Wire {
-            name: "openai-responses",
-            model: Box::new(openai.model_on::<Responses>("gpt-6-luna")),
-            paths: ["/v1/responses"; 2],
-            streams_as: sse,
-        },
-        Wire {
-            name: "gemini",
-            model: Box::new(GeminiModel::new(gemini, "gemini-3.8-flash")?),
-            paths: [
-                "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
-                "/v1beta/models/gemini-3.8-flash:generateContent",
-            ],
-            streams_as: sse,
-        },
-        Wire {
-            name: "ollama",
-            model: Box::new(OllamaModel::new(ollama, "qwen3:8b")?),
-            paths: ["/api/chat"; 2],
-            streams_as: "application/x-ndjson",
-        },
-    ])
+    WIRES.map(|wire| {
+        let (model, paths) = match wire {
+            Wire::Anthropic => ("claude-opus-5-5", ["/v1/messages"; 2]),
+            Wire::Chat => ("gpt-4.1", ["/v1/chat/completions"; 2]),
+            Wire::Responses => ("gpt-6-luna", ["/v1/responses"; 2]),
+            Wire::Gemini => (
+                "gemini-3.8-flash",
+                [
+                    "/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
+                    "/v1beta/models/gemini-3.8-flash:generateContent",
+                ],
+            ),
+            Wire::Ollama => ("qwen3:8b", ["/api/chat"; 2]),
+        };
+        let connection = Connection::new(wire, &fake.base_url(), transport.clone());
+        Column {
+            name: wire.name(),
+            model: connection.with_model(model).chat_model(),
+            paths,
+            streams_as: match wire {
+                Wire::Ollama => "application/x-ndjson",
+                _ => "text/event-stream",
+            },
+        }
+    })
 }
 
-impl Wire {
+impl Column {
     async fn ask(
         &self,
         request: &ChatRequest,
@@ -166,7 +135,7 @@ fn sorts(answer: &ChatResponse) -> BTreeSet<&'static str> {
 #[tokio::test]
 async fn an_answer_is_the_same_however_it_is_asked_for_and_however_it_comes() {
     let fake = FakeModel::start().await.unwrap();
-    for wire in wires(&fake).unwrap() {
+    for wire in columns(&fake) {
         let pairs = pairs(wire.name).unwrap();
         assert!(pairs.len() >= 5, "{}: {pairs:?}", wire.name);
         let mut met = BTreeSet::new();
@@ -205,7 +174,7 @@ async fn an_answer_is_the_same_however_it_is_asked_for_and_however_it_comes() {
 async fn what_is_wanted_whole_is_asked_for_so() {
     let fake = FakeModel::start().await.unwrap();
     let mut number = 0;
-    for wire in wires(&fake).unwrap() {
+    for wire in columns(&fake) {
         // Twice each, as the address and the headers are kept.
         for delivery in [
             Delivery::Streamed,
@@ -248,7 +217,7 @@ async fn what_is_wanted_whole_is_asked_for_so() {
 #[tokio::test]
 async fn a_whole_answer_that_is_cut_off_or_refused_is_told() {
     let fake = FakeModel::start().await.unwrap();
-    for wire in wires(&fake).unwrap() {
+    for wire in columns(&fake) {
         let stored = transcripts::read(&format!("{}/text.json", wire.name)).unwrap();
         let half = stored.bytes[..stored.bytes.len() / 2].to_vec();
         let cut_off = || {
@@ -299,8 +268,8 @@ fn says(wire: &str, text: &str) -> Answer {
 async fn tools_that_are_told_in_words_are_asked_for_whole_too() {
     const CALL: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bonn\"}}\n</tool_call>";
     let fake = FakeModel::start().await.unwrap();
-    for (number, wire) in wires(&fake).unwrap().into_iter().enumerate() {
-        let Wire {
+    for (number, wire) in columns(&fake).into_iter().enumerate() {
+        let Column {
             name,
             model,
             paths: [_, whole],

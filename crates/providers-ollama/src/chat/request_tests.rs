@@ -32,8 +32,7 @@ fn snapshot(name: &str, request: &ChatRequest) {
 }
 
 fn fixture(name: &str) -> ChatRequest {
-    let found = fixtures::all().into_iter().find(|it| it.name == name);
-    found.unwrap().request
+    fixtures::read(name).unwrap().request
 }
 
 fn body(request: &ChatRequest) -> Value {

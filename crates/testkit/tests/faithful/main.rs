@@ -25,13 +25,12 @@ use serde_json::Value;
 use switchboard_domain::{
     ChatRequest, ModelError, ModelId, Role, ToolChoice, ToolChoiceOutcome, WarningKind,
 };
-use switchboard_providers_common::schema::ToolSchemas;
-use switchboard_providers_openai::{Profile, chat};
+use switchboard_providers_openai::Profile;
 
 use crate::{
     canonical::{Canonical, canonical},
     draft::Draft,
-    wires::{Sent, WIRES, Wire},
+    wires::{Sent, Target, WIRES, Wire},
 };
 
 /// Whom a conversation is sent to.
@@ -73,20 +72,15 @@ impl Column {
         }
     }
 
-    fn send(self, request: &ChatRequest) -> Result<Sent, ModelError> {
-        if self != Self::Compatible {
-            return self.wire().send(request);
+    fn target(self) -> Target {
+        match self {
+            Self::Compatible => Target::compatible(self.model(), Profile::litellm()),
+            other => other.wire().target(),
         }
-        let (model, profile) = (self.model(), Profile::litellm());
-        let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
-        let wire = chat::to_wire(
-            request,
-            &model,
-            &capabilities,
-            &profile,
-            &ToolSchemas::default(),
-        )?;
-        wires::sent(&model, &wire.body, wire.tool_choice, wire.warnings)
+    }
+
+    fn send(self, request: &ChatRequest) -> Result<Sent, ModelError> {
+        self.target().send(request)
     }
 
     /// The list of a body that the conversation is in.

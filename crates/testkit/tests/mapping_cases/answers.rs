@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, ChatResponse, ResponseAccumulator};
 use switchboard_testkit::replay::{Arrival, Cutting, Delivery, Replayed, play};
 
-use crate::wires::Wire;
+use crate::wires::{Target, Wire};
 
 /// What a model says.
 #[derive(Debug, Clone, Copy)]
@@ -74,20 +74,9 @@ impl Wire {
         }
     }
 
-    /// Reads a streamed answer to a request, in one piece and byte by byte.
+    /// Reads a streamed answer of [the model](Self::model) to a request.
     pub(crate) fn read(self, request: &ChatRequest, text: &str) -> Replayed {
-        let read = |cutting, arrival| {
-            let delivery = Delivery { cutting, arrival };
-            let decode = |body| self.decode(request, body);
-            play(text.as_bytes(), delivery, decode).unwrap()
-        };
-        let replayed = read(Cutting::Whole, Arrival::AtOnce);
-        assert_eq!(
-            read(Cutting::Bytes, Arrival::Later),
-            replayed,
-            "{self:?}: {text}"
-        );
-        replayed
+        self.target().read(request, text)
     }
 
     /// Reads an answer that is whole and no error.
@@ -95,6 +84,22 @@ impl Wire {
         let replayed = self.read(request, text);
         assert_eq!(replayed.failure, None, "{self:?}: {text}");
         replayed.response
+    }
+}
+
+impl Target {
+    /// Reads a streamed answer to a request, in one piece and byte by byte.
+    pub(crate) fn read(&self, request: &ChatRequest, text: &str) -> Replayed {
+        let read = |cutting, arrival| {
+            let delivery = Delivery { cutting, arrival };
+            let decode = |body| self.decode(request, body);
+            play(text.as_bytes(), delivery, decode).unwrap()
+        };
+        let replayed = read(Cutting::Whole, Arrival::AtOnce);
+        let wire = self.wire;
+        let by_bytes = read(Cutting::Bytes, Arrival::Later);
+        assert_eq!(by_bytes, replayed, "{wire:?}: {text}");
+        replayed
     }
 }
 

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use switchboard_domain::{
     ChatResponse, FinishReason, Message, ModelErrorKind, ToolInput, ToolResult, ToolUse,
 };
-use switchboard_providers_gemini::generate;
 use switchboard_testkit::fake::{Answer, FakeModel};
 
 use crate::{
@@ -24,10 +23,8 @@ fn function_call(city: &str) -> Value {
 
 /// A whole body of Gemini.
 fn gemini_body(body: &Value) -> ChatResponse {
-    let ids = generate::LocalIds::default();
-    let outcome = switchboard_domain::ToolChoiceOutcome::Native;
-    let decoder = generate::GenerateDecoder::new(Wire::Gemini.model(), outcome, Vec::new(), ids);
-    assembled(&generate::events_from_body(decoder, &body.to_string()).unwrap())
+    let target = Wire::Gemini.target();
+    assembled(&target.decode_whole(&body.to_string()).unwrap())
 }
 
 #[test]

@@ -3,17 +3,15 @@
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, FinishReason, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ToolChoice,
-    ToolChoiceOutcome, WarningKind,
+    ChatModel, FinishReason, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId,
+    ToolChoice, ToolChoiceOutcome, WarningKind,
 };
-use switchboard_providers_anthropic::{MessagesOptions, messages};
-use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::fake::FakeModel;
 
 use crate::{
     answers::{End, Said, named},
     question,
-    wires::{WIRES, Wire},
+    wires::{Target, WIRES, Wire},
 };
 
 /// Whether a body forces a call.
@@ -66,6 +64,22 @@ fn case_13_a_forced_tool_that_the_model_refuses_is_relaxed_and_told() {
                 [WarningKind::ToolChoiceRelaxed],
                 "{wire:?} {choice:?}"
             );
+            // The first events of the answer report both.
+            let target = Target {
+                capabilities: unable.clone(),
+                ..wire.target()
+            };
+            let text = wire.answer(&[Said::Text("Hi.")], End::Complete);
+            let replayed = target.read(&request, &text);
+            let [
+                ModelEvent::Started { tool_choice, .. },
+                ModelEvent::Warning { warning },
+                ..,
+            ] = &replayed.events[..]
+            else {
+                panic!("{wire:?}: {:?}", replayed.events);
+            };
+            assert_eq!((tool_choice, warning), (&sent.outcome, &sent.warnings[0]));
         }
     }
 }
@@ -79,24 +93,14 @@ fn case_13_the_models_that_refuse_it_are_known() {
         "claude-fable-5-2",
         "claude-mythos-5-1",
     ] {
-        let model = switchboard_domain::ModelId::new("anthropic", name);
-        let capabilities = switchboard_providers_anthropic::capabilities(name);
+        let model = ModelId::new("anthropic", name);
         let request = question().with_tool_choice(ToolChoice::Required);
-        let options = MessagesOptions::default();
-        let wire = messages::to_wire(
-            &request,
-            &model,
-            &capabilities,
-            &options,
-            &ToolSchemas::default(),
-        )
-        .unwrap();
+        let sent = Target::new(Wire::Anthropic, model).send(&request).unwrap();
         assert!(
-            matches!(wire.tool_choice, ToolChoiceOutcome::Relaxed { .. }),
+            matches!(sent.outcome, ToolChoiceOutcome::Relaxed { .. }),
             "{name}"
         );
-        let body = serde_json::to_value(&wire.body).unwrap();
-        assert!(!is_forced(Wire::Anthropic, &body), "{name}: {body}");
+        assert!(!is_forced(Wire::Anthropic, &sent.body), "{name}");
     }
 }
 

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatRequest, FinishReason, Message, Part, Role, ToolChoice, ToolDefinition, ToolInput,
-    ToolResult, ToolUse,
+    ChatRequest, ChatResponse, FinishReason, Message, Part, Role, ToolChoice, ToolDefinition,
+    ToolInput, ToolResult, ToolUse,
 };
 use switchboard_providers_common::tool_names::NameRule;
-use switchboard_providers_openai::chat;
 
 use crate::{
     answers::{End, Said, assembled, candidate, chunk, data, line, lines, named},
@@ -95,13 +94,10 @@ fn case_16_names_that_a_wire_cannot_say_become_aliases_that_lead_back() {
 }
 
 /// A whole body of Chat Completions.
-fn chat_body(message: &Value, finish: &str) -> switchboard_domain::ChatResponse {
-    let ids = chat::LocalIds::default();
-    let outcome = switchboard_domain::ToolChoiceOutcome::Native;
-    let decoder = chat::ChatDecoder::new(Wire::Chat.model(), outcome, Vec::new(), ids);
+fn chat_body(message: &Value, finish: &str) -> ChatResponse {
     let choice = json!({"index": 0, "message": message, "finish_reason": finish});
     let body = json!({"id": "chatcmpl-1", "choices": [choice]}).to_string();
-    assembled(&chat::events_from_body(decoder, &body).unwrap())
+    assembled(&Wire::Chat.target().decode_whole(&body).unwrap())
 }
 
 #[test]

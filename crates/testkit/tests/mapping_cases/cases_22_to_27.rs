@@ -2,18 +2,16 @@
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatRequest, FinishReason, Message, ModelCapabilities, Part, Role, ToolChoiceOutcome,
-    ToolResult, ToolUse, WarningKind,
+    ChatRequest, FinishReason, Message, ModelCapabilities, Part, Role, ToolResult, ToolUse,
+    WarningKind,
 };
-use switchboard_providers_common::decode_sse;
-use switchboard_providers_common::schema::ToolSchemas;
-use switchboard_providers_openai::{Profile, chat};
-use switchboard_testkit::{fixtures, replay::replay};
+use switchboard_providers_openai::Profile;
+use switchboard_testkit::fixtures;
 
 use crate::{
     answers::{End, Said, candidate, chunk, data, line, lines, named},
     calls, go_on, kiel, nothing, question,
-    wires::{WIRES, Wire},
+    wires::{Target, WIRES, Wire},
 };
 
 #[test]
@@ -211,7 +209,6 @@ fn case_24_several_results_are_one_message_each_before_the_persons_text() {
 fn case_25_reasoning_content_of_deepseek_goes_back() {
     let model = fixtures::compatible_model();
     let profile = Profile::deepseek();
-    let capabilities = switchboard_providers_openai::capabilities(&model.name, &profile);
     let function = json!({"name": "get_weather", "arguments": r#"{"city":"Kiel"}"#});
     let call = json!({"index": 0, "id": "call_1", "type": "function", "function": function});
     let text = data(&[
@@ -220,33 +217,21 @@ fn case_25_reasoning_content_of_deepseek_goes_back() {
         chunk(&json!({"tool_calls": [call]}), None),
         chunk(&json!({}), Some("tool_calls")),
     ]);
-    let replayed = replay(text.as_bytes(), |body| {
-        let ids = chat::LocalIds::after(&question());
-        let native = ToolChoiceOutcome::Native;
-        let decoder = chat::ChatDecoder::new(model.clone(), native, Vec::new(), ids);
-        decode_sse("deepseek", body, decoder)
-    });
-    let answer = replayed.unwrap().response;
+    let deepseek = Target::compatible(model.clone(), profile);
+    let replayed = deepseek.read(&question(), &text);
+    let answer = replayed.response;
     let request = go_on(&question(), &answer);
-    let mapped_for = |profile: &Profile| {
-        let wire = chat::to_wire(
-            &request,
-            &model,
-            &capabilities,
-            profile,
-            &ToolSchemas::default(),
-        )
-        .unwrap();
-        let body = serde_json::to_value(&wire.body).unwrap();
-        (body["messages"][1].clone(), wire.warnings)
+    let mapped_for = |target: &Target| {
+        let sent = target.send(&request).unwrap();
+        (sent.body["messages"][1].clone(), sent.warnings)
     };
-    let (message, warnings) = mapped_for(&profile);
+    let (message, warnings) = mapped_for(&deepseek);
     assert_eq!(message["reasoning_content"], "The user wants weather.");
     assert_eq!(message["tool_calls"][0]["id"], "call_1");
     assert_eq!(warnings, []);
 
     // A server that takes none back gets none, and that is told.
-    let (message, warnings) = mapped_for(&Profile::openai());
+    let (message, warnings) = mapped_for(&Target::compatible(model, Profile::openai()));
     assert!(message.get("reasoning_content").is_none(), "{message}");
     assert_eq!(warnings[0].kind, WarningKind::PartDropped);
     for wire in WIRES {

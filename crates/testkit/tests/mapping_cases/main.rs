@@ -13,9 +13,8 @@ mod cases_09_to_12;
 mod cases_13_to_15;
 mod cases_16_to_21;
 mod cases_22_to_27;
-#[path = "../wires/decode.rs"]
-mod decode;
 mod over_http;
+mod restored;
 #[path = "../wires/mod.rs"]
 mod wires;
 

@@ -5,20 +5,16 @@
     reason = "a plain function of a test file counts as production code for clippy"
 )]
 
-#[path = "../wires/decode.rs"]
-mod decode;
 mod special;
 #[path = "../wires/mod.rs"]
 mod wires;
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
-use switchboard_domain::{ChatRequest, ModelError, ToolChoiceOutcome, WarningKind};
-use switchboard_providers_anthropic::{MessagesOptions, messages};
-use switchboard_providers_common::schema::ToolSchemas;
+use switchboard_domain::{ToolChoiceOutcome, WarningKind};
 use switchboard_testkit::fixtures;
 
-use crate::wires::{Sent, WIRES, Wire};
+use crate::wires::{Sent, Target, WIRES, Wire};
 
 /// How the cells of a row are found.
 enum Row {
@@ -84,40 +80,9 @@ const ROWS: [(Row, &str); 21] = [
 const BEGIN: &str = "<!-- table: begin -->\n";
 const END: &str = "<!-- table: end -->\n";
 
-/// The version of Anthropic's API that the official SDK speaks.
-const NEWEST_VERSION: &str = "2026-10-21";
-
-fn options() -> MessagesOptions {
-    MessagesOptions {
-        api_version: NEWEST_VERSION.to_owned(),
-        ..MessagesOptions::default()
-    }
-}
-
-fn send(wire: Wire, request: &ChatRequest) -> Result<Sent, ModelError> {
-    match wire {
-        Wire::Anthropic => anthropic(request, &options()),
-        other => other.send(request),
-    }
-}
-
-fn anthropic(request: &ChatRequest, options: &MessagesOptions) -> Result<Sent, ModelError> {
-    let (model, capabilities) = (Wire::Anthropic.model(), Wire::Anthropic.capabilities());
-    let wire = messages::to_wire(
-        request,
-        &model,
-        &capabilities,
-        options,
-        &ToolSchemas::default(),
-    )?;
-    wires::sent(&model, &wire.body, wire.tool_choice, wire.warnings)
-}
-
-fn title(wire: Wire) -> &'static str {
-    match wire {
-        Wire::Chat => "openai-chat",
-        other => other.provider(),
-    }
+/// Returns the target of a column: the newest version of each API.
+fn target(wire: Wire) -> Target {
+    wire.target().with_newest_version()
 }
 
 fn cell(sent: &Sent) -> String {
@@ -146,20 +111,19 @@ fn cell(sent: &Sent) -> String {
 fn table() -> String {
     let mut table = String::from("| |");
     for wire in WIRES {
-        let _ = write!(table, " {} |", title(wire));
+        let _ = write!(table, " {} |", wire.name());
     }
     table.push_str("\n|---|");
     table.push_str(&"---|".repeat(WIRES.len()));
     table.push('\n');
-    let fixtures = fixtures::all();
     for (row, what) in ROWS {
         let _ = write!(table, "| {what} |");
         for wire in WIRES {
             let cell = match row {
                 Special(find) => find(wire),
                 Fixture(name) => {
-                    let fixture = fixtures.iter().find(|fixture| fixture.name == name);
-                    match send(wire, &fixture.unwrap().request) {
+                    let fixture = fixtures::read(name).unwrap();
+                    match target(wire).send(&fixture.request) {
                         Ok(sent) => cell(&sent),
                         Err(_) => "refused with an error".to_owned(),
                     }

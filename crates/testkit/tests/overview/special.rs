@@ -4,19 +4,14 @@ use serde_json::json;
 use switchboard_domain::{
     ChatRequest, Message, ModelEvent, Part, Role, ToolDefinition, ToolResult, WarningKind,
 };
-use switchboard_providers_anthropic::{CachePolicy, MessagesOptions, ServerTool};
-use switchboard_providers_common::schema::ToolSchemas;
-use switchboard_providers_gemini::{GeminiOptions, generate};
+use switchboard_providers_anthropic::{CachePolicy, ServerTool};
 use switchboard_testkit::{
     fixtures,
     replay::{Arrival, Cutting, Delivery, Replayed, play},
     transcripts,
 };
 
-use crate::{
-    anthropic, options, send,
-    wires::{self, Wire},
-};
+use crate::{target, wires::Wire};
 
 fn question() -> ChatRequest {
     ChatRequest::new([Message::user("How is the weather in Kiel?")])
@@ -30,7 +25,7 @@ fn stored(wire: Wire, stem: &str) -> Replayed {
     } else {
         "sse"
     };
-    let path = format!("{}/{stem}.{extension}", crate::title(wire));
+    let path = format!("{}/{stem}.{extension}", wire.name());
     let delivery = Delivery {
         cutting: Cutting::Whole,
         arrival: Arrival::AtOnce,
@@ -76,7 +71,7 @@ pub(crate) fn reasoning_replay(wire: Wire) -> String {
     } else {
         results.into()
     });
-    let sent = send(wire, &request).unwrap();
+    let sent = target(wire).send(&request).unwrap();
     let dropped = sent.warnings.iter();
     let dropped = dropped.filter(|it| it.kind == WarningKind::PartDropped);
     let said = if dropped.count() > 0 {
@@ -100,7 +95,7 @@ pub(crate) fn schemas(wire: Wire) -> String {
     let keywords = ["anyOf", "pattern", "minimum", "not", "additionalProperties"];
     let tool = ToolDefinition::new("forecast", "", rules);
     let request = ChatRequest::new([Message::user("Rain?")]).with_tools([tool]);
-    let sent = send(wire, &request).unwrap();
+    let sent = target(wire).send(&request).unwrap();
     let there = keywords
         .iter()
         .filter(|keyword| sent.bytes.contains(&format!("\"{keyword}\":")));
@@ -116,27 +111,21 @@ pub(crate) fn schemas(wire: Wire) -> String {
 /// which takes that a conversation's next request begins as the last one did.
 pub(crate) fn caching(wire: Wire) -> String {
     if wire == Wire::Anthropic {
-        let options = MessagesOptions {
-            cache: CachePolicy::Turns {
-                lifetime: switchboard_providers_anthropic::CacheLifetime::default(),
-                prefix_lifetime: None,
-            },
-            ..options()
+        let mut target = target(wire);
+        target.anthropic.cache = CachePolicy::Turns {
+            lifetime: switchboard_providers_anthropic::CacheLifetime::default(),
+            prefix_lifetime: None,
         };
-        let sent = anthropic(&question(), &options).unwrap();
+        let sent = target.send(&question()).unwrap();
         assert!(sent.bytes.contains("cache_control"), "{}", sent.bytes);
         return "native".to_owned();
     }
-    let fixtures = fixtures::all();
-    let whole = fixtures
-        .iter()
-        .find(|it| it.name == "several_turns")
-        .unwrap();
+    let whole = fixtures::read("several_turns").unwrap();
     let mut begun = whole.request.clone();
     begun.messages.truncate(3);
     assert_eq!(begun.messages[2].role, Role::Tool);
     let list = |request: &ChatRequest| {
-        let body = send(wire, request).unwrap().body;
+        let body = target(wire).send(request).unwrap().body;
         let lists = ["messages", "input", "contents"];
         let list = lists.iter().find_map(|name| body[name].as_array());
         list.unwrap().clone()
@@ -157,41 +146,28 @@ pub(crate) fn built_in_tools_beside(wire: Wire) -> String {
 }
 
 fn searching(wire: Wire, request: &ChatRequest) -> String {
-    let (sent, declared) = match wire {
+    let (mut target, mut request) = (target(wire), request.clone());
+    let declared = match wire {
         Wire::Anthropic => {
             let search = json!({"type": "web_search"});
-            let options = MessagesOptions {
-                server_tools: vec![serde_json::from_value::<ServerTool>(search).unwrap()],
-                ..options()
-            };
-            (anthropic(request, &options), "\"web_search_2")
+            target.anthropic.server_tools =
+                vec![serde_json::from_value::<ServerTool>(search).unwrap()];
+            "\"web_search_2"
         }
         Wire::Gemini => {
-            let options = GeminiOptions {
-                server_tools: vec![switchboard_providers_gemini::ServerTool::google_search()],
-                ..GeminiOptions::default()
-            };
-            let (model, capabilities) = (wire.model(), wire.capabilities());
-            let mapped = generate::to_wire(
-                request,
-                &model,
-                &capabilities,
-                &options,
-                &ToolSchemas::default(),
-            );
-            let sent =
-                mapped.and_then(|it| wires::sent(&model, &it.body, it.tool_choice, it.warnings));
-            (sent, "\"googleSearch\"")
+            let search = switchboard_providers_gemini::ServerTool::google_search();
+            target.gemini.server_tools = vec![search];
+            "\"googleSearch\""
         }
         Wire::Responses => {
-            let mut request = request.clone();
             let tools = json!([{"type": "web_search"}]);
             request.extra.insert("tools".to_owned(), tools);
-            (send(wire, &request), "\"web_search\"")
+            "\"web_search\""
         }
         // These wires have none.
         Wire::Chat | Wire::Ollama => return "none".to_owned(),
     };
+    let sent = target.send(&request);
     let Ok(sent) = sent else {
         return "refused with an error".to_owned();
     };

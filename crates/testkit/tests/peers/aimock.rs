@@ -2,16 +2,14 @@
 
 mod faults;
 mod round_trips;
-mod runs;
-mod streams;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::{
     conversation::TEXT,
-    entry::Wire,
     peer::{Peer, installed},
+    wires::Wire,
 };
 
 /// Characters in each piece of a streamed answer.
@@ -69,28 +67,16 @@ pub(crate) async fn tell(peer: &Peer, fixtures: Fixtures) {
     assert_eq!(told["added"], count, "{told}");
 }
 
-/// The status and the time in milliseconds of every request with this question.
-async fn attempts(peer: &Peer, question: &str) -> Vec<(u64, u64)> {
+/// The status of every request with this question.
+async fn statuses(peer: &Peer, question: &str) -> Vec<u64> {
     let journal = peer.told("/__aimock/journal").await;
     let of_question = |entry: &&Value| {
         let asked = &entry["response"]["fixture"]["match"]["userMessage"];
         asked.as_str() == Some(question)
     };
     let requests = journal.as_array().unwrap().iter().filter(of_question);
-    let number = |value: &Value| value.as_u64().unwrap();
-    requests
-        .map(|one| {
-            (
-                number(&one["response"]["status"]),
-                number(&one["timestamp"]),
-            )
-        })
-        .collect()
-}
-
-async fn statuses(peer: &Peer, question: &str) -> Vec<u64> {
-    let attempts = attempts(peer, question).await;
-    attempts.into_iter().map(|(status, _)| status).collect()
+    let statuses = requests.map(|one| one["response"]["status"].as_u64().unwrap());
+    statuses.collect()
 }
 
 /// An error in the words of the wire's own vendor.
@@ -105,7 +91,7 @@ pub(crate) fn failure(wire: Wire, status: u16, further: &Value) -> Value {
             529 => ("overloaded_error", None),
             _ => ("api_error", None),
         },
-        Wire::OpenAiChat | Wire::OpenAiResponses => match status {
+        Wire::Chat | Wire::Responses => match status {
             401 => ("invalid_request_error", Some("invalid_api_key")),
             404 => ("invalid_request_error", Some("model_not_found")),
             429 => ("requests", Some("rate_limit_exceeded")),

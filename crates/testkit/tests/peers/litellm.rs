@@ -8,8 +8,9 @@ use switchboard_providers_openai::Profile;
 use crate::{
     aimock::{Fixtures, aimock, failure, tell},
     conversation::{BEFORE, TEXT, ask_plainly, cities, converse},
-    entry::{Entry, Form, Wire},
+    entry::{Entry, Form, HOSTED},
     peer::{Peer, python_program},
+    wires::Wire,
 };
 
 const KEY: &str = "sk-of-the-proxy";
@@ -46,13 +47,13 @@ async fn litellm(behind: &Peer) -> Peer {
 }
 
 fn entries(proxy: &Peer) -> Vec<Entry> {
-    let as_configured = |entry: Entry| Entry {
-        model: MODEL.to_owned(),
-        key: KEY.to_owned(),
-        profile: Profile::named("litellm").unwrap(),
-        ..entry
+    let as_configured = |mut entry: Entry| {
+        MODEL.clone_into(&mut entry.connection.model);
+        KEY.clone_into(&mut entry.connection.key);
+        entry.connection.profile = Profile::named("litellm").unwrap();
+        entry
     };
-    let all = Entry::each(proxy, &Wire::HOSTED).into_iter();
+    let all = Entry::each(proxy, &HOSTED).into_iter();
     all.map(as_configured).collect()
 }
 
@@ -100,7 +101,7 @@ async fn check_weather(entry: &Entry) {
 
 fn add_faults(fixtures: &mut Fixtures, entry: &Entry) {
     let answer = json!({"content": TEXT});
-    let failed = |status, further: Value| failure(Wire::OpenAiChat, status, &further);
+    let failed = |status, further: Value| failure(Wire::Chat, status, &further);
     let limited = failed(429, json!({"retryAfter": 1}));
     fixtures
         .add_at(&format!("limited, {entry}"), 0, &limited)
@@ -148,18 +149,16 @@ async fn check_faults(entry: &Entry) {
         // There the proxy takes every error for one of its own.
         Wire::Gemini => assert_eq!(failed("refused", 500).await, overloaded, "{entry}"),
         wire => {
-            let named = wire == Wire::OpenAiChat;
+            let named = wire == Wire::Chat;
             let field = named.then(|| "messages[0].content".to_owned());
             let refused = ModelErrorKind::InvalidRequest { field };
             assert_eq!(failed("refused", 400).await, refused, "{entry}");
         }
     }
 
-    let is_of_openai = matches!(entry.wire, Wire::OpenAiChat | Wire::OpenAiResponses);
-    let unknown = Entry {
-        model: "gpt-unknown".to_owned(),
-        ..entry.clone()
-    };
+    let is_of_openai = matches!(entry.wire, Wire::Chat | Wire::Responses);
+    let mut unknown = entry.clone();
+    "gpt-unknown".clone_into(&mut unknown.connection.model);
     let error = ask_plainly(&unknown, "hello").await.error();
     assert_eq!(error.status(), Some(400), "{entry}: {error}");
     assert!(error.message().contains("Invalid model name"), "{error}");

@@ -5,8 +5,9 @@ use switchboard_domain::Part;
 
 use crate::{
     conversation::{BEFORE, TEXT, cities, converse},
-    entry::{Entry, Form, Wire},
+    entry::{Entry, Form},
     peer::{Peer, python_program},
+    wires::Wire,
 };
 
 const REASONING: &str = "Zwei Städte, also zwei Fragen.";
@@ -14,8 +15,8 @@ const REASONING: &str = "Zwei Städte, also zwei Fragen.";
 /// What this server calls them.
 const WIRES: [(Wire, &str); 3] = [
     (Wire::Anthropic, "anthropic"),
-    (Wire::OpenAiChat, "openai"),
-    (Wire::OpenAiResponses, "responses"),
+    (Wire::Chat, "openai"),
+    (Wire::Responses, "responses"),
 ];
 
 #[tokio::test]
@@ -45,7 +46,7 @@ async fn peer_llm_mock_api_calls_tools_and_answers_with_their_results() {
                 _ => None,
             });
             // Chat Completions of OpenAI have none.
-            let expected = (wire != Wire::OpenAiChat).then_some(REASONING);
+            let expected = (wire != Wire::Chat).then_some(REASONING);
             assert_eq!(reasoning, expected, "{entry}");
         }
     }

@@ -9,8 +9,9 @@ use switchboard_providers_openai::Profile;
 
 use crate::{
     conversation::{BEFORE, TEXT, ask_plainly, cities, converse},
-    entry::{Entry, Form, Wire, late},
+    entry::{Entry, Form, HOSTED, late},
     peer::{Peer, python_program},
+    wires::{WIRES, Wire},
 };
 
 /// Long enough for a busy machine, and shorter than a slow answer.
@@ -39,14 +40,14 @@ fn entries(peer: &Peer, forms: &[Form]) -> Vec<Entry> {
         let wire = *wire;
         forms.iter().map(move |form| entry(peer, wire, *form))
     };
-    Wire::HOSTED.iter().flat_map(each).collect()
+    HOSTED.iter().flat_map(each).collect()
 }
 
 /// Queues what happens to the next requests of an entry, in this order.
 async fn script(peer: &Peer, entry: &Entry, behaviours: impl IntoIterator<Item = Value>) {
     let path = match entry.wire {
-        Wire::OpenAiChat => "*/chat/completions",
-        Wire::OpenAiResponses => "/v1/responses",
+        Wire::Chat => "*/chat/completions",
+        Wire::Responses => "/v1/responses",
         Wire::Anthropic => "/anthropic/*",
         _ => "/gemini/*",
     };
@@ -89,8 +90,8 @@ async fn attempts(peer: &Peer, entry: &Entry) -> Vec<(u64, f64)> {
     let is_of_entry = |request: &&Value| {
         let path = request["path"].as_str().unwrap();
         let of_wire = match entry.wire {
-            Wire::OpenAiChat => path.ends_with("/chat/completions"),
-            Wire::OpenAiResponses => path.ends_with("/responses"),
+            Wire::Chat => path.ends_with("/chat/completions"),
+            Wire::Responses => path.ends_with("/responses"),
             Wire::Anthropic => path.starts_with("/anthropic/"),
             _ => path.starts_with("/gemini/"),
         };
@@ -119,12 +120,10 @@ async fn peer_llmock_is_a_model_that_uses_tools() {
         ("/xai/v1", "grok-3", "xai"),
     ] {
         for form in Form::BOTH {
-            let entry = Entry {
-                provider: format!("my{path}"),
-                model: name.to_owned(),
-                profile: Profile::named(profile).unwrap(),
-                ..Entry::under(&peer, path, Wire::OpenAiChat, form)
-            };
+            let mut entry = Entry::under(&peer, path, Wire::Chat, form);
+            entry.connection.provider = format!("my{path}");
+            name.clone_into(&mut entry.connection.model);
+            entry.connection.profile = Profile::named(profile).unwrap();
             all.push(entry);
         }
     }
@@ -339,7 +338,7 @@ async fn peer_llmock_breaks_off_in_the_middle_of_a_call() {
             // Where the input of the call is on its way. Gemini's comes whole, with the end.
             let after = match entry.wire {
                 Wire::Gemini => 0,
-                Wire::OpenAiResponses => 4,
+                Wire::Responses => 4,
                 _ => 3,
             };
             if (entry.wire, kind) == (Wire::Gemini, "disconnect") {
@@ -365,7 +364,7 @@ async fn peer_llmock_is_slow() {
     let peer = llmock(&["--stream-chunk-delay-ms", "130"]).await;
     join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
         let mut hasty = entry.clone();
-        hasty.transport.idle_timeout = LIMIT;
+        hasty.connection.transport.idle_timeout = LIMIT;
         script(&peer, entry, [reply()]).await;
         let heard = ask_plainly(&hasty, "What is the weather?").await;
         assert_eq!(heard.answer().message.text(), TEXT, "{entry}");
@@ -393,7 +392,7 @@ async fn peer_llmock_is_asked_again_when_it_says_nothing() {
     let peer = llmock(&[]).await;
     join_all(entries(&peer, &[Form::Streamed]).iter().map(async |entry| {
         let mut hasty = entry.clone();
-        hasty.transport.first_byte_timeout = LIMIT;
+        hasty.connection.transport.first_byte_timeout = LIMIT;
         for slow in ["delay", "slow_first_token"] {
             let behaviour = json!({"type": slow, "seconds": 60});
             script(&peer, entry, [behaviour, reply(), reply()]).await;
@@ -409,7 +408,7 @@ async fn peer_llmock_is_asked_again_when_it_says_nothing() {
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_llmock_is_not_at_every_address() {
     let peer = llmock(&[]).await;
-    for wire in Wire::ALL {
+    for wire in WIRES {
         let entry = Entry::under(&peer, "/somewhere/else", wire, Form::Streamed);
         let error = ask_plainly(&entry, "Is anybody there?").await.error();
         assert_eq!(error.status(), Some(404), "{entry}: {error}");
@@ -426,7 +425,7 @@ async fn peer_python_answers_with_a_page_for_people() {
     let mut command = python_program("python");
     command.args(["-m", "http.server", "--bind", "127.0.0.1", "0"]);
     let peer = Peer::start(command, "(", &[]).await;
-    for wire in Wire::ALL {
+    for wire in WIRES {
         let entry = Entry::new(&peer, wire, Form::Streamed);
         let heard = ask_plainly(&entry, "Is anybody there?").await;
         assert_eq!(heard.text, "", "{entry}");

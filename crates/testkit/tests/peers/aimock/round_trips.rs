@@ -7,7 +7,8 @@ use switchboard_domain::{Part, WarningKind};
 use super::{Fixtures, aimock, statuses, tell};
 use crate::{
     conversation::{BEFORE, Conversation, TEXT, cities, converse},
-    entry::{Entry, Wire},
+    entry::Entry,
+    wires::{WIRES, Wire},
 };
 
 const REASONING: &str = "Zwei Städte, also zwei Fragen.";
@@ -16,7 +17,7 @@ const REASONING: &str = "Zwei Städte, also zwei Fragen.";
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_aimock_calls_tools_and_answers_with_their_results() {
     let peer = aimock().await;
-    let entries = Entry::each(&peer, &Wire::ALL);
+    let entries = Entry::each(&peer, &WIRES);
     let mut fixtures = Fixtures::default();
     for entry in &entries {
         let [kiel, luebeck] = cities();
@@ -80,7 +81,7 @@ fn check_reasoning(entry: &Entry, talk: &Conversation) {
     }
     for warning in &talk.answer.warnings {
         // A server whose kind is not known takes no reasoning back.
-        let is_known = entry.wire == Wire::OpenAiChat && warning.kind == WarningKind::PartDropped;
+        let is_known = entry.wire == Wire::Chat && warning.kind == WarningKind::PartDropped;
         assert!(is_known, "{entry}: {warning:?}");
     }
 }
@@ -89,7 +90,7 @@ fn check_reasoning(entry: &Entry, talk: &Conversation) {
 #[ignore = "needs peers: cargo xtask test --peers"]
 async fn peer_aimock_speaks_after_its_calls_and_in_between() {
     let peer = aimock().await;
-    let entries = Entry::each(&peer, &Wire::ALL);
+    let entries = Entry::each(&peer, &WIRES);
     let mut fixtures = Fixtures::default();
     for entry in &entries {
         let call = |city: &str| {
@@ -118,7 +119,7 @@ async fn peer_aimock_speaks_after_its_calls_and_in_between() {
         let cities: Vec<&Value> = talk.ran.iter().map(|input| &input["city"]).collect();
         assert_eq!(cities, ["Kiel", "Lübeck"], "{entry}");
         // Where the wire has an order of its blocks, it is kept.
-        if !matches!(entry.wire, Wire::OpenAiChat | Wire::Ollama) {
+        if !matches!(entry.wire, Wire::Chat | Wire::Ollama) {
             let parts: Vec<&str> = talk.messages[1].parts.iter().map(Part::in_words).collect();
             assert_eq!(
                 parts,
