@@ -6,17 +6,15 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel, ChatRequest, FinishReason, Message, ModelErrorKind, ModelEvent, ModelId, ToolChoice,
-    ToolChoiceOutcome, ToolDefinition, ToolResult, WarningKind,
+    ChatModel, ModelErrorKind, ModelId, ToolChoice, ToolChoiceOutcome, WarningKind,
 };
 use switchboard_providers_anthropic::{AnthropicClient, AnthropicConfig, AnthropicModel};
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_testkit::{
-    fake::{Answer, FakeModel, Gate, Say},
-    loopback::{failure, held_after, question},
+    fake::{Answer, FakeModel, Say},
+    loopback::{failure, question},
 };
 
 async fn server() -> FakeModel {
@@ -37,10 +35,6 @@ fn config(fake: &FakeModel) -> AnthropicConfig {
     }
 }
 
-fn model(fake: &FakeModel) -> AnthropicModel {
-    AnthropicModel::new(config(fake), "claude-opus-5-5").expect("a valid configuration")
-}
-
 fn stored(name: &str) -> Answer {
     Answer::transcript(&format!("anthropic/{name}")).expect("it is stored")
 }
@@ -49,68 +43,6 @@ fn error(status: u16, class: &str, message: &str) -> Answer {
     let body = json!({"type": "error", "error": {"type": class, "message": message},
                       "request_id": "req_body"});
     Answer::json(status, &body)
-}
-
-#[tokio::test]
-async fn two_parallel_calls_are_streamed_and_their_results_sent_back() {
-    let fake = server().await;
-    let gate = Gate::new();
-    // `message_start`, `ping`, the first block and its first two deltas.
-    fake.answer(held_after("anthropic/two-calls.sse", 5, &gate).unwrap());
-    fake.answer(Answer::anthropic([Say::text("12 degrees.")]));
-    let model = model(&fake);
-    let mut request = question();
-
-    // Events before the gate arrive before the rest is sent.
-    let mut stream = model.stream(&request).await.unwrap();
-    let mut arguments = String::new();
-    let mut events = Vec::new();
-    while let Some(event) = stream.next().await {
-        let event = event.unwrap();
-        if let ModelEvent::ToolInputDelta { index: 0, json } = &event {
-            if arguments.is_empty() {
-                assert_eq!(json, r#"{"ci"#);
-                gate.reached().await;
-                gate.open();
-            }
-            arguments.push_str(json);
-        }
-        events.push(event);
-    }
-    assert_eq!(arguments, r#"{"city": "Hamburg"}"#);
-    let mut answer = switchboard_domain::ResponseAccumulator::default();
-    for event in &events {
-        answer.push(event).unwrap();
-    }
-    let answer = answer.finish().unwrap();
-    assert_eq!(answer.finish, FinishReason::ToolUse);
-    let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
-    let ids: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
-    assert_eq!(ids, ["toolu_01A", "toolu_01B"]);
-
-    let results = calls
-        .iter()
-        .map(|call| ToolResult::text(&call.id, &call.name, "12 degrees"));
-    let results = Message::tool_results(results);
-    request
-        .messages
-        .extend([answer.message.into(), results.into()]);
-    let last = model.complete(&request).await.unwrap();
-    assert_eq!(
-        (last.message.text().as_str(), last.finish),
-        ("12 degrees.", FinishReason::Stop)
-    );
-    let sent = fake.request(1).await;
-    let messages = sent.json()["messages"].as_array().unwrap();
-    assert_eq!(messages.len(), 3);
-    assert_eq!(messages[1]["content"][1]["input"]["city"], "Kiel");
-    let answered: Vec<_> = messages[2]["content"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|block| block["tool_use_id"].clone())
-        .collect();
-    assert_eq!(answered, ["toolu_01A", "toolu_01B"]);
 }
 
 #[tokio::test]
@@ -209,24 +141,4 @@ async fn the_list_of_models_is_read() {
     fake.answer(Answer::json(200, &json!({"models": []})));
     let odd = client.list_models().await.unwrap_err();
     assert_eq!(odd.kind, ModelErrorKind::Protocol);
-}
-
-#[tokio::test]
-async fn an_unsupported_property_name_is_restored() {
-    let fake = server().await;
-    fake.answer(Answer::anthropic([Say::call(
-        "toolu_1",
-        "measure",
-        json!({"gr__e": "5"}),
-    )]));
-    let schema = json!({"type": "object", "properties": {"größe": {"type": "string"}}});
-    let request = ChatRequest::new([Message::user("How large?")])
-        .with_tools([ToolDefinition::new("measure", "", schema)]);
-    let answer = model(&fake).complete(&request).await.unwrap();
-    let sent = fake.request(0).await;
-    let sent = &sent.json()["tools"][0]["input_schema"]["properties"];
-    assert!(sent.get("gr__e").is_some(), "{sent}");
-    let call = answer.message.tool_uses().next().unwrap();
-    let input = switchboard_domain::ToolInput::from_json(json!({"größe": "5"}));
-    assert_eq!(call.input, input);
 }

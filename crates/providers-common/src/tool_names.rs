@@ -138,9 +138,9 @@ impl ToolNames {
 
     /// Returns the wire name of a declared tool. A name that is not in the request is converted by
     /// the same rule.
-    pub fn wire<'a>(&'a self, declared: &'a str) -> Cow<'a, str> {
+    pub fn wire<'a>(&self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
-            Some(alias) => Cow::Borrowed(alias),
+            Some(alias) => Cow::Owned(alias.clone()),
             None if self.rule.allows(declared) => Cow::Borrowed(declared),
             None => Cow::Owned(self.rule.alias(declared, HASH_DIGITS[0])),
         }

@@ -215,24 +215,6 @@ async fn what_an_answer_was_grounded_on_is_shown_and_not_sent_back() {
 }
 
 #[tokio::test]
-async fn an_older_model_gets_functions_without_them_and_says_so() {
-    let fake = FakeModel::start().await.expect("a free port");
-    let model = model(&fake, "gemini-2.5-flash", true);
-    fake.answer(answer(true, &[json!({"text": "Hi."})], &json!({})));
-    let answer = model.complete(&question()).await.unwrap();
-    let warned: Vec<_> = answer.warnings.iter().map(|it| it.kind).collect();
-    assert_eq!(warned, [WarningKind::ToolUnavailable; 3]);
-    let said = &answer.warnings[0].message;
-    assert!(said.contains("google_search") && said.contains("beside functions"));
-    let sent = fake.request(0).await;
-    assert_eq!(sent.json()["tools"].as_array().map(Vec::len), Some(1));
-    assert_eq!(
-        sent.json()["toolConfig"],
-        json!({"functionCallingConfig": {"mode": "AUTO"}})
-    );
-}
-
-#[tokio::test]
 async fn case_12_signatures_of_own_pieces_that_are_refused_are_left_out_once() {
     let fake = FakeModel::start().await.expect("a free port");
     let model = model(&fake, NEW, true);

@@ -15,10 +15,7 @@ use switchboard_domain::{
 use switchboard_providers_common::tool_names::ToolNames;
 
 use self::{ids::wire_id, pairing::UnpairedBlocks};
-use super::{
-    tools::wire_name,
-    wire::{Block, Input},
-};
+use super::wire::{Block, Input};
 use crate::options::MessagesOptions;
 
 /// Key of the signature in the provider state of a reasoning part.
@@ -142,7 +139,7 @@ impl ContentMapper<'_> {
     }
 
     fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
-        let name = wire_name(self.names, &tool_use.name);
+        let name = self.names.wire(&tool_use.name);
         let state = self.state_for_model(tool_use.provider_state.as_ref());
         self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
         let is_further = |fields: &&JsonObject| {
@@ -207,7 +204,7 @@ impl ContentMapper<'_> {
             content.push(Block::text("The tool failed without saying why."));
         }
         if !media.is_empty() {
-            let name = wire_name(self.names, &result.name);
+            let name = self.names.wire(&result.name);
             let message = format!(
                 "media of the failed result of `{name}` were sent after it: this API accepts only \
                  text in a failed result"

@@ -1,8 +1,7 @@
 use serde_json::json;
 use switchboard_domain::{
-    Document, Media, Message, ModelErrorKind, Opaque, Part, ProviderState, Reasoning,
-    ReasoningEffort, ResponseFormat, Role, Sampling, Text, ToolChoice, ToolContent, ToolDefinition,
-    ToolInput, ToolResult, ToolUse,
+    Message, ModelErrorKind, Part, ProviderState, Reasoning, ReasoningEffort, ResponseFormat, Role,
+    ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 
 use super::*;
@@ -61,26 +60,8 @@ fn weather() -> ToolDefinition {
     )
 }
 
-fn tools() -> [ToolDefinition; 3] {
-    let object = || json!({"type": "object"});
-    [
-        weather(),
-        ToolDefinition::new("list_cities", "", object()),
-        ToolDefinition::new("screenshot", "Takes a picture.", object()),
-    ]
-}
-
 fn minted(model: &str, data: Value) -> ProviderState {
     ProviderState::minted_by(&ModelId::new("anthropic", model), data)
-}
-
-/// A state for every model of the provider.
-fn native(data: Value) -> ProviderState {
-    ProviderState {
-        provider: "anthropic".into(),
-        model: None,
-        data,
-    }
 }
 
 fn thought(text: &str, provider_state: ProviderState) -> Part {
@@ -88,109 +69,6 @@ fn thought(text: &str, provider_state: ProviderState) -> Part {
         text: text.into(),
         provider_state: Some(provider_state),
     })
-}
-
-fn opaque(kind: &str, text: Option<&str>, provider_state: ProviderState) -> Part {
-    Part::Opaque(Opaque {
-        kind: kind.into(),
-        text: text.map(str::to_owned),
-        provider_state,
-    })
-}
-
-fn photo() -> Media {
-    Media::base64("image/png", "iVBORw0KGgo=")
-}
-
-fn gemini() -> ModelId {
-    ModelId::new("gemini", "gemini-3.8-flash")
-}
-
-/// A user message with every kind of part.
-fn question() -> Message {
-    let document = |title: &str, media| {
-        let title = Some(title.to_owned());
-        Part::Document(Document { media, title })
-    };
-    Message::new(
-        Role::User,
-        [
-            Part::text("What is the weather where this was taken?"),
-            Part::Image(photo()),
-            Part::Image(Media::url("image/jpeg", "https://example.org/a.jpg")),
-            document("trip.pdf", Media::base64("application/pdf", "JVBERi0=")),
-            document("trip.md", Media::base64("text/markdown", "IyBUcmlw")),
-            Part::Audio(Media::base64("audio/wav", "UklGRg==")),
-        ],
-    )
-}
-
-/// A conversation with every kind of part.
-fn conversation() -> ChatRequest {
-    let mut failed = ToolResult::error("toolu_2", "get_weather", "no such city");
-    failed = failed.with_content([ToolContent::ResourceLink {
-        uri: "https://example.org/cities".into(),
-        name: "cities".into(),
-        media_type: None,
-        description: None,
-    }]);
-    let mut pictured = ToolResult::text("functions.screenshot:3", "screenshot", "done");
-    pictured = pictured.with_content([ToolContent::Image(photo())]);
-    let call = |id: &str, name: &str, input: &str| {
-        Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
-    };
-    let input = r#"{"unit":"c","city":"Hamburg \"HH\""}"#;
-    let signed = minted("claude-opus-5-5", json!({"signature": "EqQB"}));
-    let redacted = minted("claude-opus-5-5", json!({"redacted": "EmwK"}));
-    let citation = json!({
-        "type": "web_search_result_location", "cited_text": "rain", "url": "https://example.org",
-        "title": "Weather", "encrypted_index": "Eo8B",
-    });
-    let cited = Part::Text(Text {
-        text: "The web says: rain.".into(),
-        provider_state: Some(native(json!({"citations": [citation]}))),
-    });
-    let foreign = || ProviderState::minted_by(&gemini(), json!({"x": 1}));
-    ChatRequest::new([
-        Message::system("You are a weather service."),
-        Message::system("Be brief."),
-        question(),
-        Message::new(
-            Role::Assistant,
-            [
-                thought("A harbour. Hamburg?", signed),
-                thought("", redacted),
-                thought("Foreign.", foreign()),
-                Part::text("I look it up."),
-                call("toolu_1", "get_weather", input),
-                call("toolu_2", "get_weather", r#"{"city": "Hamb"#),
-                call("functions.screenshot:3", "screenshot", ""),
-            ],
-        ),
-        Message::tool_results([
-            ToolResult::text("toolu_1", "get_weather", "12 °C, rain"),
-            failed,
-        ]),
-        Message::system("From now on answer in German."),
-        Message::tool_results([pictured]),
-        Message::user("And tomorrow?"),
-        Message::new(
-            Role::Assistant,
-            [
-                cited,
-                opaque("grounding", Some("Seen: example.org"), foreign()),
-                call("toolu_4", "list cities!", "null"),
-            ],
-        ),
-        Message::tool_results([ToolResult {
-            tool_use_id: "toolu_4".into(),
-            name: "list_cities".into(),
-            content: vec![].into(),
-            structured: Some(json!({"cities": ["Hamburg"]}).into()),
-            is_error: false,
-        }]),
-    ])
-    .with_tools(tools())
 }
 
 fn schema_format() -> ResponseFormat {
@@ -202,146 +80,6 @@ fn schema_format() -> ResponseFormat {
             "required": ["celsius"],
         }),
     }
-}
-
-fn every_option() -> ChatRequest {
-    let extra = json!({"service_tier": "standard_only", "inference_geo": "eu"});
-    ChatRequest {
-        parallel_tool_use: Some(false),
-        response_format: schema_format(),
-        sampling: Sampling {
-            temperature: Some(0.2),
-            top_p: Some(0.9),
-            stop: vec!["END".into(), "\n".into()],
-            seed: Some(7),
-        },
-        max_output_tokens: Some(40_000),
-        reasoning: None,
-        extra: extra.as_object().cloned().unwrap(),
-        ..ChatRequest::new([Message::user("Weather in Hamburg?")])
-    }
-    .with_tools(tools())
-    .with_tool_choice(ToolChoice::Only(vec!["get_weather".into()]))
-}
-
-// The golden requests, which `cargo xtask oracle` checks against the official SDK's types.
-
-fn golden(fixture: &str, mapped: &Value) {
-    insta::assert_json_snapshot!(format!("request__anthropic__{fixture}"), mapped["body"]);
-    let beside = json!({"tool_choice": mapped["tool_choice"], "warnings": mapped["warnings"]});
-    insta::assert_json_snapshot!(format!("beside__{fixture}"), beside);
-}
-
-#[test]
-fn golden_conversation_on_the_newest_model() {
-    golden(
-        "conversation_on_opus_5_5",
-        &mapped(&conversation(), "claude-opus-5-5"),
-    );
-}
-
-#[test]
-fn golden_conversation_on_an_older_model() {
-    let request = conversation().with_tool_choice(ToolChoice::Only(vec![
-        "get_weather".into(),
-        "list_cities".into(),
-    ]));
-    golden(
-        "conversation_on_haiku_4_5",
-        &mapped(&request, "claude-haiku-4-5"),
-    );
-}
-
-#[test]
-fn golden_options_on_an_older_model() {
-    // The API version of the official SDK, whose types have no temperature.
-    let options = MessagesOptions {
-        api_version: "2026-10-21".into(),
-        strict_tools: true,
-        user_id: Some("u-1".into()),
-        ..MessagesOptions::default()
-    };
-    golden(
-        "options_on_sonnet_4_5",
-        &mapped_with(&every_option(), "claude-sonnet-4-5", &options),
-    );
-}
-
-#[test]
-fn golden_options_on_the_newest_model() {
-    let request = ChatRequest {
-        reasoning: Some(ReasoningEffort::High),
-        ..every_option()
-    };
-    golden(
-        "options_on_sonnet_5_5",
-        &mapped(&request, "claude-sonnet-5-5"),
-    );
-}
-
-#[test]
-fn golden_a_paused_turn() {
-    let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search",
-                        "input": {"query": "weather"}});
-    let extra = json!({"tools": [{"type": "web_search_20260318", "name": "web_search"}]});
-    let request = ChatRequest {
-        extra: extra.as_object().cloned().unwrap(),
-        ..ChatRequest::new([
-            Message::user("Weather?"),
-            Message::new(
-                Role::Assistant,
-                [
-                    thought(
-                        "Hm.",
-                        minted("claude-haiku-4-5", json!({"signature": "EqQB"})),
-                    ),
-                    Part::text("I search. "),
-                    opaque("server_tool_use", None, native(search)),
-                ],
-            ),
-        ])
-    };
-    let request = ChatRequest {
-        reasoning: Some(ReasoningEffort::Low),
-        max_output_tokens: Some(3_000),
-        ..request
-    };
-    golden("a_turn_that_paused", &mapped(&request, "claude-haiku-4-5"));
-}
-
-#[test]
-fn golden_a_call_by_the_providers_code() {
-    let code = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution",
-                      "input": {"code": "await get_weather('Kiel')"}});
-    let caller = json!({"type": "code_execution_20260120", "tool_id": "srvtoolu_1"});
-    let container = json!({"type": "container", "id": "container_1", "expires_at": "2026-11-21"});
-    let mut call = ToolUse::new(
-        "toolu_1",
-        "get_weather",
-        ToolInput::parse("{\"city\":\"Kiel\"}"),
-    );
-    call.provider_state = Some(native(json!({"caller": caller})));
-    let mut request = ChatRequest::new([
-        Message::user("Weather?"),
-        Message::new(
-            Role::Assistant,
-            [
-                opaque("server_tool_use", None, native(code)),
-                Part::ToolUse(call),
-                opaque("container", None, native(container)),
-            ],
-        ),
-        Message::tool_results([ToolResult::text("toolu_1", "get_weather", "rain")]),
-    ]);
-    let waiting = mapped(&request, "claude-opus-5-5");
-    golden("a_call_out_of_the_providers_code", &waiting);
-    // The container expires before the next user message.
-    request.messages.push(Message::user("And now?").into());
-    assert!(
-        mapped(&request, "claude-opus-5-5")["body"]
-            .get("container")
-            .is_none()
-    );
 }
 
 #[test]

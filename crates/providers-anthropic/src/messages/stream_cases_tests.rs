@@ -93,6 +93,11 @@ fn cache_writes_for_one_hour_are_counted_separately() {
         written(json!({"cache_creation_input_tokens": 9})),
         (Some(9), None)
     );
+    // The counts by lifetime alone.
+    let only = json!({"cache_creation": {"ephemeral_5m_input_tokens": 500,
+                                         "ephemeral_1h_input_tokens": 200}});
+    assert_eq!(written(only), (Some(700), Some(200)));
+    assert_eq!(written(json!({"input_tokens": 8})), (None, None));
 }
 
 #[test]

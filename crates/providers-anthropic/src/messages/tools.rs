@@ -101,15 +101,15 @@ pub(crate) fn map_tools<'a>(
     if options.strict_tools && !builder.strict {
         builder.warn_option("this model does not support strict tools");
     }
-    let disable_parallel_tool_use = request.parallel_tool_use == Some(false);
+    let choose = |r#type: &'static str, name: Option<Cow<'a, str>>| wire::ToolChoice {
+        r#type,
+        name,
+        disable_parallel_tool_use: request.parallel_tool_use == Some(false) && r#type != "none",
+    };
     let native = ToolChoiceOutcome::Native;
     let Some(allowed) = forced else {
-        let choice = match request.tool_choice {
-            ToolChoice::None => wire::ToolChoice::None,
-            _ => wire::ToolChoice::Auto {
-                disable_parallel_tool_use,
-            },
-        };
+        let is_none = request.tool_choice == ToolChoice::None;
+        let choice = choose(if is_none { "none" } else { "auto" }, None);
         return Ok(builder.build_tools(&[], choice, native));
     };
     let refusal = if capabilities.forced_tool_choice == Some(false) {
@@ -122,24 +122,16 @@ pub(crate) fn map_tools<'a>(
     if let Some(why) = refusal {
         let warning = Warning::new(WarningKind::ToolChoiceRelaxed, why);
         builder.warnings.push(warning);
-        let choice = wire::ToolChoice::Auto {
-            disable_parallel_tool_use,
-        };
         let outcome = ToolChoiceOutcome::Relaxed {
             why: why.to_owned(),
         };
-        return Ok(builder.build_tools(&allowed, choice, outcome));
+        return Ok(builder.build_tools(&allowed, choose("auto", None), outcome));
     }
     if let [name] = allowed.as_slice() {
-        let choice = wire::ToolChoice::Tool {
-            name: wire_name(names, name),
-            disable_parallel_tool_use,
-        };
+        let choice = choose("tool", Some(names.wire(name)));
         return Ok(builder.build_tools(&[], choice, native));
     }
-    let choice = wire::ToolChoice::Any {
-        disable_parallel_tool_use,
-    };
+    let choice = choose("any", None);
     let declared = request.tools.iter().map(|tool| tool.name.as_str());
     let mut all = declared.chain(builder.server.iter().map(|tool| tool.name()));
     if allowed.is_empty() || all.all(|name| allowed.contains(&name)) {
@@ -242,7 +234,7 @@ impl<'a> ToolBuilder<'a, '_> {
             None => (self.descriptive_schema(tool), false),
         };
         wire::Tool {
-            name: wire_name(self.names, &tool.name),
+            name: self.names.wire(&tool.name),
             description: Cow::Borrowed(&tool.description),
             input_schema,
             strict,
@@ -294,14 +286,6 @@ impl<'a> ToolBuilder<'a, '_> {
     fn warn_option(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
-    }
-}
-
-/// Returns the name of a tool in the API.
-pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
-    match names.wire(name) {
-        same if same == name => Cow::Borrowed(name),
-        other => Cow::Owned(other.into_owned()),
     }
 }
 

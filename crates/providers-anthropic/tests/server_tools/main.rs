@@ -8,8 +8,8 @@ mod paused;
 
 use serde_json::{Value, json};
 use switchboard_domain::{
-    ChatModel as _, ChatRequest, ChatResponse, Message, ModelId, Part, ToolChoice,
-    ToolChoiceOutcome, ToolDefinition, WarningKind,
+    ChatModel as _, ChatRequest, ChatResponse, Message, ModelId, ToolChoice, ToolChoiceOutcome,
+    ToolDefinition, WarningKind,
 };
 use switchboard_providers_anthropic::{
     AnthropicConfig, AnthropicModel, CacheLifetime, CachePolicy, Effort, MessagesDecoder,
@@ -21,10 +21,7 @@ use switchboard_providers_anthropic::{
 use switchboard_providers_common::TransportConfig;
 use switchboard_providers_common::assembled;
 use switchboard_providers_common::schema::ToolSchemas;
-use switchboard_testkit::{
-    fake::{Answer, FakeModel},
-    transcripts,
-};
+use switchboard_testkit::fake::{Answer, FakeModel};
 
 /// A web search with every setting, a web fetch and code execution, in the versions of `model`.
 fn every_tool(model: &str) -> Vec<ServerTool> {
@@ -91,11 +88,6 @@ fn sent(
     (body, wire.warnings.into_iter().map(|it| it.kind).collect())
 }
 
-fn stored(name: &str) -> Vec<u8> {
-    let stored = transcripts::read(&format!("anthropic/{name}"));
-    stored.expect("it is stored").bytes
-}
-
 /// The blocks of an answer as the server sent them, and the converted answer.
 fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
     let model = ModelId::new("anthropic", model);
@@ -110,46 +102,6 @@ fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
         .expect("it is an answer");
     let blocks = body["content"].as_array().cloned().unwrap_or_default();
     (blocks, answer)
-}
-
-/// The body that is equivalent to a stored stream.
-fn whole(name: &str) -> Value {
-    let text = String::from_utf8(stored(name)).expect("it is text");
-    let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
-    let mut message = Value::Null;
-    let mut blocks: Vec<Value> = Vec::new();
-    let mut input = String::new();
-    for event in events {
-        let event: Value = serde_json::from_str(event).expect("it is JSON");
-        match event["type"].as_str().unwrap_or_default() {
-            "message_start" => message = event["message"].clone(),
-            "content_block_start" => {
-                input.clear();
-                blocks.push(event["content_block"].clone());
-            }
-            "content_block_delta" => {
-                let delta = &event["delta"];
-                if let Some(json) = delta["partial_json"].as_str() {
-                    input.push_str(json);
-                }
-                if let (Some(more), Some(block)) = (delta["text"].as_str(), blocks.last_mut()) {
-                    let text = block["text"].as_str().unwrap_or_default();
-                    block["text"] = Value::String(format!("{text}{more}"));
-                }
-            }
-            "content_block_stop" if !input.is_empty() => {
-                let block = blocks.last_mut().expect("it began");
-                block["input"] = serde_json::from_str(&input).expect("it is JSON");
-            }
-            "message_delta" => {
-                message["stop_reason"] = event["delta"]["stop_reason"].clone();
-                message["container"] = event["delta"]["container"].clone();
-            }
-            _ => {}
-        }
-    }
-    message["content"] = Value::Array(blocks);
-    message
 }
 
 fn config(fake: &FakeModel, options: MessagesOptions) -> AnthropicConfig {
@@ -184,61 +136,6 @@ fn golden_every_server_tool_and_every_breakpoint() {
         let effort = (model == "claude-haiku-4-5").then_some(WarningKind::OptionDropped);
         assert_eq!(warnings, Vec::from_iter(effort), "{model}");
     }
-}
-
-#[test]
-fn golden_blocks_are_sent_back_unchanged() {
-    let body = |name: &str| serde_json::from_slice(&stored(name)).expect("it is a body");
-    for (name, body, model) in [
-        ("web-search", body("web-search.json"), "claude-haiku-4-5"),
-        ("web-fetch", body("web-fetch.json"), "claude-haiku-4-5"),
-        (
-            "code-execution",
-            whole("code-execution.sse"),
-            "claude-opus-4-8",
-        ),
-    ] {
-        let (blocks, answer) = answered(&body, model);
-        goes_back(name, model, &blocks, answer.message);
-    }
-}
-
-fn goes_back(name: &str, model: &str, blocks: &[Value], answer: Message) {
-    let shown = answer.parts.iter().filter_map(|part| match part {
-        Part::Opaque(opaque) => Some(opaque),
-        _ => None,
-    });
-    for opaque in shown {
-        let kind = &opaque.kind;
-        assert!(
-            opaque.text.is_some() || kind == "container",
-            "{name}: {kind}"
-        );
-    }
-    let request = ChatRequest::new([
-        Message::user("Weather in Hamburg?"),
-        answer,
-        Message::user("And tomorrow?"),
-    ]);
-    let (body, warnings) = sent(&request, "anthropic", model, &options(model));
-    assert!(warnings.is_empty(), "{name}: {warnings:?}");
-    let sent_back = body["messages"][1]["content"].as_array().expect("a list");
-    // Texts are sent without empty fields.
-    let own = |blocks: &[Value]| -> Vec<Value> {
-        let own = blocks.iter().filter(|it| it["type"] != "text");
-        own.cloned().collect()
-    };
-    assert_eq!(own(sent_back), own(blocks), "{name}");
-    assert_eq!(sent_back.len(), blocks.len(), "{name}");
-    insta::assert_json_snapshot!(format!("request__anthropic__after_{name}"), body);
-    // Another provider gets their text instead.
-    let (body, warnings) = sent(&request, "acme", model, &MessagesOptions::default());
-    let others = body["messages"][1]["content"].as_array().expect("a list");
-    assert!(others.iter().all(|it| it["type"] == "text"), "{others:?}");
-    assert!(
-        warnings.contains(&WarningKind::PartDowngraded),
-        "{warnings:?}"
-    );
 }
 
 #[tokio::test]

@@ -48,8 +48,8 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         }
     }
 
-    /// Serializes a field and adds the elements or members that `extra` has for it. A value of
-    /// another type in `extra` replaces the field.
+    /// Serializes a field and adds the elements or members that `extra` has for it, also in nested
+    /// lists and objects. A value of another type in `extra` replaces the field.
     pub fn merge<T: Serialize>(
         &mut self,
         name: &'static str,
@@ -59,17 +59,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
             return self.put(name, value);
         };
         let mut value = serde_json::to_value(own).map_err(M::Error::custom)?;
-        match (&mut value, extra) {
-            (Value::Array(own), Value::Array(extra)) => {
-                for element in extra {
-                    if !own.contains(element) {
-                        own.push(element.clone());
-                    }
-                }
-            }
-            (Value::Object(own), Value::Object(extra)) => own.extend(extra.clone()),
-            (own, extra) => own.clone_from(extra),
-        }
+        merge_values(&mut value, extra);
         self.merged.push(name);
         self.map.serialize_entry(name, &value)
     }
@@ -94,12 +84,38 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
     /// Serializes `stream` and the remaining fields of `extra`, and ends the body.
     pub fn end(mut self, stream: bool) -> Result<M::Ok, M::Error> {
         self.map.serialize_entry(STREAM, &stream)?;
+        self.end_without_stream()
+    }
+
+    /// Serializes the remaining fields of `extra` and ends the body.
+    pub fn end_without_stream(mut self) -> Result<M::Ok, M::Error> {
         for (name, value) in self.extra {
             if name != STREAM && !self.merged.contains(&name.as_str()) {
                 self.map.serialize_entry(name, value)?;
             }
         }
         self.map.end()
+    }
+}
+
+fn merge_values(own: &mut Value, extra: &Value) {
+    match (own, extra) {
+        (Value::Array(own), Value::Array(extra)) => {
+            for element in extra {
+                if !own.contains(element) {
+                    own.push(element.clone());
+                }
+            }
+        }
+        (Value::Object(own), Value::Object(extra)) => {
+            for (name, value) in extra {
+                match own.get_mut(name) {
+                    Some(known) => merge_values(known, value),
+                    None => _ = own.insert(name.clone(), value.clone()),
+                }
+            }
+        }
+        (own, extra) => own.clone_from(extra),
     }
 }
 

@@ -153,7 +153,7 @@ impl<'a> ConversationTurns<'a> {
                 turn.calls.push(TurnCall {
                     id: &tool_use.id,
                     wire_id: mapper.wire_call_id(tool_use),
-                    name: mapper.names.to_wire(&tool_use.name),
+                    name: mapper.names.wire(&tool_use.name),
                 });
             }
         }

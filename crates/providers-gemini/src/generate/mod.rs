@@ -23,4 +23,3 @@ pub use response::events_from_body;
 pub use stream::GenerateDecoder;
 pub(crate) use stream::continuation::Continuation;
 pub use switchboard_providers_common::LocalIds;
-pub use tools::mapping::ToolMapping;

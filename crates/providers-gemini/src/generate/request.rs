@@ -6,12 +6,17 @@ use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ResponseFormat, ToolChoiceOutcome,
     Warning, WarningKind,
 };
-use switchboard_providers_common::{LocalIds, request::requested_schema, schema::ToolSchemas};
+use switchboard_providers_common::{
+    LocalIds, ToolMapping,
+    request::requested_schema,
+    schema::ToolSchemas,
+    tool_names::{NameRule, ToolNames},
+};
 
 use self::thinking::map_thinking;
 use super::{
     content::{WireConversation, map_conversation, parts::PartMapper},
-    tools::{MappedTools, ToolContext, map_tools, mapping::ToolMapping, schema},
+    tools::{MappedTools, ToolContext, map_tools, schema},
     wire::{Body, Content, GenerationConfig},
 };
 use crate::{
@@ -57,14 +62,14 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let series = ModelSeries::from_model_name(&model.name);
-    let tool_mapping = ToolMapping::of(request, options.schemas);
+    let names = ToolNames::of(request, NameRule::GEMINI);
     let has_schema = request.response_format != ResponseFormat::Text;
     let both = series.is_none_or(ModelSeries::supports_schema_with_tools);
     let context = ToolContext {
         request,
         provider: &model.provider,
         capabilities,
-        names: &tool_mapping,
+        names: &names,
         form: options.schemas,
         schemas,
         schema_instead: has_schema && !both,
@@ -75,12 +80,13 @@ pub fn to_wire<'a>(
         declared: sent_tools,
         config: mut tool_config,
         outcome,
+        mut tool_mapping,
     } = map_tools(&context, &mut warnings)?;
     let mapper = PartMapper {
         model,
         series,
         capabilities,
-        names: &tool_mapping,
+        names: &names,
         replay_thoughts: options.replay_thoughts,
         warnings: &mut warnings,
         reasoning_dropped: 0,
@@ -90,6 +96,7 @@ pub fn to_wire<'a>(
         system_instruction,
         contents,
     } = map_conversation(request, mapper)?;
+    tool_mapping.set_names(names);
     if contents
         .iter()
         .any(Content::has_server_side_tool_invocations)

@@ -1,7 +1,6 @@
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Message, ModelErrorKind, Part, ProviderState, Reasoning, ReasoningEffort, Role, Sampling, Text,
-    ToolChoice, ToolDefinition, ToolInput, ToolResult, ToolUse,
+    Message, ModelErrorKind, ReasoningEffort, Sampling, ToolChoice, ToolDefinition,
 };
 
 use super::*;
@@ -71,73 +70,6 @@ fn structured() -> ResponseFormat {
     }
 }
 
-/// All that a conversation may hold, minted by one model.
-fn conversation(minter: &ModelId) -> ChatRequest {
-    let state = |data: Value| Some(ProviderState::minted_by(minter, data));
-    let thought = Part::Reasoning(Reasoning {
-        text: "The user wants weather.".into(),
-        provider_state: state(json!({})),
-    });
-    let signed_call = Part::ToolUse(ToolUse {
-        provider_state: state(json!({"id": "hx7k2p9q", "thoughtSignature": "c2lnbmF0dXJlLTE="})),
-        ..ToolUse::new(
-            "hx7k2p9q",
-            "get_weather",
-            ToolInput::parse(r#"{"city":"Hamburg"}"#),
-        )
-    });
-    let second_call = Part::ToolUse(ToolUse::new(
-        "call_local_1",
-        "list_cities",
-        ToolInput::parse(""),
-    ));
-    let trailing = Part::Text(Text {
-        text: String::new(),
-        provider_state: state(json!({"thoughtSignature": "c2lnbmF0dXJlLTI="})),
-    });
-    ChatRequest::new([
-        Message::system("Be brief."),
-        Message::user("Weather in Hamburg, and which cities are there?"),
-        Message::new(
-            Role::Assistant,
-            [
-                thought,
-                Part::text("I look it up."),
-                signed_call,
-                second_call,
-            ],
-        ),
-        Message::tool_results([
-            ToolResult::text("hx7k2p9q", "get_weather", "12 °C"),
-            ToolResult::error("call_local_1", "list_cities", "out of order"),
-        ]),
-        Message::new(
-            Role::Assistant,
-            [Part::text("12 °C; the list is not to be had."), trailing],
-        ),
-        Message::user("Thank you. And now?"),
-    ])
-    .with_tools([weather(), list_cities()])
-}
-
-#[test]
-fn a_conversation_with_its_minter() {
-    let (body, outcome, warnings) = map(&conversation(&gemini(NEW)), NEW);
-    insta::assert_json_snapshot!("request__gemini__conversation_with_its_minter", body);
-    assert_eq!((outcome, warnings), (ToolChoiceOutcome::Native, Vec::new()));
-}
-
-#[test]
-fn a_conversation_that_another_began() {
-    let (body, _, warnings) = map(&conversation(&ModelId::new("anthropic", "claude")), NEW);
-    insta::assert_json_snapshot!("request__gemini__conversation_that_another_began", body);
-    let kinds: Vec<_> = warnings.iter().map(|it| it.kind).collect();
-    assert_eq!(
-        kinds,
-        [WarningKind::PartDropped, WarningKind::PartDowngraded]
-    );
-}
-
 fn every_option() -> ChatRequest {
     ChatRequest {
         sampling: Sampling {
@@ -154,15 +86,7 @@ fn every_option() -> ChatRequest {
 }
 
 #[test]
-fn options_on_two_generations() {
-    let (body, _, warnings) = map(&every_option(), OLD);
-    insta::assert_json_snapshot!("request__gemini__options_on_gemini_2_5", body);
-    assert_eq!(warnings, []);
-    // The newest ignore sampling.
-    let (body, _, warnings) = map(&every_option(), NEW);
-    insta::assert_json_snapshot!("request__gemini__options_on_gemini_3_8", body);
-    assert_eq!(warnings.len(), 2);
-    // What says nothing is not sent.
+fn what_says_nothing_is_not_sent() {
     let (body, _, _) = map(&ChatRequest::new([Message::user("Hi.")]), NEW);
     assert_eq!(
         body,

@@ -11,7 +11,8 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, WireDecoder, http::classify::excerpt, opaque_text, provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, opaque_text,
+    provider::is_error,
 };
 
 use self::{
@@ -20,10 +21,7 @@ use self::{
     finish::{CONTINUATION, finish_reason, is_present},
     usage::UsageReport,
 };
-use super::{
-    content::parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE},
-    tools::mapping::ToolMapping,
-};
+use super::content::parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE};
 use crate::error::ERRORS;
 
 /// A state machine that converts the chunks of an answer to domain events.
@@ -338,9 +336,13 @@ impl GenerateDecoder {
         self.close_part(events);
         let name = Some(name.trim()).filter(|name| !name.is_empty())?;
         self.calls += 1;
-        let name = self.tool_mapping.to_domain_name(name).to_owned();
+        let name = self.tool_mapping.declared_name(name).to_owned();
         let wire_id = id.filter(|id| !id.trim().is_empty());
-        let json = input.map(|input| self.tool_mapping.restore_input(&name, input).to_string());
+        let mut restorer = self.tool_mapping.input_restorer(&name);
+        let json = input.and_then(|input| {
+            let json = restorer.push(&input.to_string());
+            json.or_else(|| restorer.finish())
+        });
         let id = self.ids.claim(wire_id);
         let part = PartStart::ToolUse { id, name };
         let index = self.answer.start_part(part, events);

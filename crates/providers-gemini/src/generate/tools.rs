@@ -1,6 +1,5 @@
 //! Mapping of tools and the tool choice.
 
-pub(crate) mod mapping;
 pub(crate) mod schema;
 
 use std::{borrow::Cow, sync::Arc};
@@ -10,11 +9,13 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
+    ToolMapping,
     request::{emulated, required_tools, unsupported},
     schema::ToolSchemas,
+    tool_names::ToolNames,
 };
 
-use self::{mapping::ToolMapping, schema::compile_parameters};
+use self::schema::{compile_parameters, schema_dialect};
 use super::wire::{CallingMode, FunctionCallingConfig, FunctionDeclaration, Tool, ToolConfig};
 use crate::{ServerTool, options::SchemaForm};
 
@@ -24,6 +25,8 @@ pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
     pub(crate) config: Option<ToolConfig<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
+    /// The functions whose schema has another shape.
+    pub(crate) tool_mapping: ToolMapping,
 }
 
 impl MappedTools<'_> {
@@ -32,6 +35,7 @@ impl MappedTools<'_> {
             declared: Vec::new(),
             config: None,
             outcome,
+            tool_mapping: ToolMapping::default(),
         }
     }
 }
@@ -41,7 +45,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
     pub(crate) provider: &'m str,
     pub(crate) capabilities: &'m ModelCapabilities,
-    pub(crate) names: &'m ToolMapping,
+    pub(crate) names: &'m ToolNames,
     pub(crate) form: SchemaForm,
     pub(crate) schemas: &'m ToolSchemas,
     /// Whether the request has a response schema and the model accepts no tools beside it.
@@ -135,12 +139,16 @@ impl ToolPlan<'_, '_> {
 }
 
 impl<'a, 'm> ToolContext<'a, 'm> {
+    fn is_function(&self, name: &str) -> bool {
+        self.request.tools.iter().any(|tool| tool.name == name)
+    }
+
     /// Returns the server tools that can be declared in this request.
     fn declarable_server_tools(&self, warnings: &mut Vec<Warning>) -> Vec<&'m ServerTool> {
         let mut server: Vec<&ServerTool> = Vec::with_capacity(self.server.len());
         for tool in self.server {
             let name = tool.name();
-            if self.names.find_tool(&name).is_some() {
+            if self.is_function(&name) {
                 warn_omitted_tool(tool, "a tool of that name is declared", warnings);
             } else if server.iter().any(|it| it.name() == name) {
                 warn_omitted_tool(tool, "it is there already", warnings);
@@ -161,7 +169,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             server.any(|tool| name.is_none_or(|name| tool.name() == name))
         })?;
         Ok(names.map(|names| {
-            let is_function = |name: &&str| self.names.find_tool(name).is_some();
+            let is_function = |name: &&str| self.is_function(name);
             let (functions, server) = names.into_iter().partition(is_function);
             RequiredTools { functions, server }
         }))
@@ -244,7 +252,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
              answer without"
         } else {
             let names = forced.functions.iter();
-            let names = names.map(|name| self.names.to_wire(name)).collect();
+            let names = names.map(|name| self.names.wire(name)).collect();
             return (CallingMode::Any, names, ToolChoiceOutcome::Native);
         };
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
@@ -261,9 +269,10 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         outcome: ToolChoiceOutcome,
         warnings: &mut Vec<Warning>,
     ) -> MappedTools<'a> {
+        let mut tool_mapping = ToolMapping::default();
         let functions = plan.functions.iter();
         let functions: Vec<_> = functions
-            .map(|tool| self.declare_function(tool, warnings))
+            .map(|tool| self.declare_function(tool, &mut tool_mapping, warnings))
             .collect();
         let has_functions = !functions.is_empty();
         let mut declared = Vec::with_capacity(plan.server.len() + 1);
@@ -283,21 +292,26 @@ impl<'a, 'm> ToolContext<'a, 'm> {
                 include_server_side_tool_invocations: !plan.server.is_empty(),
             }),
             outcome,
+            tool_mapping,
         }
     }
 
     fn declare_function(
         &self,
         tool: &'a Arc<ToolDefinition>,
+        tool_mapping: &mut ToolMapping,
         warnings: &mut Vec<Warning>,
     ) -> FunctionDeclaration<'a> {
         let schema = compile_parameters(tool, self.form, self.schemas, warnings);
+        if schema.as_ref().is_some_and(|schema| schema.changes_shape()) {
+            tool_mapping.add_tool(tool, schema_dialect(self.form));
+        }
         let (parameters_json_schema, parameters) = match self.form {
             SchemaForm::JsonSchema => (schema, None),
             SchemaForm::OpenApi => (None, schema),
         };
         FunctionDeclaration {
-            name: self.names.to_wire(&tool.name),
+            name: self.names.wire(&tool.name),
             description: &tool.description,
             parameters_json_schema,
             parameters,

@@ -4,16 +4,10 @@ use std::{error::Error, hint::black_box, iter::repeat_n};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use serde_json::json;
-use switchboard_domain::{
-    ChatRequest, ModelError, ModelId, ModelStream, ToolChoiceOutcome, ToolDefinition, Warning,
-};
+use switchboard_domain::{ModelError, ModelId, ModelStream, ToolChoiceOutcome, Warning};
 use switchboard_providers_anthropic::messages::{LocalIds, MessagesDecoder};
 use switchboard_providers_common::{ByteStream, WireDecoder, decode_ndjson, decode_sse};
-use switchboard_providers_gemini::{
-    GeminiOptions,
-    generate::{GenerateDecoder, ToolMapping},
-};
+use switchboard_providers_gemini::generate::GenerateDecoder;
 use switchboard_providers_ollama::chat::ChatDecoder as OllamaDecoder;
 use switchboard_providers_openai::{chat::ChatDecoder, responses::ResponsesDecoder};
 use switchboard_testkit::transcripts::{self, Form};
@@ -127,16 +121,7 @@ pub(crate) fn all() -> Result<Vec<Answer>, Box<dyn Error>> {
     let anthropic = |body| sse(body, decoder(MessagesDecoder::new));
     let chat = |body| sse(body, decoder(ChatDecoder::new));
     let responses = |body| sse(body, decoder(ResponsesDecoder::new));
-    let gemini = |body| {
-        // The tool is declared, because its input may need another form.
-        let tool = ToolDefinition::new("get_weather", "", json!({"type": "object"}));
-        let request = ChatRequest::default().with_tools([tool]);
-        let mapping = ToolMapping::of(&request, GeminiOptions::default().schemas);
-        sse(
-            body,
-            decoder(GenerateDecoder::new).with_tool_mapping(mapping),
-        )
-    };
+    let gemini = |body| sse(body, decoder(GenerateDecoder::new));
     let ollama = |body| decode_ndjson("bench", body, decoder(OllamaDecoder::new));
     let call = "text-then-call";
     [

@@ -226,24 +226,13 @@ pub struct Tool<'a> {
 
 /// Whether and which tools the model must call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum ToolChoice<'a> {
-    Auto {
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        disable_parallel_tool_use: bool,
-    },
-    /// The model must call at least one tool.
-    Any {
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        disable_parallel_tool_use: bool,
-    },
-    /// The model must call this tool.
-    Tool {
-        name: Cow<'a, str>,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        disable_parallel_tool_use: bool,
-    },
-    None,
+pub struct ToolChoice<'a> {
+    /// `auto`, `any` for at least one tool, `tool` for the named tool, or `none`.
+    pub r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disable_parallel_tool_use: bool,
 }
 
 /// The thinking mode of a request.

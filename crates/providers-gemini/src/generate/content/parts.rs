@@ -8,10 +8,11 @@ use switchboard_domain::{
     Reasoning, Text, ToolUse, Warning, WarningKind,
 };
 
+use switchboard_providers_common::tool_names::ToolNames;
+
 use crate::capabilities::ModelSeries;
-use crate::generate::{
-    tools::mapping::ToolMapping,
-    wire::{self, CallArguments, ComposedPart, Data, FileData, FunctionCall, InlineData},
+use crate::generate::wire::{
+    self, CallArguments, ComposedPart, Data, FileData, FunctionCall, InlineData,
 };
 
 /// Key of a part's signature in its provider state.
@@ -35,7 +36,7 @@ pub(crate) struct PartMapper<'m> {
     pub(crate) model: &'m ModelId,
     pub(crate) series: Option<ModelSeries>,
     pub(crate) capabilities: &'m ModelCapabilities,
-    pub(crate) names: &'m ToolMapping,
+    pub(crate) names: &'m ToolNames,
     pub(crate) replay_thoughts: bool,
     pub(crate) warnings: &'m mut Vec<Warning>,
     pub(crate) reasoning_dropped: usize,
@@ -121,7 +122,7 @@ impl PartMapper<'_> {
         wire::Part::Said(ComposedPart {
             data: Data::FunctionCall(FunctionCall {
                 id: self.wire_call_id(tool_use),
-                name: self.names.to_wire(&tool_use.name),
+                name: self.names.wire(&tool_use.name),
                 args: CallArguments(&tool_use.input),
             }),
             thought: false,

@@ -2,13 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde::{
-    Serialize, Serializer,
-    ser::{Error as _, SerializeMap},
-};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::schema::ToolSchema;
+use switchboard_providers_common::{BodyFields, body_fields::non_empty, schema::ToolSchema};
 
 use super::content::{Content, is_false};
 
@@ -29,66 +26,14 @@ pub struct Body<'a> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut fields = FieldWriter {
-            map: serializer.serialize_map(None)?,
-            extra: self.extra,
-        };
-        fields.write_field("systemInstruction", self.system_instruction.as_ref())?;
-        fields.write_field("contents", Some(&self.contents))?;
-        let tools = (!self.tools.is_empty()).then_some(&self.tools);
-        fields.write_field("tools", tools)?;
-        fields.write_field("toolConfig", self.tool_config.as_ref())?;
+        let mut fields = BodyFields::new(serializer, self.extra)?;
+        fields.put("systemInstruction", self.system_instruction.as_ref())?;
+        fields.put("contents", Some(&self.contents))?;
+        fields.merge("tools", non_empty(&self.tools))?;
+        fields.merge("toolConfig", self.tool_config.as_ref())?;
         let config = &self.generation_config;
-        fields.write_field("generationConfig", (!config.is_empty()).then_some(config))?;
-        let FieldWriter { mut map, extra } = fields;
-        for (name, value) in extra.iter().filter(|(name, _)| !is_merged(name)) {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
-    }
-}
-
-/// Returns whether a field is merged with the same field of the caller.
-fn is_merged(name: &str) -> bool {
-    matches!(name, "tools" | "toolConfig" | "generationConfig")
-}
-
-struct FieldWriter<'a, M> {
-    map: M,
-    extra: &'a JsonObject,
-}
-
-impl<M: SerializeMap> FieldWriter<'_, M> {
-    /// Writes a field that has a value, merged with the same field of the caller.
-    fn write_field<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), M::Error> {
-        match (value, self.extra.get(name)) {
-            (Some(value), None) => self.map.serialize_entry(name, &value),
-            (Some(value), Some(more)) if is_merged(name) => {
-                let mut value = serde_json::to_value(value).map_err(M::Error::custom)?;
-                merge_values(&mut value, more);
-                self.map.serialize_entry(name, &value)
-            }
-            (None, Some(more)) if is_merged(name) => self.map.serialize_entry(name, more),
-            // Other fields of the caller are written separately. Missing values are omitted.
-            _ => Ok(()),
-        }
-    }
-}
-
-fn merge_values(ours: &mut Value, theirs: &Value) {
-    match (ours, theirs) {
-        (Value::Object(ours), Value::Object(theirs)) => {
-            for (name, value) in theirs {
-                match ours.get_mut(name) {
-                    Some(known @ Value::Object(_)) => merge_values(known, value),
-                    _ => {
-                        ours.insert(name.clone(), value.clone());
-                    }
-                }
-            }
-        }
-        (Value::Array(ours), Value::Array(theirs)) => ours.extend(theirs.iter().cloned()),
-        (ours, theirs) => ours.clone_from(theirs),
+        fields.merge("generationConfig", (!config.is_empty()).then_some(config))?;
+        fields.end_without_stream()
     }
 }
 
