@@ -12,7 +12,7 @@ use switchboard_providers_common::{
 
 use crate::{
     capabilities::Series,
-    profile::{Profile, ReasoningControl},
+    profile::Profile,
     tools::{
         NAME_RULE,
         schema::{self, SentSchema},
@@ -47,11 +47,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     }
 
     /// Returns the value of the field `reasoning_effort`.
-    pub(crate) fn reasoning_effort(
-        &mut self,
-        profile: &Profile,
-        with_tools: bool,
-    ) -> Option<&'static str> {
+    pub(crate) fn reasoning_effort(&mut self, with_tools: bool) -> Option<&'static str> {
         let requested = self.request.reasoning.map(effort);
         let name = &self.model.name;
         if let Some(reasoning) = self.series.and_then(Series::reasoning)
@@ -68,13 +64,6 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
                 ));
             }
             return is_sent.then_some("none");
-        }
-        if requested.is_some() && profile.reasoning_control == ReasoningControl::None {
-            self.warn(&format!(
-                "{} does not support reasoning_effort",
-                profile.name
-            ));
-            return None;
         }
         if requested.is_some() && self.capabilities.reasoning == Some(false) {
             self.warn(&format!("{name} does not support reasoning"));
@@ -133,19 +122,8 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     }
 
     /// Returns the value of the field `parallel_tool_calls`.
-    pub(crate) fn parallel_tool_calls(
-        &mut self,
-        profile: &Profile,
-        with_tools: bool,
-    ) -> Option<bool> {
+    pub(crate) fn parallel_tool_calls(&mut self, with_tools: bool) -> Option<bool> {
         let requested = self.request.parallel_tool_use.filter(|_| with_tools)?;
-        if !profile.parallel_tool_calls {
-            self.warn(&format!(
-                "{} does not support parallel_tool_calls",
-                profile.name
-            ));
-            return None;
-        }
         if self.capabilities.parallel_tools == Some(false) {
             // A model that calls one tool at a time refuses this field.
             if requested {

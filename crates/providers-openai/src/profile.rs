@@ -27,14 +27,10 @@ pub struct Profile {
     pub max_tokens_field: MaxTokensField,
     /// Field that carries [`Sampling::seed`](switchboard_domain::Sampling::seed).
     pub seed_field: SeedField,
-    /// Whether `tool_choice: {"type":"function",…}` is supported.
-    pub named_tool_choice: bool,
     /// Whether `tool_choice: {"type":"allowed_tools",…}` is supported.
     pub allowed_tools: bool,
     /// Whether the server enforces a forced tool choice.
     pub forced_tool_choice: ForcedToolChoice,
-    /// Whether `parallel_tool_calls` is supported.
-    pub parallel_tool_calls: bool,
     /// Whether schemas may have combinators such as `oneOf` at the root, and the server enforces
     /// every schema of an answer.
     pub root_combinators: bool,
@@ -132,10 +128,8 @@ impl Profile {
             instructions_role: InstructionsRole::Developer,
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             seed_field: SeedField::Seed,
-            named_tool_choice: true,
             allowed_tools: true,
             forced_tool_choice: ForcedToolChoice::Enforced,
-            parallel_tool_calls: true,
             root_combinators: false,
             strict_tools: false,
             stream_options: true,
@@ -165,10 +159,8 @@ impl Profile {
             instructions_role: InstructionsRole::System,
             max_tokens_field: MaxTokensField::MaxTokens,
             seed_field: SeedField::Seed,
-            named_tool_choice: true,
             allowed_tools: false,
             forced_tool_choice: ForcedToolChoice::Enforced,
-            parallel_tool_calls: true,
             root_combinators: false,
             strict_tools: false,
             stream_options: true,
@@ -338,8 +330,6 @@ pub enum SeedField {
 /// Fields that control reasoning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningControl {
-    /// The server has no field for reasoning.
-    None,
     /// The field `reasoning_effort`, where `none` turns reasoning off.
     Effort,
     /// The field `reasoning_effort`, and `thinking: {"type": "disabled"}` to turn reasoning off
@@ -368,8 +358,6 @@ pub enum ForcedToolChoice {
     /// The server accepts a forced tool choice without enforcing it (llama.cpp). The choice is
     /// sent, and its outcome is relaxed.
     Unenforced,
-    /// The server refuses a forced tool choice. `auto` is sent instead, and the outcome is relaxed.
-    Refused,
     /// The server refuses a forced tool choice while the model reasons. Reasoning is disabled,
     /// unless the request asks for it: then `auto` is sent, and the outcome is relaxed.
     RefusedWhileReasoning,

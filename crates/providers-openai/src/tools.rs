@@ -6,6 +6,8 @@ pub mod server_tool;
 
 use std::{borrow::Cow, sync::Arc};
 
+use serde::Serialize;
+use serde_json::{Value, json};
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ReasoningEffort, ToolChoice, ToolChoiceOutcome,
     ToolDefinition, Warning, WarningKind,
@@ -18,7 +20,7 @@ use switchboard_providers_common::{
 };
 
 use self::{
-    provider_tools::{ProviderTool, ToolName},
+    provider_tools::{DeclaredTools, ProviderTool, ToolForm, ToolName},
     schema::{Parameters, parameters},
 };
 use crate::profile::{ForcedToolChoice, Profile};
@@ -30,43 +32,34 @@ const TOOL_CHOICE: &str = "tool_choice";
 
 /// Tools and tool choice in the form in which they are sent.
 #[derive(Debug)]
-#[allow(
-    clippy::struct_field_names,
-    reason = "`provider_tools` is the term of the other crates"
-)]
 pub(crate) struct Tools<'a> {
-    pub(crate) declared: Vec<Function<'a>>,
-    pub(crate) provider_tools: Vec<ProviderTool<'a>>,
-    pub(crate) choice: Option<Choice<'a>>,
+    pub(crate) declared: DeclaredTools<'a>,
+    /// Tool choice. The API refuses it without tools.
+    pub(crate) choice: Option<Value>,
     pub(crate) outcome: ToolChoiceOutcome,
     pub(crate) tool_mapping: ToolMapping,
 }
 
 /// A function that is declared to the model.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Function<'a> {
-    pub(crate) name: Cow<'a, str>,
-    pub(crate) description: &'a str,
-    pub(crate) parameters: ToolSchema,
-    /// Whether the API enforces the schema of the parameters.
-    pub(crate) strict: bool,
-}
-
-/// Tool choice in the form in which it is sent.
-#[derive(Debug)]
-pub(crate) enum Choice<'a> {
-    /// One of the modes `none`, `auto` and `required`.
-    Mode(&'static str),
-    /// The model must call this tool.
-    One(ToolName<'a>),
-    /// The model must call one or more of these tools.
-    Allowed(Vec<ToolName<'a>>),
+    /// Name of the function, which matches `[A-Za-z0-9_-]{1,64}`.
+    name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    /// JSON Schema of the function's arguments.
+    parameters: ToolSchema,
+    /// Whether the API enforces the schema. On Responses the default is `true`, with which the API
+    /// refuses most schemas. Not every server of Chat Completions has this field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
 }
 
 /// Everything that the mapping of tools reads, besides the request.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
+    pub(crate) form: ToolForm,
     pub(crate) provider: &'m str,
     pub(crate) names: &'m ToolNames,
     pub(crate) capabilities: &'m ModelCapabilities,
@@ -116,7 +109,7 @@ pub(crate) fn tools<'a>(
         None => {
             let is_none = request.tool_choice == ToolChoice::None;
             let mode = if is_none { "none" } else { "auto" };
-            (Some(Choice::Mode(mode)), ToolChoiceOutcome::Native)
+            (Some(json!(mode)), ToolChoiceOutcome::Native)
         }
         Some(allowed) => {
             let (choice, outcome) = builder.force_choice(&allowed);
@@ -162,20 +155,16 @@ struct ToolBuilder<'a, 'm> {
 impl<'a> ToolBuilder<'a, '_> {
     /// Maps a tool choice that forces a call of one of `allowed`, or of any tool if the list is
     /// empty. Where the wire has no such choice, the other tools are removed.
-    fn force_choice(&mut self, allowed: &[&'a str]) -> (Choice<'a>, ToolChoiceOutcome) {
+    fn force_choice(&mut self, allowed: &[&'a str]) -> (Value, ToolChoiceOutcome) {
         let (request, profile) = (self.context.request, self.context.profile);
-        let is_refused = match profile.forced_tool_choice {
-            ForcedToolChoice::Refused => true,
-            ForcedToolChoice::RefusedWhileReasoning => {
-                !matches!(request.reasoning, None | Some(ReasoningEffort::None))
-            }
-            ForcedToolChoice::Enforced | ForcedToolChoice::Unenforced => false,
-        } || self.context.capabilities.forced_tool_choice == Some(false);
-        if is_refused {
+        let reasons = !matches!(request.reasoning, None | Some(ReasoningEffort::None));
+        let is_refused_now =
+            reasons && profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
+        if is_refused_now || self.context.capabilities.forced_tool_choice == Some(false) {
             self.keep_only(allowed);
             let why =
                 "this model does not support a forced tool choice: it may answer without a tool";
-            return (Choice::Mode("auto"), relaxed(why, self.warnings));
+            return (json!("auto"), relaxed(why, self.warnings));
         }
         let names: Vec<ToolName<'a>> = allowed.iter().map(|name| self.name_on_wire(name)).collect();
         let is_allowed = |name: &str| allowed.contains(&name);
@@ -186,11 +175,9 @@ impl<'a> ToolBuilder<'a, '_> {
                     .iter()
                     .all(|it| self.selects_tool(allowed, it)));
         let (choice, is_native) = match names.as_slice() {
-            [one] if profile.named_tool_choice && one.can_be_forced() => {
-                (Choice::One(one.clone()), true)
-            }
-            _ if !allows_all && profile.allowed_tools => (Choice::Allowed(names), true),
-            _ => (Choice::Mode("required"), allows_all),
+            [one] if one.can_be_forced() => (one.reference(self.context.form), true),
+            _ if !allows_all && profile.allowed_tools => (self.allowed_tools(&names), true),
+            _ => (json!("required"), allows_all),
         };
         let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
             let why = format!("{} does not enforce the tool choice", profile.name);
@@ -211,12 +198,22 @@ impl<'a> ToolBuilder<'a, '_> {
         (choice, outcome)
     }
 
+    /// Returns the choice that requires a call of one or more of these tools.
+    fn allowed_tools(&self, names: &[ToolName<'_>]) -> Value {
+        let (kind, form) = ("allowed_tools", self.context.form);
+        let tools: Vec<Value> = names.iter().map(|name| name.reference(form)).collect();
+        match form {
+            ToolForm::Flat => json!({"type": kind, "mode": "required", "tools": tools}),
+            ToolForm::Nested => json!({"type": kind, kind: {"mode": "required", "tools": tools}}),
+        }
+    }
+
     /// Returns a tool's name on the wire.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.selects_tool(&[name], it)) {
             Some(tool) => tool.name.clone(),
-            None => ToolName::Function(wire_name(self.context.names, name)),
+            None => ToolName::Function(self.context.names.wire(name)),
         }
     }
 
@@ -238,28 +235,33 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    fn build(self, choice: Option<Choice<'a>>, outcome: ToolChoiceOutcome) -> Tools<'a> {
+    fn build(self, choice: Option<Value>, outcome: ToolChoiceOutcome) -> Tools<'a> {
+        let ToolContext {
+            form,
+            names,
+            profile,
+            schemas,
+            ..
+        } = self.context;
         let mut tool_mapping = ToolMapping::default();
-        let declared = self.functions.into_iter().map(|tool| {
-            let Parameters { schema, strict } = parameters(
-                tool,
-                self.context.profile,
-                self.context.schemas,
-                self.warnings,
-            );
+        let functions = self.functions.into_iter().map(|tool| {
+            let Parameters { schema, strict } = parameters(tool, profile, schemas, self.warnings);
             if strict && schema.changes_shape() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
-                name: wire_name(self.context.names, &tool.name),
+                name: names.wire(&tool.name),
                 description: &tool.description,
                 parameters: schema,
-                strict,
+                strict: (strict || form == ToolForm::Flat).then_some(strict),
             }
         });
         Tools {
-            declared: declared.collect(),
-            provider_tools: self.provider_tools,
+            declared: DeclaredTools {
+                form,
+                functions: functions.collect(),
+                provider_tools: self.provider_tools,
+            },
             choice,
             outcome,
             tool_mapping,
@@ -284,18 +286,3 @@ fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
         why: why.to_owned(),
     }
 }
-
-/// Returns the name of a tool on the wire.
-pub(crate) fn wire_name<'a>(names: &ToolNames, name: &'a str) -> Cow<'a, str> {
-    if !names.any_changed() {
-        return Cow::Borrowed(name);
-    }
-    match names.wire(name) {
-        Cow::Borrowed(same) if same == name => Cow::Borrowed(name),
-        alias => Cow::Owned(alias.into_owned()),
-    }
-}
-
-#[cfg(test)]
-#[path = "tools/tools_tests.rs"]
-mod tests;

@@ -13,36 +13,20 @@ fn model() -> ModelId {
     ModelId::new("acme", "acme-1")
 }
 
-/// Returns `(id, name, arguments)` of the calls in chunks of `tool_calls`.
-fn calls(chunks: &Value) -> Vec<(String, String, String)> {
-    calls_with(LocalIds::default(), chunks)
-}
-
-fn calls_with(ids: LocalIds, chunks: &Value) -> Vec<(String, String, String)> {
-    let mut calls = Calls::new(model(), ids);
-    let mut events = Vec::new();
-    let mut answer = no_events();
+/// Reads chunks of `tool_calls` as a whole answer.
+fn read(chunks: &Value, is_incomplete: bool) -> ChatResponse {
+    let mut calls = Calls::new(model(), LocalIds::default());
+    let (mut events, mut answer) = (Vec::new(), no_events());
     for (number, chunk) in (1..).zip(chunks.as_array().unwrap()) {
         for delta in chunk.as_array().unwrap() {
             let delta = serde_json::from_value(delta.clone()).unwrap();
             calls.add(&delta, number, &mut answer, &mut events);
         }
     }
-    calls.finish(false, &mut events);
+    calls.finish(is_incomplete, &mut events);
     let reason = FinishReason::ToolUse;
     events.push(ModelEvent::Finished { reason, raw: None });
-    let response = collect(&events);
-    response
-        .message
-        .tool_uses()
-        .map(|it| {
-            let input = match &it.input {
-                ToolInput::Object(object) => serde_json::to_string(object).unwrap(),
-                ToolInput::Malformed { raw, .. } => format!("malformed: {raw}"),
-            };
-            (it.id.clone(), it.name.clone(), input)
-        })
-        .collect()
+    collect(&events)
 }
 
 fn collect(events: &[ModelEvent]) -> ChatResponse {
@@ -53,110 +37,59 @@ fn collect(events: &[ModelEvent]) -> ChatResponse {
     answer.finish().unwrap()
 }
 
-fn expect(chunks: &Value, expected: &[(&str, &str, &str)]) {
-    let shown = chunks.to_string();
-    let calls = calls(chunks);
-    let calls: Vec<_> = calls
-        .iter()
-        .map(|(id, name, input)| (id.as_str(), name.as_str(), input.as_str()))
-        .collect();
-    assert_eq!(calls, expected, "{shown}");
-}
-
 #[test]
-fn calls_with_the_same_id_are_different_calls() {
-    expect(
-        &json!([[
-            {"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}},
-            {"index": 1, "id": "x", "function": {"name": "f", "arguments": "{\"a\":1}"}},
-        ]]),
-        &[("x", "f", "{}"), ("call_local_1", "f", r#"{"a":1}"#)],
-    );
-}
-
-#[test]
-fn a_new_id_in_every_chunk_is_one_call() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "r1", "function": {"name": "f", "arguments": "{\"x\""}}],
-            [{"index": 0, "id": "r2", "function": {"arguments": ":1"}}],
-            [{"index": 0, "id": "r3", "function": {"name": "f", "arguments": "}"}}],
-            [{"index": 0, "id": "r4", "function": {"arguments": ""}}],
-        ]),
-        &[("r1", "f", r#"{"x":1}"#)],
-    );
-}
-
-#[test]
-fn a_call_repeated_at_the_end_is_one_call() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
-            [{"index": 0, "function": {"arguments": "1}"}}],
-            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}],
-        ]),
-        &[("a", "f", r#"{"x":1}"#)],
-    );
-}
-
-#[test]
-fn missing_index() {
-    expect(
-        &json!([
-            [{"id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
-            [{"function": {"arguments": "1}"}}],
-            [{"id": "b", "function": {"name": "f", "arguments": "{}"}}],
-        ]),
-        &[("a", "f", r#"{"x":1}"#), ("b", "f", "{}")],
-    );
-    // Without index and id, the entries of one chunk are different calls.
-    expect(
-        &json!([[
-            {"function": {"name": "f", "arguments": {}}},
-            {"function": {"name": "f", "arguments": null}},
-            {"function": {"name": "g"}},
-        ]]),
-        &[
-            ("call_local_1", "f", "{}"),
-            ("call_local_2", "f", "{}"),
-            ("call_local_3", "g", "{}"),
-        ],
-    );
-}
-
-#[test]
-fn arguments_as_an_object() {
-    expect(
-        &json!([[{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"z": 1, "a": [2]}}}]]),
-        &[("a", "f", r#"{"z":1,"a":[2]}"#)],
-    );
-    expect(
-        &json!([[{"index": 0, "id": "a", "function": {"name": "f", "arguments": [1]}}]]),
-        &[("a", "f", "malformed: [1]")],
-    );
-}
-
-#[test]
-fn arguments_before_the_name_are_kept() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "a"}],
-            [{"index": 0, "function": {"arguments": "{\"x\":"}}],
-            [{"index": 0, "function": {"name": "f", "arguments": "1}"}}],
-        ]),
-        &[("a", "f", r#"{"x":1}"#)],
-    );
-}
-
-#[test]
-fn text_after_a_complete_input_makes_it_malformed() {
-    expect(
-        &json!([
-            [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}\\\"{\"}"}}],
-            [{"index": 0, "function": {"arguments": " and then"}}],
-        ]),
-        &[("a", "f", "malformed: {\"x\":\"}\\\"{\"} and then")],
-    );
+fn pieces_are_assigned_to_calls() {
+    let cases = json!([
+        // Calls with the same id are different calls.
+        [[[{"index": 0, "id": "x", "function": {"name": "f", "arguments": "{}"}},
+           {"index": 1, "id": "x", "function": {"name": "f", "arguments": "{\"a\":1}"}}]],
+         [["x", "f", {}], ["call_local_1", "f", {"a": 1}]]],
+        // A new id in every chunk is one call.
+        [[[{"index": 0, "id": "r1", "function": {"name": "f", "arguments": "{\"x\""}}],
+          [{"index": 0, "id": "r2", "function": {"arguments": ":1"}}],
+          [{"index": 0, "id": "r3", "function": {"name": "f", "arguments": "}"}}],
+          [{"index": 0, "id": "r4", "function": {"arguments": ""}}]],
+         [["r1", "f", {"x": 1}]]],
+        // A call that is repeated at the end is one call.
+        [[[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
+          [{"index": 0, "function": {"arguments": "1}"}}],
+          [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":1}"}}]],
+         [["a", "f", {"x": 1}]]],
+        // Without an index, the current call continues.
+        [[[{"id": "a", "function": {"name": "f", "arguments": "{\"x\":"}}],
+          [{"function": {"arguments": "1}"}}],
+          [{"id": "b", "function": {"name": "f", "arguments": "{}"}}]],
+         [["a", "f", {"x": 1}], ["b", "f", {}]]],
+        // Without index and id, the entries of one chunk are different calls.
+        [[[{"function": {"name": "f", "arguments": {}}},
+           {"function": {"name": "f", "arguments": null}},
+           {"function": {"name": "g"}}]],
+         [["call_local_1", "f", {}], ["call_local_2", "f", {}], ["call_local_3", "g", {}]]],
+        // The arguments may be an object or malformed.
+        [[[{"index": 0, "id": "a", "function": {"name": "f", "arguments": {"z": 1, "a": [2]}}},
+           {"index": 1, "id": "b", "function": {"name": "f", "arguments": [1]}}]],
+         [["a", "f", {"z": 1, "a": [2]}], ["b", "f", "[1]"]]],
+        // Arguments before the name are kept.
+        [[[{"index": 0, "id": "a"}],
+          [{"index": 0, "function": {"arguments": "{\"x\":"}}],
+          [{"index": 0, "function": {"name": "f", "arguments": "1}"}}]],
+         [["a", "f", {"x": 1}]]],
+        // Text after a complete input makes it malformed.
+        [[[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{\"x\":\"}\\\"{\"}"}}],
+          [{"index": 0, "function": {"arguments": " and then"}}]],
+         [["a", "f", "{\"x\":\"}\\\"{\"} and then"]]],
+    ]);
+    for case in cases.as_array().unwrap() {
+        let answer = read(&case[0], false);
+        let calls = answer.message.tool_uses().map(|it| {
+            let input = match &it.input {
+                ToolInput::Object(object) => json!(object),
+                ToolInput::Malformed { raw, .. } => json!(raw),
+            };
+            json!([it.id, it.name, input])
+        });
+        assert_eq!(calls.collect::<Value>(), case[1], "{}", case[0]);
+    }
 }
 
 #[test]
@@ -174,17 +107,13 @@ fn fields_that_a_server_requires_back_are_stored_with_the_call() {
             {"index": 0, "extra_content": signed, "provider_specific_fields": null},
         ]),
     ] {
-        let mut calls = Calls::new(model(), LocalIds::default());
-        let mut events = Vec::new();
-        let mut answer = no_events();
-        for (number, delta) in (1..).zip(chunks.as_array().unwrap()) {
-            let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.add(&delta, number, &mut answer, &mut events);
-        }
-        calls.finish(false, &mut events);
-        let reason = FinishReason::ToolUse;
-        events.push(ModelEvent::Finished { reason, raw: None });
-        let response = collect(&events);
+        let chunks: Vec<Value> = chunks
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| json!([it]))
+            .collect();
+        let response = read(&json!(chunks), false);
         let tool_use = response.message.tool_uses().next().unwrap();
         let state = tool_use.provider_state.as_ref().unwrap();
         assert_eq!(
@@ -268,18 +197,7 @@ fn a_call_without_input_is_incomplete_at_the_output_limit() {
         [{"index": 2, "function": {"arguments": "{\"city\":\"Ki"}}],
     ]);
     for (cut_off, expected) in [(true, [false, true, false]), (false, [true, true, false])] {
-        let mut calls = Calls::new(model(), LocalIds::default());
-        let (mut events, mut answer) = (Vec::new(), no_events());
-        for (number, chunk) in (1..).zip(deltas.as_array().unwrap()) {
-            for delta in chunk.as_array().unwrap() {
-                let delta = serde_json::from_value(delta.clone()).unwrap();
-                calls.add(&delta, number, &mut answer, &mut events);
-            }
-        }
-        calls.finish(cut_off, &mut events);
-        let reason = FinishReason::Length;
-        events.push(ModelEvent::Finished { reason, raw: None });
-        let response = collect(&events);
+        let response = read(&deltas, cut_off);
         let whole: Vec<bool> = response
             .message
             .tool_uses()

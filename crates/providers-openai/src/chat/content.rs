@@ -22,7 +22,7 @@ use crate::{
         warnings::{ContentWarnings, image_lead},
     },
     profile::{InstructionsRole, Profile, ReasoningReplay},
-    tools::{disables_reasoning, wire_name},
+    tools::disables_reasoning,
     wire::media::{audio_format, filename},
 };
 
@@ -208,7 +208,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
             return;
         }
         self.warnings.moved_images(images.len(), &of_result);
-        let lead = image_lead(&wire_name(self.names, &result.name), &call);
+        let lead = image_lead(&self.names.wire(&result.name), &call);
         self.add_result_images(lead, images.into_iter());
     }
 
@@ -278,7 +278,7 @@ impl<'a> MessageMapper<'a, '_> {
             state: fields,
             id: self.profile.tool_ids.apply(&tool_use.id),
             function: wire::FunctionCall {
-                name: wire_name(self.names, &tool_use.name),
+                name: self.names.wire(&tool_use.name),
                 arguments: wire::Arguments(&tool_use.input),
             },
         }

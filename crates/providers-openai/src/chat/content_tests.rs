@@ -26,31 +26,6 @@ fn media_without_a_form_are_described_with_a_warning() {
 }
 
 #[test]
-fn an_image_is_described_to_a_model_without_image_input() {
-    let mut result = ToolResult::text("1", "shot", "ok");
-    let media = || Media::base64("image/png", "AA==");
-    result = result.with_content([ToolContent::Image(media())]);
-    let request = ChatRequest::new([
-        Message::tool_results([result]),
-        Message::new(Role::User, [Part::Image(media())]),
-    ]);
-    let blind = ModelCapabilities {
-        images: Some(false),
-        ..ModelCapabilities::default()
-    };
-    let model = ModelId::new("p", "m");
-    let mapped = mapped_with(&request, &model, &blind, &Profile::generic());
-    assert_eq!(
-        mapped["body"]["messages"],
-        json!([
-            {"role": "tool", "tool_call_id": "1", "content": "ok\n[image image/png]"},
-            {"role": "user", "content": "[image image/png]"},
-        ])
-    );
-    assert_eq!(mapped["warnings"].as_array().unwrap().len(), 2);
-}
-
-#[test]
 fn parts_without_a_form_are_dropped_with_a_warning() {
     let state = || ProviderState {
         provider: "anthropic".into(),
@@ -98,62 +73,6 @@ fn parts_without_a_form_are_dropped_with_a_warning() {
     assert_eq!(
         kinds,
         [PartDropped, PartDropped, PartDowngraded, PartDropped]
-    );
-}
-
-#[test]
-fn reasoning_is_sent_back_to_servers_that_require_it() {
-    let model = ModelId::new("deepseek", "deepseek-v4-pro");
-    let thought = |minter: &ModelId, text: &str| {
-        Part::Reasoning(Reasoning {
-            text: text.into(),
-            provider_state: Some(ProviderState::minted_by(
-                minter,
-                json!({"field": "reasoning_content"}),
-            )),
-        })
-    };
-    let call = ToolUse::new("call_1", "f", ToolInput::parse("{}"));
-    let other = ModelId::new("anthropic", "claude");
-    let mut request = ChatRequest::new([
-        Message::user("hi"),
-        Message::new(
-            Role::Assistant,
-            [thought(&model, "I need f."), Part::ToolUse(call)],
-        ),
-        Message::tool_results([ToolResult::text("call_1", "f", "1")]),
-        Message::new(
-            Role::Assistant,
-            [thought(&other, "Done."), Part::text("It is 1.")],
-        ),
-    ]);
-    let unknown = ModelCapabilities::default();
-    let sent = |request: &ChatRequest, profile: &Profile| {
-        let mapped = mapped_with(request, &model, &unknown, profile);
-        let messages = mapped["body"]["messages"].as_array().unwrap();
-        let assistant = messages.iter().filter(|it| it["role"] == "assistant");
-        let thoughts: Vec<_> = assistant
-            .map(|it| it["reasoning_content"].clone())
-            .collect();
-        (thoughts, mapped["warnings"].as_array().unwrap().len())
-    };
-    // The API refuses a message without reasoning, so a blank is sent.
-    assert_eq!(
-        sent(&request, &Profile::deepseek()),
-        (vec![json!("I need f."), json!(" ")], 1)
-    );
-    assert_eq!(
-        sent(&request, &Profile::vllm()),
-        (vec![json!("I need f."), Value::Null], 1)
-    );
-    assert_eq!(
-        sent(&request, &Profile::generic()),
-        (vec![Value::Null, Value::Null], 1)
-    );
-    request.reasoning = Some(ReasoningEffort::None);
-    assert_eq!(
-        sent(&request, &Profile::deepseek()),
-        (vec![json!("I need f."), Value::Null], 1)
     );
 }
 

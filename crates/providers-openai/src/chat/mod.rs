@@ -14,7 +14,6 @@ mod reasoning;
 pub mod request;
 pub mod response;
 pub mod stream;
-mod tools;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 

@@ -16,7 +16,7 @@ use crate::{
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     tools::{
         NAME_RULE, ToolContext, Tools, disables_reasoning,
-        provider_tools::{DeclaredTools, ProviderTool, ToolForm},
+        provider_tools::{ProviderTool, ToolForm},
         tools,
     },
 };
@@ -58,6 +58,7 @@ pub fn to_wire<'a>(
     let names = ToolNames::of(request, NAME_RULE);
     let context = ToolContext {
         request,
+        form: ToolForm::Nested,
         provider: &model.provider,
         names: &names,
         capabilities,
@@ -66,7 +67,6 @@ pub fn to_wire<'a>(
     };
     let Tools {
         declared,
-        provider_tools,
         choice,
         outcome,
         mut tool_mapping,
@@ -88,8 +88,7 @@ pub fn to_wire<'a>(
     )?;
     let response_format = schema.map(|(name, sent)| wire::ResponseFormat::new(name, sent));
     let mut options = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
-    let declared = DeclaredTools::new(declared, provider_tools);
-    let effort = match options.reasoning_effort(profile, declared.has_functions()) {
+    let effort = match options.reasoning_effort(declared.has_functions()) {
         None if disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
@@ -101,7 +100,7 @@ pub fn to_wire<'a>(
     };
     let (temperature, top_p) = options.temperature_and_top_p(effort);
     let stop = options.stop_sequences();
-    let parallel_tool_calls = options.parallel_tool_calls(profile, !declared.is_empty());
+    let parallel_tool_calls = options.parallel_tool_calls(!declared.is_empty());
     options.warn_stream_field();
     let (max_completion_tokens, max_tokens) = match profile.max_tokens_field {
         MaxTokensField::MaxCompletionTokens => (request.max_output_tokens, None),
@@ -116,7 +115,7 @@ pub fn to_wire<'a>(
         model: &model.name,
         messages,
         tools: declared,
-        tool_choice: choice.map(Into::into),
+        tool_choice: choice,
         parallel_tool_calls,
         response_format,
         max_completion_tokens,

@@ -25,19 +25,6 @@ fn message(message: &Value, finish_reason: &Value) -> Value {
 }
 
 #[test]
-fn a_whole_answer() {
-    let calls = json!([
-        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"x\":1}"}},
-        {"id": "b", "type": "function", "function": {"name": "f", "arguments": {"x": 2}}},
-    ]);
-    let body = message(
-        &json!({"role": "assistant", "content": "Wait.", "reasoning_content": "hm", "tool_calls": calls}),
-        &json!("stop"),
-    );
-    insta::assert_json_snapshot!(read(&body).unwrap());
-}
-
-#[test]
 fn a_body_needs_no_finish_reason() {
     let said = message(&json!({"content": "hi"}), &Value::Null);
     let response = read(&said).unwrap();

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolDefinition, ToolInput};
+use switchboard_domain::{ChatResponse, Part, ResponseAccumulator, ToolDefinition};
 use switchboard_providers_common::schema::Dialect;
 
 use super::*;
@@ -75,42 +75,6 @@ fn finish(reason: &str) -> Value {
 
 fn call(index: u32, id: &str, name: &str, arguments: &str) -> Value {
     json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}})
-}
-
-#[test]
-fn the_first_events_contain_the_model_and_the_warnings() {
-    let warning = Warning::new(WarningKind::OptionDropped, "no seed");
-    let outcome = ToolChoiceOutcome::Relaxed {
-        why: "because".into(),
-    };
-    let mut decoder = ChatDecoder::new(
-        ModelId::new("openai", "m"),
-        outcome.clone(),
-        vec![warning.clone()],
-        LocalIds::default(),
-    );
-    let mut events = Vec::new();
-    // The first chunk of Azure is empty.
-    let about_the_prompt =
-        json!({"id": "", "model": "", "choices": [], "prompt_filter_results": []});
-    decoder
-        .frame("", &about_the_prompt.to_string(), &mut events)
-        .unwrap();
-    assert!(events.is_empty());
-    decoder
-        .frame("", &delta(&json!({"content": ""})).to_string(), &mut events)
-        .unwrap();
-    assert_eq!(
-        events,
-        [
-            ModelEvent::Started {
-                response_id: Some("c1".into()),
-                model: Some("m1".into()),
-                tool_choice: outcome,
-            },
-            ModelEvent::Warning { warning },
-        ]
-    );
 }
 
 #[test]
@@ -275,16 +239,6 @@ fn reasoning_is_read_once_from_any_of_its_fields() {
     );
     let state = reasoning.provider_state.as_ref().unwrap();
     assert_eq!(state.data, json!({"field": "reasoning_content"}));
-    // In typed pieces (Mistral).
-    let response = answer(&[
-        delta(
-            &json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
-        ),
-        delta(&json!({"content": [{"type": "text", "text": "said"}, {"type": "new"}]})),
-        finish("stop"),
-    ]);
-    assert_eq!(response.message.parts.len(), 2);
-    assert_eq!(response.message.text(), "said");
 }
 
 #[test]
@@ -334,20 +288,6 @@ fn openrouter_details_belong_to_the_reasoning_before_them() {
         panic!("{:?}", response.message);
     };
     assert_eq!(reasoning.text, "In short.");
-}
-
-#[test]
-fn the_form_before_tool_calls() {
-    let response = answer(&[
-        delta(&json!({"function_call": {"name": "f", "arguments": ""}})),
-        delta(&json!({"function_call": {"arguments": "{\"a\""}})),
-        delta(&json!({"function_call": {"arguments": ":1}"}})),
-        finish("function_call"),
-    ]);
-    assert_eq!(response.finish, FinishReason::ToolUse);
-    let tool_use = response.message.tool_uses().next().unwrap();
-    assert_eq!(tool_use.id, "call_local_1");
-    assert_eq!(tool_use.input, ToolInput::parse(r#"{"a":1}"#));
 }
 
 #[path = "stream_laws_tests.rs"]

@@ -30,7 +30,6 @@ use crate::{
         warnings::{ContentWarnings, image_lead},
     },
     profile::{InstructionsRole, Profile},
-    tools::wire_name,
     wire::media::filename,
 };
 
@@ -185,7 +184,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             self.warnings.dropped_images(images, &of_result);
         } else if !self.profile.result_media {
             self.warnings.moved_images(images, &of_result);
-            let lead = image_lead(&wire_name(self.names, &result.name), &call_id);
+            let lead = image_lead(&self.names.wire(&result.name), &call_id);
             self.add_result_images(lead, result.content.iter().filter_map(as_image));
         }
     }
@@ -340,7 +339,7 @@ impl<'a> ItemMapper<'a, '_> {
         Item::Output(Output::FunctionCall {
             id: self.item_id(own.as_ref(), turn),
             call_id: self.profile.tool_ids.apply(&tool_use.id),
-            name: wire_name(self.names, &tool_use.name),
+            name: self.names.wire(&tool_use.name),
             arguments: wire::Arguments(&tool_use.input),
             status: own.and_then(|own| own.text("status")),
             caller,

@@ -1,13 +1,13 @@
 //! The items of an answer and their parts.
 
-mod completion;
-
-use serde_json::Value;
-use switchboard_domain::{JsonObject, ModelEvent, ModelId, PartStart};
-use switchboard_providers_common::{AnswerSummary, LocalIds, ShapeRestorer, ToolMapping};
+use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
+use switchboard_providers_common::{
+    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, opaque_text,
+};
 
 use super::{
-    fields::{json_text, text},
+    fields::{json_text, objects, text},
+    state,
     wire::Event,
 };
 use crate::content::PARAGRAPH;
@@ -36,68 +36,77 @@ impl<'a> ItemAddress<'a> {
 /// that the time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// A text of a reasoning item, with its index in the item.
+/// A streamed content of an item, with its index in the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReasoningText {
+pub(crate) enum Content {
+    Text(Option<u64>),
+    Refusal(Option<u64>),
+    /// Summary of the reasoning.
     Summary(u64),
-    /// Text of the reasoning itself, not of a summary.
-    Content(u64),
+    /// Text of the reasoning itself.
+    Reasoning(u64),
+    /// Arguments of a call.
+    Arguments,
+}
+
+impl Content {
+    fn item_type(self) -> ItemType {
+        match self {
+            Self::Text(_) | Self::Refusal(_) => ItemType::Message,
+            Self::Summary(_) | Self::Reasoning(_) => ItemType::Reasoning,
+            Self::Arguments => ItemType::Call,
+        }
+    }
+
+    /// Returns whether two contents of one item are the same. A missing index matches any index.
+    fn is_same(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) | (Self::Refusal(one), Self::Refusal(other)) => {
+                one == other || one.is_none() || other.is_none()
+            }
+            _ => self == other,
+        }
+    }
 }
 
 /// Items of one answer, assembled from stream events.
 #[derive(Debug)]
 pub(crate) struct Items {
+    pub(crate) answer: AnswerEvents,
     model: ModelId,
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
     /// Positions of calls that ended without a status and may be incomplete.
     ended_calls: Vec<usize>,
-    next_part: u32,
     /// Id of the last reasoning item.
     reasoning_id: Option<String>,
-    /// Number of calls without a name.
-    nameless_calls: usize,
-    has_refusal: bool,
-    has_calls: bool,
+    summary: AnswerSummary,
 }
 
 #[derive(Debug)]
 struct Item {
+    kind: ItemType,
     id: Option<String>,
     index: Option<u64>,
     is_complete: bool,
+    /// Whether the call ended without a status, so that it may be incomplete.
+    has_ended: bool,
     /// Id of the reasoning item before this item.
     after: Option<String>,
-    kind: ItemKind,
+    /// Texts of a message, or the only part of another item. A call has none until the name of the
+    /// tool is known.
+    parts: Vec<ItemPart>,
+    /// Received contents of reasoning or of a call.
+    received: Vec<Content>,
 }
 
+/// An emitted part of an item.
 #[derive(Debug)]
-enum ItemKind {
-    Message(Vec<MessageText>),
-    Reasoning {
-        part: u32,
-        /// Indices of the texts that have content.
-        texts: Vec<ReasoningText>,
-    },
-    Call {
-        /// Index of the emitted part. `None` until the name of the tool is known.
-        part: Option<u32>,
-        /// Whether arguments of the call were streamed.
-        has_arguments: bool,
-        /// Whether the call ended without a status, so that it may be incomplete.
-        has_ended: bool,
-        restorer: ShapeRestorer,
-    },
-    Opaque,
-}
-
-/// A text or a refusal in a message item.
-#[derive(Debug)]
-struct MessageText {
-    part: u32,
-    index: Option<u64>,
-    is_refusal: bool,
+struct ItemPart {
+    /// Number of the part in the answer.
+    number: u32,
+    content: Content,
     restorer: ShapeRestorer,
 }
 
@@ -125,52 +134,62 @@ impl Item {
     fn is_at(&self, address: ItemAddress<'_>) -> bool {
         address.id.is_some() && self.id.as_deref() == address.id && self.index == address.index
     }
-}
 
-impl ItemKind {
-    fn item_type(&self) -> ItemType {
-        match self {
-            Self::Message(_) => ItemType::Message,
-            Self::Reasoning { .. } => ItemType::Reasoning,
-            Self::Call { .. } => ItemType::Call,
-            Self::Opaque => ItemType::Opaque,
+    /// Returns whether a part of the content has arrived.
+    fn has(&self, content: Content) -> bool {
+        let mut texts = self.parts.iter().rev();
+        match self.kind {
+            ItemType::Message => texts.any(|part| part.content.is_same(content)),
+            _ => self.received.contains(&content),
         }
     }
 }
 
-impl MessageText {
-    fn matches(&self, index: Option<u64>, is_refusal: bool) -> bool {
-        let same_index = self.index == index || self.index.is_none() || index.is_none();
-        same_index && self.is_refusal == is_refusal
+impl ItemPart {
+    /// Emits text of the part, if there is any.
+    fn emit(&self, text: Option<String>, events: &mut Vec<ModelEvent>) {
+        let index = self.number;
+        events.extend(text.map(|text| match self.content.item_type() {
+            ItemType::Reasoning => ModelEvent::ReasoningDelta { index, text },
+            ItemType::Call => ModelEvent::ToolInputDelta { index, json: text },
+            _ => ModelEvent::TextDelta { index, text },
+        }));
     }
-}
 
-fn finish_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelEvent>) {
-    let json = restorer.finish();
-    events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
-    events.push(ModelEvent::PartFinished { index });
-}
+    fn emit_state(&self, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
+        let index = self.number;
+        events.extend(state.map(|state| {
+            let state = Box::new(state);
+            ModelEvent::PartState { index, state }
+        }));
+    }
 
-/// Emits the buffered input of an incomplete call, whose part stays open.
-fn interrupt_call(index: u32, restorer: &mut ShapeRestorer, events: &mut Vec<ModelEvent>) {
-    let json = restorer.interrupt();
-    events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+    fn finish(&mut self, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
+        let rest = self.restorer.finish();
+        self.emit(rest, events);
+        self.emit_state(state, events);
+        events.push(ModelEvent::PartFinished { index: self.number });
+    }
+
+    /// Emits the buffered text of a part that stays open.
+    fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
+        let rest = self.restorer.interrupt();
+        self.emit(rest, events);
+    }
 }
 
 impl Items {
     /// Creates the empty list of items for an answer of `model`.
-    pub(crate) fn new(model: ModelId, ids: LocalIds) -> Self {
+    pub(crate) fn new(model: ModelId, ids: LocalIds, answer: AnswerEvents) -> Self {
         Self {
+            answer,
             model,
             ids,
             tool_mapping: ToolMapping::default(),
             list: Vec::new(),
             ended_calls: Vec::new(),
-            next_part: 0,
             reasoning_id: None,
-            nameless_calls: 0,
-            has_refusal: false,
-            has_calls: false,
+            summary: AnswerSummary::default(),
         }
     }
 
@@ -186,29 +205,60 @@ impl Items {
 
     /// Returns the facts that decide the finish reason of the answer.
     pub(crate) fn summary(&self) -> AnswerSummary {
-        AnswerSummary {
-            has_refusal: self.has_refusal,
-            has_calls: self.has_calls,
-            nameless_calls: self.nameless_calls,
-        }
+        self.summary
     }
 
     /// Starts an item of the answer.
-    pub(crate) fn add(
+    pub(crate) fn start(
         &mut self,
         address: ItemAddress<'_>,
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let is_open = self
-            .recent_items()
-            .any(|(_, item)| !item.is_complete && item.is_at(address));
-        if !is_open {
+        let is_started = |(_, item): (usize, &Item)| !item.is_complete && item.is_at(address);
+        if !self.recent_items().any(is_started) {
             self.start_item(address, ItemType::of(item), Some(item), events);
         }
     }
 
-    /// Completes an item of the answer. The item may be cut off.
+    /// Adds a streamed content of an item.
+    pub(crate) fn add(
+        &mut self,
+        address: ItemAddress<'_>,
+        content: Content,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let at = match self.find_item(address, content.item_type()) {
+            Some(at) => at,
+            None if content == Content::Arguments => return,
+            None => self.start_item(address, content.item_type(), None, events),
+        };
+        self.add_at(at, content, text, events);
+    }
+
+    /// Adds a whole content of an item unless parts of it were streamed.
+    pub(crate) fn add_whole(
+        &mut self,
+        address: ItemAddress<'_>,
+        content: Content,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
+        let is_new = match self.find_item(address, content.item_type()) {
+            Some(at) => !self.list[at].has(content),
+            None => !self.is_known(address, content.item_type()),
+        };
+        if is_new {
+            self.add(address, content, text, events);
+        }
+    }
+
+    /// Completes an item: emits its content that was not streamed and the state that is sent back.
+    /// The item may be cut off.
     pub(crate) fn complete(
         &mut self,
         address: ItemAddress<'_>,
@@ -222,141 +272,154 @@ impl Items {
             None if self.is_known(address, item_type) => return,
             None => self.start_item(address, item_type, Some(item), events),
         };
+        self.list[at].is_complete = true;
         match item_type {
             ItemType::Message => self.complete_message(at, item, events),
             ItemType::Reasoning => self.complete_reasoning(at, item, events),
             ItemType::Call => self.complete_call(at, item, events),
-            ItemType::Opaque => self.complete_opaque(at, item, events),
+            ItemType::Opaque => {
+                let part = Part::Opaque(Opaque {
+                    kind: text(item, "type").unwrap_or("item").to_owned(),
+                    text: opaque_text(item),
+                    provider_state: state::of_opaque(
+                        &self.model,
+                        item,
+                        self.list[at].after.as_deref(),
+                    ),
+                });
+                self.answer.whole_part(part, events);
+            }
         }
     }
 
-    /// Adds streamed text of a message or of a refusal.
-    pub(crate) fn add_text(
-        &mut self,
-        address: ItemAddress<'_>,
-        content_index: Option<u64>,
-        is_refusal: bool,
-        text: &str,
-        events: &mut Vec<ModelEvent>,
-    ) {
+    /// Completes all items at the end of the answer. If the answer is incomplete, a call without
+    /// the status `completed` stays open.
+    pub(crate) fn finish(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
+        for item in &mut self.list {
+            let is_open = !std::mem::replace(&mut item.is_complete, true);
+            let has_ended = std::mem::take(&mut item.has_ended);
+            if !is_open && !has_ended {
+                continue;
+            }
+            let is_call = item.kind == ItemType::Call;
+            self.summary.nameless_calls += usize::from(is_call && item.parts.is_empty());
+            for part in &mut item.parts {
+                if is_call && is_incomplete {
+                    part.interrupt(events);
+                } else {
+                    part.finish(None, events);
+                }
+            }
+        }
+    }
+
+    /// Emits the buffered texts of an interrupted answer.
+    pub(crate) fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
+        for part in self.list.iter_mut().flat_map(|item| &mut item.parts) {
+            part.interrupt(events);
+        }
+    }
+
+    fn add_at(&mut self, at: usize, content: Content, text: &str, events: &mut Vec<ModelEvent>) {
         if text.is_empty() {
             return;
         }
-        let at = self.find_or_start(address, ItemType::Message, events);
-        if self.message_text(at, content_index, is_refusal).is_none() {
-            self.start_message_text(at, content_index, is_refusal, events);
+        let is_message = content.item_type() == ItemType::Message;
+        if is_message && !self.list[at].has(content) {
+            let is_refusal = matches!(content, Content::Refusal(_));
+            self.summary.has_refusal |= is_refusal;
+            let restorer = if is_refusal {
+                ShapeRestorer::default()
+            } else {
+                self.tool_mapping.answer_restorer()
+            };
+            self.start_part(at, PartStart::Text, content, restorer, events);
         }
-        if let Some(message_text) = self.message_text_mut(at, content_index, is_refusal) {
-            let index = message_text.part;
-            let text = message_text.restorer.push(text);
-            events.extend(text.map(|text| ModelEvent::TextDelta { index, text }));
-        }
-    }
-
-    /// Adds a whole text of a message unless parts of it were streamed.
-    pub(crate) fn add_whole_text(
-        &mut self,
-        address: ItemAddress<'_>,
-        content_index: Option<u64>,
-        is_refusal: bool,
-        text: &str,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        let known = self.find_item(address, ItemType::Message);
-        let is_new =
-            known.is_none_or(|at| self.message_text(at, content_index, is_refusal).is_none());
-        if is_new && !(known.is_none() && self.is_known(address, ItemType::Message)) {
-            self.add_text(address, content_index, is_refusal, text, events);
-        }
-    }
-
-    pub(crate) fn add_reasoning(
-        &mut self,
-        address: ItemAddress<'_>,
-        kind: ReasoningText,
-        text: &str,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        if text.is_empty() {
-            return;
-        }
-        let at = self.find_or_start(address, ItemType::Reasoning, events);
-        let Some(Item {
-            kind: ItemKind::Reasoning { part, texts },
-            ..
-        }) = self.list.get_mut(at)
-        else {
+        let Item {
+            parts, received, ..
+        } = &mut self.list[at];
+        let mut parts = parts.iter_mut().rev();
+        let Some(part) = parts.find(|part| !is_message || part.content.is_same(content)) else {
             return;
         };
-        let index = *part;
-        if texts.last() != Some(&kind) {
-            if !texts.is_empty() {
-                let text = PARAGRAPH.to_owned();
-                events.push(ModelEvent::ReasoningDelta { index, text });
+        if !is_message && received.last() != Some(&content) {
+            if !received.is_empty() {
+                part.emit(Some(PARAGRAPH.to_owned()), events);
             }
-            texts.push(kind);
+            received.push(content);
         }
-        let text = text.to_owned();
-        events.push(ModelEvent::ReasoningDelta { index, text });
+        let text = part.restorer.push(text);
+        part.emit(text, events);
     }
 
-    /// Adds a whole reasoning text unless parts of it were streamed.
-    pub(crate) fn add_whole_reasoning(
-        &mut self,
-        address: ItemAddress<'_>,
-        kind: ReasoningText,
-        text: &str,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        let known = self.find_item(address, ItemType::Reasoning);
-        let is_new = known.is_none_or(|at| !self.has_reasoning_text(at, kind));
-        if is_new && !(known.is_none() && self.is_known(address, ItemType::Reasoning)) {
-            self.add_reasoning(address, kind, text, events);
+    fn complete_message(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
+        let contents = objects(item, "content");
+        for (index, content) in (0..).zip(&contents) {
+            let (content, whole) = match text(content, "refusal") {
+                Some(refusal) => (Content::Refusal(Some(index)), refusal),
+                None => (
+                    Content::Text(Some(index)),
+                    text(content, "text").unwrap_or_default(),
+                ),
+            };
+            if !self.list[at].has(content) {
+                self.add_at(at, content, whole, events);
+            }
         }
-    }
-
-    /// Adds streamed arguments of a call.
-    pub(crate) fn add_arguments(
-        &mut self,
-        address: ItemAddress<'_>,
-        json: &str,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        let at = self.find_item(address, ItemType::Call);
-        let call = at.and_then(|at| self.list.get_mut(at));
-        if let Some(Item {
-            kind:
-                ItemKind::Call {
-                    part: Some(index),
-                    has_arguments,
-                    restorer,
-                    ..
-                },
-            ..
-        }) = call
-            && !json.is_empty()
-        {
-            *has_arguments = true;
-            let index = *index;
-            let json = restorer.push(json);
-            events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
+        let Item { after, parts, .. } = &mut self.list[at];
+        for (position, part) in (0..).zip(parts) {
+            let (Content::Text(index) | Content::Refusal(index)) = part.content else {
+                continue;
+            };
+            let index = usize::try_from(index.unwrap_or(position)).ok();
+            let content = index.and_then(|index| contents.get(index)).copied();
+            let state = state::of_text(&self.model, item, content, after.as_deref());
+            part.finish(state, events);
         }
     }
 
-    /// Adds the whole arguments of a call unless parts of them were streamed.
-    pub(crate) fn add_whole_arguments(
-        &mut self,
-        address: ItemAddress<'_>,
-        arguments: &Value,
-        events: &mut Vec<ModelEvent>,
-    ) {
-        let at = self.find_item(address, ItemType::Call);
-        if let Some(ItemKind::Call {
-            has_arguments: false,
-            ..
-        }) = at.and_then(|at| self.list.get(at)).map(|item| &item.kind)
-        {
-            self.add_arguments(address, &json_text(arguments), events);
+    fn complete_reasoning(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
+        let summaries = (0..).map(Content::Summary).zip(objects(item, "summary"));
+        let contents = (0..).map(Content::Reasoning).zip(objects(item, "content"));
+        for (content, object) in summaries.chain(contents) {
+            if !self.list[at].has(content) {
+                let whole = text(object, "text").unwrap_or_default();
+                self.add_at(at, content, whole, events);
+            }
+        }
+        for part in &mut self.list[at].parts {
+            part.finish(state::of_reasoning(&self.model, item), events);
+        }
+        // If the id of an item changes, the last one is sent back.
+        if let Some(id) = text(item, "id") {
+            self.reasoning_id = Some(id.to_owned());
+        }
+    }
+
+    fn complete_call(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
+        if self.list[at].parts.is_empty() {
+            self.start_call(at, item, events);
+        }
+        if !self.list[at].has(Content::Arguments) {
+            let json = item.get("arguments").map(json_text).unwrap_or_default();
+            self.add_at(at, Content::Arguments, &json, events);
+        }
+        let known = &mut self.list[at];
+        let Some(part) = known.parts.first_mut() else {
+            self.summary.nameless_calls += 1;
+            return;
+        };
+        let state = state::of_call(&self.model, item, known.after.as_deref());
+        part.emit_state(state, events);
+        match text(item, "status") {
+            Some("completed") => part.finish(None, events),
+            // An incomplete call stays open, so that it is not executed.
+            Some("incomplete") => part.interrupt(events),
+            // Without a final status, the next event shows whether the call is complete.
+            _ => {
+                known.has_ended = true;
+                self.ended_calls.push(at);
+            }
         }
     }
 
@@ -368,7 +431,7 @@ impl Items {
     /// Returns the position of the open item that an event refers to.
     fn find_item(&self, address: ItemAddress<'_>, item_type: ItemType) -> Option<usize> {
         let find = |is_meant: &dyn Fn(&Item) -> bool| {
-            let is_open = |item: &Item| !item.is_complete && item.kind.item_type() == item_type;
+            let is_open = |item: &Item| !item.is_complete && item.kind == item_type;
             let mut items = self.recent_items();
             items
                 .find(|(_, item)| is_open(item) && is_meant(item))
@@ -391,28 +454,8 @@ impl Items {
 
     /// Returns whether the item that an event refers to is already complete.
     fn is_known(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
-        self.recent_items().any(|(_, item)| {
-            item.is_complete && item.kind.item_type() == item_type && item.is_at(address)
-        })
-    }
-
-    /// Marks the item at position `at` as complete.
-    fn mark_complete(&mut self, at: usize) {
-        if let Some(item) = self.list.get_mut(at) {
-            item.is_complete = true;
-        }
-    }
-
-    fn find_or_start(
-        &mut self,
-        address: ItemAddress<'_>,
-        item_type: ItemType,
-        events: &mut Vec<ModelEvent>,
-    ) -> usize {
-        match self.find_item(address, item_type) {
-            Some(at) => at,
-            None => self.start_item(address, item_type, None, events),
-        }
+        self.recent_items()
+            .any(|(_, item)| item.is_complete && item.kind == item_type && item.is_at(address))
     }
 
     fn start_item(
@@ -422,135 +465,62 @@ impl Items {
         item: Option<&JsonObject>,
         events: &mut Vec<ModelEvent>,
     ) -> usize {
-        self.finish_ended_calls(events);
-        let kind = match item_type {
-            ItemType::Message => ItemKind::Message(Vec::new()),
-            ItemType::Reasoning => ItemKind::Reasoning {
-                part: self.start_part(PartStart::Reasoning, events),
-                texts: Vec::new(),
-            },
-            ItemType::Call => ItemKind::Call {
-                part: item.and_then(|item| self.start_call(item, events)),
-                has_arguments: false,
-                has_ended: false,
-                restorer: item
-                    .map(|item| self.input_restorer(item))
-                    .unwrap_or_default(),
-            },
-            ItemType::Opaque => ItemKind::Opaque,
-        };
-        let after = self.reasoning_id.clone();
-        if item_type == ItemType::Reasoning {
-            self.reasoning_id = address.id.map(str::to_owned);
+        // The start of another item shows that calls without a status are complete.
+        for at in std::mem::take(&mut self.ended_calls) {
+            let ended = &mut self.list[at];
+            if std::mem::take(&mut ended.has_ended) {
+                ended.parts[0].finish(None, events);
+            }
         }
         let at = self.list.len();
         self.list.push(Item {
+            kind: item_type,
             id: address.id.map(str::to_owned),
             index: address.index,
             is_complete: false,
-            after,
-            kind,
+            has_ended: false,
+            after: self.reasoning_id.clone(),
+            parts: Vec::new(),
+            received: Vec::new(),
         });
+        match (item_type, item) {
+            (ItemType::Reasoning, _) => {
+                self.reasoning_id = address.id.map(str::to_owned);
+                let (start, content) = (PartStart::Reasoning, Content::Reasoning(0));
+                self.start_part(at, start, content, ShapeRestorer::default(), events);
+            }
+            (ItemType::Call, Some(item)) => self.start_call(at, item, events),
+            _ => {}
+        }
         at
     }
 
-    /// Finishes calls that ended without a status. The start of another item shows that they are
-    /// complete.
-    fn finish_ended_calls(&mut self, events: &mut Vec<ModelEvent>) {
-        for at in std::mem::take(&mut self.ended_calls) {
-            if let Some(ItemKind::Call {
-                part: Some(index),
-                has_ended,
-                restorer,
-                ..
-            }) = self.list.get_mut(at).map(|item| &mut item.kind)
-                && std::mem::take(has_ended)
-            {
-                finish_call(*index, restorer, events);
-            }
-        }
-    }
-
-    fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
-        let index = self.next_part;
-        self.next_part = index.saturating_add(1);
-        events.push(ModelEvent::PartStarted { index, part });
-        index
-    }
-
-    fn start_call(&mut self, item: &JsonObject, events: &mut Vec<ModelEvent>) -> Option<u32> {
-        let name = self
-            .tool_mapping
-            .declared_name(text(item, "name")?)
-            .to_owned();
+    /// Starts the part of a call, if the call has a name.
+    fn start_call(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
+        let Some(name) = text(item, "name") else {
+            return;
+        };
+        let name = self.tool_mapping.declared_name(name).to_owned();
+        let restorer = self.tool_mapping.input_restorer(&name);
         let id = self.ids.claim(text(item, "call_id").or(text(item, "id")));
-        self.has_calls = true;
-        Some(self.start_part(PartStart::ToolUse { id, name }, events))
+        self.summary.has_calls = true;
+        let start = PartStart::ToolUse { id, name };
+        self.start_part(at, start, Content::Arguments, restorer, events);
     }
 
-    /// Returns the restorer for the arguments of a call.
-    fn input_restorer(&self, item: &JsonObject) -> ShapeRestorer {
-        let name = text(item, "name").unwrap_or_default();
-        let name = self.tool_mapping.declared_name(name);
-        self.tool_mapping.input_restorer(name)
-    }
-
-    fn message_text(
-        &self,
-        at: usize,
-        index: Option<u64>,
-        is_refusal: bool,
-    ) -> Option<&MessageText> {
-        match &self.list.get(at)?.kind {
-            ItemKind::Message(texts) => texts.iter().rfind(|it| it.matches(index, is_refusal)),
-            _ => None,
-        }
-    }
-
-    fn message_text_mut(
+    fn start_part(
         &mut self,
         at: usize,
-        index: Option<u64>,
-        is_refusal: bool,
-    ) -> Option<&mut MessageText> {
-        match &mut self.list.get_mut(at)?.kind {
-            ItemKind::Message(texts) => texts.iter_mut().rfind(|it| it.matches(index, is_refusal)),
-            _ => None,
-        }
-    }
-
-    fn start_message_text(
-        &mut self,
-        at: usize,
-        index: Option<u64>,
-        is_refusal: bool,
+        start: PartStart,
+        content: Content,
+        restorer: ShapeRestorer,
         events: &mut Vec<ModelEvent>,
     ) {
-        let restorer = if is_refusal {
-            ShapeRestorer::default()
-        } else {
-            self.tool_mapping.answer_restorer()
-        };
-        let part = self.start_part(PartStart::Text, events);
-        self.has_refusal |= is_refusal;
-        if let Some(Item {
-            kind: ItemKind::Message(texts),
-            ..
-        }) = self.list.get_mut(at)
-        {
-            texts.push(MessageText {
-                part,
-                index,
-                is_refusal,
-                restorer,
-            });
-        }
-    }
-
-    fn has_reasoning_text(&self, at: usize, kind: ReasoningText) -> bool {
-        match self.list.get(at).map(|item| &item.kind) {
-            Some(ItemKind::Reasoning { texts, .. }) => texts.contains(&kind),
-            _ => false,
-        }
+        let number = self.answer.start_part(start, events);
+        self.list[at].parts.push(ItemPart {
+            number,
+            content,
+            restorer,
+        });
     }
 }

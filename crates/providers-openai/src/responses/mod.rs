@@ -42,7 +42,6 @@ pub mod response;
 pub(crate) mod retry;
 mod state;
 pub mod stream;
-mod tools;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 

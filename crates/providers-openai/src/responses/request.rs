@@ -19,7 +19,7 @@ use crate::{
     profile::Profile,
     tools::{
         NAME_RULE, ToolContext, Tools, disables_reasoning,
-        provider_tools::{DeclaredTools, ProviderTool},
+        provider_tools::{ProviderTool, ToolForm},
         tools,
     },
 };
@@ -128,6 +128,7 @@ pub fn to_wire<'a>(
     let names = ToolNames::of(request, NAME_RULE);
     let context = ToolContext {
         request,
+        form: ToolForm::Flat,
         provider,
         names: &names,
         capabilities,
@@ -136,14 +137,12 @@ pub fn to_wire<'a>(
     };
     let Tools {
         declared,
-        provider_tools,
         choice,
         outcome,
         mut tool_mapping,
     } = tools(context, provider_tools, &mut warnings)?;
     let input = input(request, model, &names, capabilities, profile, &mut warnings);
     tool_mapping.set_names(names);
-    let declared = DeclaredTools::new(declared, provider_tools);
     let schema = answer_schema(
         request,
         model,
@@ -163,7 +162,7 @@ pub fn to_wire<'a>(
     };
     let mut mapper = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
     // Unlike Chat Completions, this API allows reasoning with tools for every model.
-    let effort = match mapper.reasoning_effort(profile, false) {
+    let effort = match mapper.reasoning_effort(false) {
         None if disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
@@ -185,7 +184,7 @@ pub fn to_wire<'a>(
         }
         requested.max(MIN_OUTPUT_TOKENS)
     });
-    let parallel_tool_calls = mapper.parallel_tool_calls(profile, !declared.is_empty());
+    let parallel_tool_calls = mapper.parallel_tool_calls(!declared.is_empty());
     mapper.warn_stream_field();
     // Models without reasoning refuse this value: "Encrypted content is not supported with this
     // model".
@@ -198,7 +197,7 @@ pub fn to_wire<'a>(
         model: &model.name,
         input,
         tools: declared,
-        tool_choice: choice.map(Into::into),
+        tool_choice: choice,
         parallel_tool_calls,
         stream: streams,
         text,

@@ -12,7 +12,8 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    items::{ItemAddress, Items, ReasoningText},
+    fields::json_text,
+    items::{Content, ItemAddress, Items},
     wire::{Event, Response},
 };
 use crate::error::ERRORS;
@@ -21,7 +22,6 @@ use crate::error::ERRORS;
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
-    answer: AnswerEvents,
     /// Maximum number of output tokens, if the server does not report that it was reached.
     unreported_limit: Option<u64>,
     done: bool,
@@ -39,10 +39,9 @@ impl ResponsesDecoder {
     ) -> Self {
         Self {
             provider: model.provider.clone(),
-            answer: AnswerEvents::new(tool_choice, warnings),
             unreported_limit: None,
             done: false,
-            items: Items::new(model, ids),
+            items: Items::new(model, ids, AnswerEvents::new(tool_choice, warnings)),
         }
     }
 
@@ -93,7 +92,7 @@ impl ResponsesDecoder {
     fn start_answer(&mut self, response: Option<&Response>, events: &mut Vec<ModelEvent>) {
         let id = response.and_then(|response| response.id.clone());
         let model = response.and_then(|response| response.model.clone());
-        self.answer.start(id, model, events);
+        self.items.answer.start(id, model, events);
     }
 
     fn read_event(
@@ -113,69 +112,47 @@ impl ResponsesDecoder {
             self.start_answer(Some(response), events);
             return Ok(());
         }
-        let address = ItemAddress::of(&event);
-        let content_index = event.content_index;
-        let delta = event.delta.as_deref().unwrap_or_default();
-        let text = event.text.as_deref().unwrap_or_default();
-        let summary = ReasoningText::Summary(event.summary_index.unwrap_or_default());
-        let content = ReasoningText::Content(content_index.unwrap_or_default());
-        let refusal = event.refusal.as_deref().unwrap_or_default();
-        let known = [
-            "response.output_item.",
-            "response.content_part.",
-            "response.output_text.",
-            "response.refusal.",
-            "response.reasoning_",
-            "response.function_call_arguments.",
-        ];
-        if known.iter().any(|prefix| name.starts_with(prefix)) {
-            self.start_answer(None, events);
-        }
-        let items = &mut self.items;
-        match name {
-            "response.output_item.added" => {
+        // The remaining events report the progress of server tools or repeat content.
+        let Some((kind, step)) = name
+            .strip_prefix("response.")
+            .and_then(|name| name.rsplit_once('.'))
+        else {
+            return Ok(());
+        };
+        let content = match kind {
+            "output_item" => None,
+            "output_text" => Some(Content::Text(event.content_index)),
+            "refusal" => Some(Content::Refusal(event.content_index)),
+            "reasoning_summary_text" => {
+                Some(Content::Summary(event.summary_index.unwrap_or_default()))
+            }
+            "reasoning_text" => Some(Content::Reasoning(event.content_index.unwrap_or_default())),
+            "function_call_arguments" => Some(Content::Arguments),
+            _ => return Ok(()),
+        };
+        self.start_answer(None, events);
+        let (address, items) = (ItemAddress::of(&event), &mut self.items);
+        match (content, step) {
+            (Some(content), "delta") => {
+                let delta = event.delta.as_deref().unwrap_or_default();
+                items.add(address, content, delta, events);
+            }
+            (Some(content), "done") => {
+                let whole = event.text.as_deref().or(event.refusal.as_deref());
+                let arguments = event.arguments.as_ref().map(json_text);
+                let whole = whole.or(arguments.as_deref()).unwrap_or_default();
+                items.add_whole(address, content, whole, events);
+            }
+            (None, "added") => {
                 if let Some(item) = &event.item {
-                    items.add(address, item, events);
+                    items.start(address, item, events);
                 }
             }
-            "response.output_item.done" => {
+            (None, "done") => {
                 if let Some(item) = &event.item {
                     items.complete(address, item, events);
                 }
             }
-            "response.output_text.delta" => {
-                items.add_text(address, content_index, false, delta, events);
-            }
-            "response.output_text.done" => {
-                items.add_whole_text(address, content_index, false, text, events);
-            }
-            "response.refusal.delta" => {
-                items.add_text(address, content_index, true, delta, events);
-            }
-            "response.refusal.done" => {
-                items.add_whole_text(address, content_index, true, refusal, events);
-            }
-            "response.reasoning_summary_text.delta" => {
-                items.add_reasoning(address, summary, delta, events);
-            }
-            "response.reasoning_summary_text.done" => {
-                items.add_whole_reasoning(address, summary, text, events);
-            }
-            "response.reasoning_text.delta" => {
-                items.add_reasoning(address, content, delta, events);
-            }
-            "response.reasoning_text.done" => {
-                items.add_whole_reasoning(address, content, text, events);
-            }
-            "response.function_call_arguments.delta" => {
-                items.add_arguments(address, delta, events);
-            }
-            "response.function_call_arguments.done" => {
-                if let Some(arguments) = &event.arguments {
-                    items.add_whole_arguments(address, arguments, events);
-                }
-            }
-            // The remaining events report the progress of server tools or repeat content.
             _ => {}
         }
         Ok(())

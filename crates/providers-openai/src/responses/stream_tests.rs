@@ -69,19 +69,6 @@ fn completed() -> Value {
 }
 
 #[test]
-fn warnings_and_the_outcome_come_first() {
-    let (events, _) =
-        run(&[json!({"type": "response.created", "response": {"id": "r", "model": "x"}})]);
-    assert!(
-        matches!(&events[..], [
-            ModelEvent::Started { response_id: Some(id), model: Some(model), .. },
-            ModelEvent::Warning { .. },
-        ] if id == "r" && model == "x"),
-        "{events:?}"
-    );
-}
-
-#[test]
 fn streamed_content_is_not_repeated_by_the_final_item() {
     let at = |kind: &str, fields: Value| {
         let mut event =

@@ -3,16 +3,13 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde::{
-    Serialize, Serializer,
-    ser::{SerializeMap, SerializeSeq},
-};
+use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, JsonObject, ModelError, Warning, WarningKind};
 
 use switchboard_providers_common::request::invalid_request;
 
-use super::server_tool::ServerTool;
+use super::{Function, server_tool::ServerTool};
 
 /// Name of the request field with the tools.
 const TOOLS: &str = "tools";
@@ -184,6 +181,21 @@ impl<'a> ToolName<'a> {
         }
     }
 
+    /// Returns the reference to this tool in `tool_choice`.
+    pub(crate) fn reference(&self, form: ToolForm) -> Value {
+        let (kind, name) = match self {
+            Self::Function(name) => ("function", Some(("name", name))),
+            Self::Custom(name) => ("custom", Some(("name", name))),
+            Self::Mcp(label) => ("mcp", Some(("server_label", label))),
+            Self::Type(kind) => (&**kind, None),
+        };
+        match (name, form) {
+            (None, _) => json!({ "type": kind }),
+            (Some((field, name)), ToolForm::Flat) => json!({"type": kind, field: name}),
+            (Some((field, name)), ToolForm::Nested) => json!({"type": kind, kind: {field: name}}),
+        }
+    }
+
     /// Returns whether `tool_choice` can require this tool.
     pub(crate) fn can_be_forced(&self) -> bool {
         match self {
@@ -193,68 +205,16 @@ impl<'a> ToolName<'a> {
     }
 }
 
-/// A provider tool in the form that `tool_choice` contains.
-#[derive(Debug)]
-pub struct NamedTool<'a> {
-    name: ToolName<'a>,
-    form: ToolForm,
-}
-
-impl<'a> NamedTool<'a> {
-    pub(crate) fn new(name: ToolName<'a>, form: ToolForm) -> Self {
-        Self { name, form }
-    }
-}
-
-impl Serialize for NamedTool<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (kind, name) = match &self.name {
-            ToolName::Function(name) => ("function", Some(("name", &**name))),
-            ToolName::Custom(name) => ("custom", Some(("name", &**name))),
-            ToolName::Mcp(label) => ("mcp", Some(("server_label", &**label))),
-            ToolName::Type(kind) => (&**kind, None),
-        };
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", kind)?;
-        match (name, self.form) {
-            (None, _) => {}
-            (Some((field, name)), ToolForm::Flat) => map.serialize_entry(field, name)?,
-            (Some((field, name)), ToolForm::Nested) => {
-                map.serialize_entry(kind, &json!({ field: name }))?;
-            }
-        }
-        map.end()
-    }
-}
-
 /// All tools in one list: those of the request, of the options, and of the request's
 /// `extra.tools`.
-pub struct DeclaredTools<'a, T> {
-    pub(crate) functions: Vec<T>,
+#[derive(Debug)]
+pub struct DeclaredTools<'a> {
+    pub(crate) form: ToolForm,
+    pub(crate) functions: Vec<Function<'a>>,
     pub(crate) provider_tools: Vec<ProviderTool<'a>>,
 }
 
-impl<T: fmt::Debug> fmt::Debug for DeclaredTools<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let functions = self.functions.iter().map(|it| it as &dyn fmt::Debug);
-        let provider_tools = self.provider_tools.iter().map(|it| it as &dyn fmt::Debug);
-        f.debug_list()
-            .entries(functions.chain(provider_tools))
-            .finish()
-    }
-}
-
-impl<'a, T> DeclaredTools<'a, T> {
-    pub(crate) fn new<F: Into<T>>(
-        functions: Vec<F>,
-        provider_tools: Vec<ProviderTool<'a>>,
-    ) -> Self {
-        Self {
-            functions: functions.into_iter().map(Into::into).collect(),
-            provider_tools,
-        }
-    }
-
+impl DeclaredTools<'_> {
     /// Returns whether any declared tool is a function.
     pub(crate) fn has_functions(&self) -> bool {
         let is_function =
@@ -287,18 +247,37 @@ impl<'a, T> DeclaredTools<'a, T> {
     }
 }
 
-impl<T: Serialize> Serialize for DeclaredTools<'_, T> {
+impl Serialize for DeclaredTools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let count = self.functions.len() + self.provider_tools.len();
         let mut list = serializer.serialize_seq(Some(count))?;
         for function in &self.functions {
-            list.serialize_element(function)?;
+            let r#type = "function";
+            list.serialize_element(&match self.form {
+                ToolForm::Nested => FunctionEntry::Nested { r#type, function },
+                ToolForm::Flat => FunctionEntry::Flat { r#type, function },
+            })?;
         }
         for tool in &self.provider_tools {
             list.serialize_element(&tool.value)?;
         }
         list.end()
     }
+}
+
+/// A function in the list of tools.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FunctionEntry<'f, 'a> {
+    Nested {
+        r#type: &'static str,
+        function: &'f Function<'a>,
+    },
+    Flat {
+        r#type: &'static str,
+        #[serde(flatten)]
+        function: &'f Function<'a>,
+    },
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ mod response;
 
 pub use content::{ContentPart, FileData, ImageUrl, InputAudio, UserContent};
 pub use request::{
-    AllowedTools, Body, FunctionCall, FunctionTool, JsonSchema, Message, ReasoningFields,
-    ResponseFormat, StreamOptions, Thinking, Tool, ToolCall, ToolChoice,
+    Body, FunctionCall, JsonSchema, Message, ReasoningFields, ResponseFormat, StreamOptions,
+    Thinking, ToolCall,
 };
 pub use response::{Choice, Chunk, Content, Delta, FunctionDelta, ToolCallDelta, UsageReport};
 
 pub use crate::{
-    tools::provider_tools::{DeclaredTools, NamedTool},
+    tools::provider_tools::DeclaredTools,
     wire::{
         arguments::Arguments,
         media::DataUrl,

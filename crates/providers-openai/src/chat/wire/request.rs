@@ -5,16 +5,11 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{
-    BodyFields, JoinedText, body_fields::non_empty, schema::ToolSchema,
-};
+use switchboard_providers_common::{BodyFields, JoinedText, body_fields::non_empty};
 
 use super::content::UserContent;
 use crate::{
-    tools::{
-        provider_tools::{DeclaredTools, NamedTool},
-        schema::SentSchema,
-    },
+    tools::{provider_tools::DeclaredTools, schema::SentSchema},
     wire::arguments::Arguments,
 };
 
@@ -23,9 +18,9 @@ use crate::{
 pub struct Body<'a> {
     pub model: &'a str,
     pub messages: Vec<Message<'a>>,
-    pub tools: DeclaredTools<'a, Tool<'a>>,
+    pub tools: DeclaredTools<'a>,
     /// Tool choice. The API refuses this field without tools.
-    pub tool_choice: Option<ToolChoice<'a>>,
+    pub tool_choice: Option<Value>,
     /// Whether an answer may have several tool calls. The API refuses this field without tools.
     pub parallel_tool_calls: Option<bool>,
     pub response_format: Option<ResponseFormat<'a>>,
@@ -159,51 +154,6 @@ pub struct FunctionCall<'a> {
     /// Name of the called function.
     pub name: Cow<'a, str>,
     pub arguments: Arguments<'a>,
-}
-
-/// A tool that is declared to the model.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub enum Tool<'a> {
-    Function { function: FunctionTool<'a> },
-}
-
-/// A function that is declared to the model.
-#[derive(Debug, Serialize)]
-pub struct FunctionTool<'a> {
-    /// Name of the function, which matches `[A-Za-z0-9_-]{1,64}`.
-    pub name: Cow<'a, str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub description: &'a str,
-    /// JSON Schema of the function's arguments.
-    pub parameters: ToolSchema,
-    /// `true` if the server enforces the schema. Not every server has this field.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub strict: Option<bool>,
-}
-
-/// Tool choice of a request.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum ToolChoice<'a> {
-    /// One of the modes `none`, `auto` and `required`.
-    Mode(&'static str),
-    /// The model must call this tool.
-    Named(NamedTool<'a>),
-    /// The model may or must call one or more of these tools, depending on the mode.
-    AllowedTools {
-        /// Type of the tool choice: `allowed_tools`.
-        r#type: &'static str,
-        allowed_tools: AllowedTools<'a>,
-    },
-}
-
-/// The tools that the model may call.
-#[derive(Debug, Serialize)]
-pub struct AllowedTools<'a> {
-    /// `auto` allows a call of one of the tools; `required` requires one.
-    pub mode: &'static str,
-    pub tools: Vec<NamedTool<'a>>,
 }
 
 /// Output format of the answer.

@@ -5,13 +5,12 @@ mod request;
 mod response;
 
 pub use request::{
-    Body, Content, FunctionTool, InputPart, Item, JsonSchema, Output, OutputContent, Reasoning,
-    Role, TextOptions, ToolChoice,
+    Body, Content, InputPart, Item, JsonSchema, Output, OutputContent, Reasoning, Role, TextOptions,
 };
 pub use response::{Event, IncompleteDetails, Response, UsageReport};
 
 pub use crate::{
-    tools::provider_tools::{DeclaredTools, NamedTool},
+    tools::provider_tools::DeclaredTools,
     wire::{
         arguments::Arguments,
         media::DataUrl,

@@ -5,16 +5,11 @@ use std::borrow::Cow;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{
-    BodyFields, JoinedText, body_fields::non_empty, schema::ToolSchema,
-};
+use switchboard_providers_common::{BodyFields, JoinedText, body_fields::non_empty};
 
 use crate::{
     chat::wire::ResponseFormat,
-    tools::{
-        provider_tools::{DeclaredTools, NamedTool},
-        schema::SentSchema,
-    },
+    tools::{provider_tools::DeclaredTools, schema::SentSchema},
     wire::{arguments::Arguments, media::DataUrl},
 };
 
@@ -23,8 +18,8 @@ use crate::{
 pub struct Body<'a> {
     pub model: &'a str,
     pub input: Vec<Item<'a>>,
-    pub tools: DeclaredTools<'a, FunctionTool<'a>>,
-    pub tool_choice: Option<ToolChoice<'a>>,
+    pub tools: DeclaredTools<'a>,
+    pub tool_choice: Option<Value>,
     /// Whether an answer may have several tool calls.
     pub parallel_tool_calls: Option<bool>,
     pub text: Option<TextOptions<'a>>,
@@ -196,39 +191,6 @@ pub enum OutputContent<'a> {
     },
     Refusal {
         refusal: &'a str,
-    },
-}
-
-/// A function that is declared to the model.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename = "function")]
-pub struct FunctionTool<'a> {
-    /// Name of the function, which matches `[A-Za-z0-9_-]{1,64}`.
-    pub name: Cow<'a, str>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub description: &'a str,
-    /// JSON Schema of the function's arguments.
-    pub parameters: ToolSchema,
-    /// Whether the API enforces the schema. Unlike in Chat Completions, the default is `true`, with
-    /// which the API refuses most schemas.
-    pub strict: bool,
-}
-
-/// Tool choice of a request.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub enum ToolChoice<'a> {
-    /// One of the modes `none`, `auto` and `required`.
-    Mode(&'static str),
-    /// The model must call this tool.
-    Named(NamedTool<'a>),
-    /// The model may or must call one or more of these tools, depending on the mode.
-    AllowedTools {
-        /// Type of the tool choice: `allowed_tools`.
-        r#type: &'static str,
-        /// `auto` allows a call of one of the tools; `required` requires one.
-        mode: &'static str,
-        tools: Vec<NamedTool<'a>>,
     },
 }
 
