@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use switchboard_domain::{
-    ChatRequest, FinishReason, ModelEvent, Part, PartStart, ResponseFormat, Role, ToolChoice,
+    ChatRequest, FinishReason, ModelEvent, PartStart, ResponseFormat, ToolChoice,
     ToolChoiceOutcome, Warning, WarningKind,
 };
 
@@ -109,7 +109,7 @@ fn tool_choice_outcome(choice: &ToolChoice, plan: &Plan) -> ToolChoiceOutcome {
     }
 }
 
-/// Returns a warning for each request option and attachment that has no effect.
+/// Returns a warning for each request option that has no effect.
 fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut dropped = |option: &str| {
@@ -122,31 +122,5 @@ fn collect_warnings(request: &ChatRequest) -> Vec<Warning> {
     if !request.sampling.stop.is_empty() {
         dropped("stop");
     }
-    let unreadable_parts = request
-        .messages
-        .iter()
-        .rev()
-        .find(|message| message.role == Role::User)
-        .into_iter()
-        .flat_map(|message| &message.parts)
-        .filter_map(unreadable_part_name);
-    let mut seen = Vec::new();
-    for kind in unreadable_parts {
-        if !seen.contains(&kind) {
-            seen.push(kind);
-            let message = format!("the demo model cannot read {kind}");
-            warnings.push(Warning::new(WarningKind::PartDropped, message));
-        }
-    }
     warnings
-}
-
-/// Returns the name of a part that the demo model cannot read.
-fn unreadable_part_name(part: &Part) -> Option<&'static str> {
-    match part {
-        Part::Image(_) => Some("images"),
-        Part::Document(_) => Some("documents"),
-        Part::Audio(_) => Some("audio"),
-        _ => None,
-    }
 }

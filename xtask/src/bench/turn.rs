@@ -21,8 +21,6 @@ const TURNS: [(&str, &str, f64); 4] = [
 struct Measured {
     floor_cpu: Vec<f64>,
     our_cpu: Vec<f64>,
-    floor_elapsed: Vec<f64>,
-    our_elapsed: Vec<f64>,
 }
 
 pub(super) fn turn(runs: u32) -> Result<()> {
@@ -49,17 +47,7 @@ fn report(measured: &BTreeMap<String, Measured>) -> Result<(String, Vec<String>)
         let turn = turn.with_context(|| format!("`{name}` was not measured"))?;
         let (ours, floor) = (&turn.our_cpu, &turn.floor_cpu);
         let cpu = table("µs", "switchboard", ours, "floor", floor)?;
-        let elapsed = table(
-            "µs",
-            "switchboard",
-            &turn.our_elapsed,
-            "floor",
-            &turn.floor_elapsed,
-        )?;
-        let _ = writeln!(
-            report,
-            "### A turn, {about}\n\nCPU time:\n\n{cpu}\nElapsed time:\n\n{elapsed}"
-        );
+        let _ = writeln!(report, "### A turn, {about}\n\nCPU time:\n\n{cpu}");
         let ratio = series(ratios(ours, floor))?.median();
         if ratio > limit {
             over_limit.push(format!(
@@ -74,21 +62,19 @@ fn report(measured: &BTreeMap<String, Measured>) -> Result<(String, Vec<String>)
 fn read(lines: &str) -> Result<BTreeMap<String, Measured>> {
     let mut measured: BTreeMap<String, Measured> = BTreeMap::new();
     for line in lines.lines() {
-        let invalid = || format!("`{line}` is not a name with four numbers");
+        let invalid = || format!("`{line}` is not a name with two numbers");
         let (name, numbers) = line.split_once(' ').with_context(invalid)?;
         let numbers: Vec<f64> = numbers
             .split(' ')
             .map(str::parse)
             .collect::<Result<_, _>>()
             .with_context(invalid)?;
-        let [floor_cpu, our_cpu, floor_elapsed, our_elapsed] = numbers[..] else {
+        let [floor_cpu, our_cpu] = numbers[..] else {
             bail!(invalid());
         };
         let turn = measured.entry(name.to_owned()).or_default();
         turn.floor_cpu.push(floor_cpu);
         turn.our_cpu.push(our_cpu);
-        turn.floor_elapsed.push(floor_elapsed);
-        turn.our_elapsed.push(our_elapsed);
     }
     Ok(measured)
 }
@@ -99,7 +85,7 @@ mod tests {
 
     #[test]
     fn turns_over_their_limit_are_listed() {
-        let lines = TURNS.map(|(name, ..)| format!("{name} 100 140 300 330\n"));
+        let lines = TURNS.map(|(name, ..)| format!("{name} 100 140\n"));
         let (_, over_limit) = report(&read(&lines.concat()).unwrap()).unwrap();
         let names: Vec<&str> = over_limit
             .iter()
@@ -110,15 +96,10 @@ mod tests {
 
     #[test]
     fn invalid_and_missing_measurements_are_named() {
-        for line in [
-            "stream-1",
-            "stream-1 1 2 3",
-            "stream-1 1 2 3 4 5",
-            "stream-1 1 2 3 four",
-        ] {
+        for line in ["stream-1", "stream-1 1", "stream-1 1 2 3", "stream-1 1 two"] {
             assert!(read(line).unwrap_err().to_string().contains(line));
         }
-        let error = report(&read("stream-1 1 2 3 4").unwrap()).unwrap_err();
+        let error = report(&read("stream-1 1 2").unwrap()).unwrap_err();
         assert!(error.to_string().contains("stream-64"), "{error}");
     }
 }

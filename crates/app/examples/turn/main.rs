@@ -6,8 +6,8 @@
 //! another, as a remote model would.
 //!
 //! `turn [BATCHES]` prints one line for each batch: its name, then the CPU time per turn of the
-//! baseline and of Switchboard and the elapsed time per turn of both, in microseconds. CPU time is
-//! that of this process only. `turn serve-tools` and `turn serve-model` run the servers.
+//! baseline and of Switchboard in microseconds. CPU time is that of this process only.
+//! `turn serve-tools` and `turn serve-model` run the servers.
 
 #![allow(clippy::print_stdout, reason = "the program prints its measurements")]
 

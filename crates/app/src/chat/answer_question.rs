@@ -1,8 +1,8 @@
 //! Answers the questions of a `chat` conversation with one run each.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
-use switchboard_domain::{Message, RunRecord};
+use switchboard_domain::RunRecord;
 use switchboard_orchestration::{
     Agent, RunEvent,
     persistence::{PersistedRun, PersistedRunEnd},
@@ -35,14 +35,9 @@ impl Chat<'_> {
                 Err(error) => return Ok(self.report_error(&error.into())),
             }
         };
-        let message = Arc::new(Message::user(question));
-        let durable_runs = self.conversations.durable_runs.clone();
         let agent = self.current_agent();
-        let parameters = self
-            .args
-            .run_parameters(&self.context, &agent)
-            .into_stored_value();
-        let begun = durable_runs.begin_run(&agent, &id, vec![message], parameters);
+        let conversations = self.conversations.clone();
+        let begun = conversations.begin_run(&agent, &id, question, &self.args, &self.context);
         match begun.await {
             Ok(run) => self.follow_run(run).await,
             Err(error) => {
@@ -73,7 +68,7 @@ impl Chat<'_> {
         self.is_running.store(true, Ordering::Relaxed);
         let followed = self.show_events(&mut run).await;
         self.is_running.store(false, Ordering::Relaxed);
-        self.screen.remove_progress_bars();
+        self.screen.remove_spinner();
         if self.has_line_editor() {
             print_line("");
         }

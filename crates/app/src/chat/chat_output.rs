@@ -6,7 +6,7 @@ use switchboard_orchestration::{RunEvent, RunEventKind};
 
 use super::{
     markdown::{MarkdownStyles, MarkdownView},
-    raw_mode::{rewraps_on_resize, terminal_size},
+    raw_mode::terminal_size,
 };
 use crate::{
     config::environment::Environment,
@@ -31,16 +31,8 @@ impl ChatOutput {
         if !is_terminal {
             return Self::Plain(AnswerWriter::new(form));
         }
-        let colours = environment.get("NO_COLOR").is_none();
-        let reflows = rewraps_on_resize(
-            environment.get("TERM"),
-            environment.get("XTERM_VERSION").is_some(),
-        );
-        Self::Terminal(Box::new(MarkdownView::new(
-            stdout(),
-            MarkdownStyles::new(colours),
-            reflows,
-        )))
+        let styles = MarkdownStyles::new(environment.get("NO_COLOR").is_none());
+        Self::Terminal(Box::new(MarkdownView::new(stdout(), styles)))
     }
 
     /// Prints an event of a run.

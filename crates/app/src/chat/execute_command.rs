@@ -21,7 +21,7 @@ use crate::{
     run_session::{
         arguments::Approve,
         failure::{Code, Failure},
-        servers::status::{format_parameters, format_server_statuses},
+        servers::status::{format_server_statuses, format_tool_row},
     },
     storage::{private_file, recipes},
     terminal::{one_line, output, print_line, print_note, print_warning, table::format_table},
@@ -189,24 +189,15 @@ impl Chat<'_> {
         for problem in &catalog.problems {
             print_warning(&format!("{}: {}", problem.server, problem.message));
         }
-        let mut rows = Vec::new();
-        for tool in &catalog.tools {
-            let (of, name) = match &tool.origin {
-                Some(origin) => (origin.server.as_str(), origin.tool.as_str()),
-                None => ("", tool.name.as_str()),
-            };
-            if server.is_none_or(|server| server == of) {
-                rows.push([
-                    one_line(of, 40),
-                    format!(
-                        "{}({})",
-                        one_line(name, 64),
-                        format_parameters(&tool.input_schema)
-                    ),
-                    one_line(&tool.description, 100),
-                ]);
-            }
-        }
+        let redefined = self.resources.host.redefined_tools();
+        let mut tools = catalog.tools;
+        tools.retain(|tool| {
+            let origin = tool.origin.as_ref();
+            server.is_none_or(|server| origin.is_some_and(|origin| origin.server == server))
+        });
+        let rows = tools.iter();
+        let rows = rows.map(|tool| format_tool_row(tool, redefined.contains(&tool.name)));
+        let rows: Vec<_> = rows.collect();
         if rows.is_empty() {
             print_note("no tools");
         } else {
@@ -222,7 +213,7 @@ impl Chat<'_> {
         let mut rows = Vec::new();
         for entry in entries {
             let recipe = match entry.recipe {
-                Ok(recipe) => recipe,
+                Ok(found) => found.recipe,
                 Err(error) => {
                     print_warning(&error.to_string());
                     continue;

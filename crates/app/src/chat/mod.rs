@@ -113,7 +113,7 @@ pub(crate) async fn run_chat(
         conversations::check_session_id(id).map_err(Failure::usage)?;
     }
     let mut plan = args.agent.plan_agent(&context).await?;
-    follow::print_chosen_model(&plan.chosen, &context);
+    follow::print_chosen_model(&plan.chosen);
     let conversations =
         SavedConversations::open_conversations(&context.config, &context.environment)
             .await

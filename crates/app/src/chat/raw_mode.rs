@@ -19,13 +19,6 @@ pub(crate) fn terminal_size() -> TerminalSize {
     }
 }
 
-/// Returns whether the terminal wraps existing rows again when its window becomes narrower. Most
-/// terminals do.
-pub(crate) fn rewraps_on_resize(term: Option<&str>, xterm: bool) -> bool {
-    let cuts = ["linux", "vt100", "vt220", "screen", "xterm-mono"];
-    !xterm && !term.is_some_and(|term| cuts.contains(&term))
-}
-
 /// Guard that turns off echo and line mode while output is written, so that typed characters stay
 /// for the next line. Ctrl-C remains a signal. Dropping the guard restores the previous mode.
 #[derive(Debug)]

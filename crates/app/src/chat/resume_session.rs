@@ -1,6 +1,6 @@
 //! Resumes sessions and unfinished runs.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use anyhow::anyhow;
 use switchboard_domain::{Message, Part, Role, RunRecord, RunState, Session, SessionStore as _};
@@ -178,6 +178,7 @@ impl Chat<'_> {
             &self.screen,
             &self.asking,
             false,
+            HashMap::new(),
         );
         match self.agent_for_resumed_run(&taken) {
             Ok(agent) => {

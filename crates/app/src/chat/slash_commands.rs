@@ -103,13 +103,14 @@ pub(crate) fn parse_line(line: &str) -> ParsedLine {
 
 fn unknown_command_message(name: &str) -> String {
     let names: Vec<String> = list_commands().map(|(_, name, _)| name).collect();
-    let names = names.iter().map(|known| known.trim_start_matches('/'));
-    let begins = |known: &&str| name.len() >= 2 && known.starts_with(name);
-    let near = names.clone().find(begins).or_else(|| nearest(name, names));
-    let near = near.map(|near| format!("/{near}"));
+    let written = format!("/{name}");
+    let begins = |known: &&str| name.len() >= 2 && known.starts_with(&written);
+    let mut known = names.iter().map(String::as_str);
+    let near = known.clone().find(begins);
+    let near = near.or_else(|| nearest(&written, known.by_ref()));
     format!(
         "unknown command /{name}{}. Type /help for a list, or //{name} to send it as text",
-        did_you_mean(near.as_deref())
+        did_you_mean(near)
     )
 }
 

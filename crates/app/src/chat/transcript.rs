@@ -82,16 +82,10 @@ fn write_code_block(text: &mut String, language: &str, content: &str) {
 
 /// Returns the index of the first message of the last `most` questions.
 pub(crate) fn find_last_questions(messages: &[Arc<Message>], most: usize) -> usize {
-    let questions = messages
-        .iter()
-        .enumerate()
-        .filter(|(_, message)| message.role == Role::User)
-        .map(|(at, _)| at);
-    let questions: Vec<usize> = questions.collect();
-    match questions.len().checked_sub(most) {
-        Some(first) => questions.get(first).copied().unwrap_or(0),
-        None => 0,
-    }
+    let messages = messages.iter().enumerate();
+    let mut questions = messages.filter(|(_, message)| message.role == Role::User);
+    let first = questions.nth_back(most - 1);
+    first.map_or(0, |(at, _)| at)
 }
 
 #[cfg(test)]
@@ -163,14 +157,5 @@ mod tests {
 
         2019.
         "#);
-    }
-
-    #[test]
-    fn the_last_questions_are_found_with_their_answers() {
-        let talk = talk();
-        assert_eq!(find_last_questions(&talk, 1), 4);
-        assert_eq!(find_last_questions(&talk, 2), 0);
-        assert_eq!(find_last_questions(&talk, 9), 0);
-        assert_eq!(find_last_questions(&[], 2), 0);
     }
 }

@@ -44,7 +44,7 @@ pub(crate) async fn run(
         Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     let mut plan = args.agent.plan_agent(&context).await?;
     let question = read_question(&text, interrupts).await?;
-    print_chosen_model(&plan.chosen, &context);
+    print_chosen_model(&plan.chosen);
     plan.start_recording(&args.recording, &mut context)?;
     let result = answer_question(args, question, plan, &context, interrupts).await;
     context.recording.finish_recording(result)

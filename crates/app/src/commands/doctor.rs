@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, CommandFactory as _, FromArgMatches as _};
 use futures_util::future::join_all;
 use serde::Serialize;
 use switchboard_domain::{
@@ -11,11 +11,12 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::ServerStatus;
 
-use super::Cli;
+use super::{Cli, ignore_empty_variables};
 use crate::{
     config::{CONFIG_FILE_NAMES, environment::Environment},
     models::{ChoiceReason, Provider, Readiness},
     run_session::{
+        agent::AgentArgs,
         arguments::{self, GlobalArgs},
         context::{self, Context},
         failure::{Code, Failure},
@@ -23,7 +24,6 @@ use crate::{
         servers::status::changed_tools_warning,
         unmatched,
     },
-    storage::recipes,
     terminal::{
         BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line,
         output::{self, ListFormat},
@@ -87,11 +87,11 @@ impl Finding {
         }
     }
 
-    fn good_finding(about: &'static str, what: String) -> Self {
+    fn good(about: &'static str, what: String) -> Self {
         Self::new(about, FindingState::Good, what)
     }
 
-    fn bad_finding(about: &'static str, what: String) -> Self {
+    fn bad(about: &'static str, what: String) -> Self {
         Self::new(about, FindingState::Bad, what)
     }
 
@@ -111,12 +111,12 @@ pub(crate) async fn run(
     match Context::load_context(&args.global, environment) {
         Err(failure) => {
             code = failure.code;
-            let finding = Finding::bad_finding("configuration", format!("{:#}", failure.error));
+            let finding = Finding::bad("configuration", format!("{:#}", failure.error));
             findings.push(finding.with_advice("fix this first; other checks were skipped"));
         }
         Ok(context) => {
             findings.extend(list_config_files(&context));
-            check_recipe_and_models(&context, &mut findings).await;
+            findings.extend(check_recipe_and_models(&context).await);
             let screen = Screen::new(true);
             screen.show_progress("looking at providers and MCP servers");
             let providers = context.providers.iter();
@@ -129,14 +129,11 @@ pub(crate) async fn run(
         }
     }
     output::print_json_or_text(args.output, &findings, || format_findings(&findings))?;
-    let is_bad = findings
-        .iter()
-        .any(|finding| finding.state == FindingState::Bad);
-    Ok(if is_bad && code == Code::Success {
-        Code::Failed
-    } else {
-        code
-    })
+    let is_bad = |finding: &Finding| finding.state == FindingState::Bad;
+    if code == Code::Success && findings.iter().any(is_bad) {
+        code = Code::Failed;
+    }
+    Ok(code)
 }
 
 /// Reports unknown `SWITCHBOARD_…` variables, which may be typing errors.
@@ -170,73 +167,50 @@ fn list_config_files(context: &Context) -> Vec<Finding> {
     const ABOUT: &str = "configuration";
     let files = context.config.files.iter();
     let mut findings: Vec<Finding> = files
-        .map(|file| Finding::good_finding(ABOUT, file.display().to_string()))
+        .map(|file| Finding::good(ABOUT, file.display().to_string()))
         .collect();
     if findings.is_empty() {
-        let environment = &context.environment;
-        let folders = [&environment.working_dir].into_iter();
-        let places: Vec<String> = folders
-            .chain(&environment.config_dir)
-            .map(|folder| folder.join(CONFIG_FILE_NAMES[0]).display().to_string())
-            .collect();
         let finding = Finding::new(ABOUT, FindingState::Absent, "no configuration file");
-        findings
-            .push(finding.with_advice(format!("none is needed; places: {}", places.join(", "))));
+        let place = context.environment.working_dir.join(CONFIG_FILE_NAMES[0]);
+        findings.push(finding.with_advice(format!("none is needed; place: {}", place.display())));
     }
     findings
 }
 
-async fn check_recipe_and_models(context: &Context, findings: &mut Vec<Finding>) {
-    let (environment, config) = (&context.environment, &context.config);
-    let recipe = environment.get("SWITCHBOARD_RECIPE");
-    let recipe = recipe.or(config.recipe.as_deref());
-    let recipe = recipe.map(|name| recipes::find_recipe(name, environment));
-    let mut model = environment.get("SWITCHBOARD_MODEL");
-    match &recipe {
-        Some(Ok(found)) => {
-            let what = format!("{} ({})", found.recipe.name, found.source);
-            findings.push(Finding::good_finding("recipe", what));
-            model = model.or(found.recipe.model.as_deref());
-        }
-        Some(Err(error)) => findings.push(Finding::bad_finding("recipe", error.to_string())),
-        None => {}
-    }
-    findings.push(match context.choose_model(model).await {
-        Err(failure) => Finding::bad_finding("model", failure.error.to_string()),
-        Ok(chosen) => {
-            let (why, state) = match &chosen.reason {
-                ChoiceReason::Named => ("it is configured", FindingState::Good),
-                ChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
-                ChoiceReason::Answers => (
-                    "no key is set, and it answers on this machine",
-                    FindingState::Good,
-                ),
-                ChoiceReason::NothingElse => (
-                    "nothing else is configured; it is not a language model",
-                    FindingState::Doubtful,
-                ),
-            };
-            let what = format!("{} is asked: {why}", chosen.model.id());
-            Finding::new("model", state, what)
-        }
-    });
-    let fallbacks: Vec<&str> = match environment.get("SWITCHBOARD_FALLBACK") {
-        Some(names) => names.split(',').collect(),
-        None => config
-            .fallback_models
-            .iter()
-            .flatten()
-            .map(String::as_str)
-            .collect(),
+/// Checks the recipe and the models that `ask` uses without options.
+async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
+    let command = AgentArgs::augment_args(clap::Command::new("doctor"));
+    let parsed = ignore_empty_variables(command).try_get_matches_from(["doctor"]);
+    let parsed = parsed.and_then(|matches| AgentArgs::from_arg_matches(&matches));
+    let plan = match parsed.map_err(Failure::usage) {
+        Ok(args) => args.plan_agent(context).await,
+        Err(failure) => Err(failure),
     };
-    for name in fallbacks {
-        findings.push(match context.choose_model(Some(name)).await {
-            Ok(chosen) => {
-                Finding::good_finding("model", format!("{} is a fallback", chosen.model.id()))
-            }
-            Err(failure) => Finding::bad_finding("model", failure.error.to_string()),
-        });
-    }
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(failure) => return vec![Finding::bad("model", failure.error.to_string())],
+    };
+    let recipe = plan
+        .recipe
+        .map(|recipe| Finding::good("recipe", recipe.name.clone()));
+    let (why, state) = match &plan.chosen.reason {
+        ChoiceReason::Named => ("it is configured", FindingState::Good),
+        ChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
+        ChoiceReason::Answers => (
+            "no key is set, and it answers on this machine",
+            FindingState::Good,
+        ),
+        ChoiceReason::NothingElse => (
+            "nothing else is configured; it is not a language model",
+            FindingState::Doubtful,
+        ),
+    };
+    let model = format!("{} is asked: {why}", plan.chosen.model.id());
+    let model = Finding::new("model", state, model);
+    let fallbacks = plan.fallbacks.iter();
+    let fallbacks =
+        fallbacks.map(|model| Finding::good("model", format!("{} is a fallback", model.id())));
+    recipe.into_iter().chain([model]).chain(fallbacks).collect()
 }
 
 async fn check_provider(
@@ -256,41 +230,35 @@ async fn check_provider(
         Readiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
     if no_network || provider.is_offline() {
-        return Finding::good_finding(ABOUT, what);
+        return Finding::good(ABOUT, what);
     }
     let served = tokio::select! {
-        served = context.providers.served_models(provider) => Some(served),
+        served = context.providers.served_models(provider) => served,
         () = interrupts.wait_for_first_interruption() => None,
-        () = tokio::time::sleep(PROVIDER_TIMEOUT) => None,
+        () = tokio::time::sleep(PROVIDER_TIMEOUT) => {
+            let what = format!("{name} did not answer within {PROVIDER_TIMEOUT:?}");
+            return Finding::bad(ABOUT, what).with_advice("check its address");
+        }
     };
     match served {
-        Some(Some(Ok(models))) => {
+        Some(Ok(models)) => {
             let _ = write!(what, ", answers with {} models", models.len());
-            Finding::good_finding(ABOUT, what)
+            Finding::good(ABOUT, what)
         }
-        Some(None) => Finding::good_finding(ABOUT, what),
+        None => Finding::good(ABOUT, what),
         // A local Ollama server is optional, so a failed connection is not an error.
-        Some(Some(Err(error)))
-            if provider.is_local() && error.kind == ModelErrorKind::Connection =>
-        {
-            Finding::new(
-                ABOUT,
-                FindingState::Absent,
-                format!("{name} does not run here"),
-            )
+        Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
+            let what = format!("{name} does not run here");
+            Finding::new(ABOUT, FindingState::Absent, what)
         }
-        Some(Some(Err(error))) => Finding::bad_finding(ABOUT, format!("{name}: {error}")),
-        None => {
-            let what = format!("{name} did not answer within {PROVIDER_TIMEOUT:?}");
-            Finding::bad_finding(ABOUT, what).with_advice("check its address")
-        }
+        Some(Err(error)) => Finding::bad(ABOUT, format!("{name}: {error}")),
     }
 }
 
 async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     let host = match context.servers_to_start().and_then(context::start_servers) {
         Ok(host) => host,
-        Err(failure) => return vec![Finding::bad_finding("server", failure.error.to_string())],
+        Err(failure) => return vec![Finding::bad("server", failure.error.to_string())],
     };
     tokio::select! {
         () = host.settled() => {}
@@ -303,9 +271,7 @@ async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Findin
         let what = "no MCP server is configured";
         findings.push(Finding::new("server", FindingState::Absent, what));
     }
-    let rules = unmatched
-        .into_iter()
-        .map(|what| Finding::bad_finding("rule", what));
+    let rules = unmatched.into_iter().map(|what| Finding::bad("rule", what));
     findings.extend(rules.map(|it| it.with_advice("correct the name or remove the rule")));
     findings
 }
@@ -317,13 +283,13 @@ fn check_server(status: &ServerStatus) -> Finding {
         let what = format!("{}: {} tools", status.name, status.tools);
         let changed = changed_tools_warning(&status.name, &status.changed_tools);
         return match changed.or(warning) {
-            None => Finding::good_finding(ABOUT, what),
+            None => Finding::good(ABOUT, what),
             Some(warning) => Finding::new(ABOUT, FindingState::Doubtful, what).with_advice(warning),
         };
     }
     let reason = status.reason.as_deref().unwrap_or("no reason is known");
     let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
-    Finding::bad_finding(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
+    Finding::bad(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
         (Some(line), _) => format!("its last line: {line}"),
         (None, Some(warning)) => warning,
         (None, None) => format!("check its entry ({})", status.transport),

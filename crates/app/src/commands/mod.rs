@@ -12,15 +12,13 @@ mod sessions;
 
 use std::time::Duration;
 
-use clap::{
-    CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
-    error::{ContextKind, ContextValue},
-};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use serde::Serialize;
+use switchboard_domain::redact::Redactor;
 
 use crate::{
     chat::{self, ChatArgs},
-    config::environment::Environment,
+    config::{Config, environment::Environment},
     observe,
     run_session::{
         failure::{Code, Failure},
@@ -85,7 +83,15 @@ enum Command {
 pub fn main() -> Code {
     let matches = match ignore_empty_variables(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
-        Err(error) => return print_clap_error(error),
+        Err(error) => {
+            // If the output is closed, the error cannot be printed anywhere.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Code::Usage
+            } else {
+                Code::Success
+            };
+        }
     };
     let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage);
     match parsed.and_then(start_runtime) {
@@ -97,52 +103,6 @@ pub fn main() -> Code {
             failure.code
         }
     }
-}
-
-/// Prints the help, the version or a usage error of clap.
-fn print_clap_error(error: clap::Error) -> Code {
-    let (error, code) = if error.use_stderr() {
-        (add_variable_tip(error), Code::Usage)
-    } else {
-        (error, Code::Success)
-    };
-    // If the output is closed, the error cannot be printed anywhere.
-    let _ = error.print();
-    code
-}
-
-/// Adds a tip to a usage error if the invalid value is from an environment variable.
-fn add_variable_tip(mut error: clap::Error) -> clap::Error {
-    let mut command = Cli::command();
-    command.build();
-    if let Some(variable) = find_invalid_variable(&command, &error) {
-        let tip = format!("the value is from the variable {variable}");
-        let tips = ContextValue::StyledStrs(vec![tip.into()]);
-        error.insert(ContextKind::Suggested, tips);
-    }
-    error
-}
-
-/// Returns the environment variable that contains the invalid value of an option.
-fn find_invalid_variable(command: &clap::Command, error: &clap::Error) -> Option<String> {
-    let (Some(ContextValue::String(name)), Some(ContextValue::String(value))) = (
-        error.get(ContextKind::InvalidArg),
-        error.get(ContextKind::InvalidValue),
-    ) else {
-        return None;
-    };
-    let variable = find_argument(command, name)?.get_env()?;
-    let is_from_it = std::env::var_os(variable).is_some_and(|it| it == value.as_str());
-    is_from_it.then(|| variable.to_string_lossy().into_owned())
-}
-
-/// Finds an argument of a command or of its subcommands by its display name.
-fn find_argument<'c>(command: &'c clap::Command, name: &str) -> Option<&'c clap::Arg> {
-    let mut args = command.get_arguments();
-    args.find(|arg| arg.to_string() == name).or_else(|| {
-        let mut subcommands = command.get_subcommands();
-        subcommands.find_map(|command| find_argument(command, name))
-    })
 }
 
 /// Makes clap ignore environment variables with an empty value.
@@ -210,7 +170,10 @@ async fn dispatch_command(
         Command::Models(args) => models::run(args, environment, interrupts).await,
         Command::Recipes(args) => recipes::run(&args, &environment),
         Command::McpServer(args) => {
-            observe::start_logging(&environment);
+            // This command reads no configuration file.
+            let live = Redactor::default();
+            observe::start_observability(&Config::default(), &environment, &live)
+                .map_err(Failure::usage)?;
             mcp::mcp_server::run(args, &environment, interrupts).await
         }
     }

@@ -10,7 +10,7 @@ use super::print_table;
 use crate::{
     config::environment::Environment,
     run_session::failure::{Code, Failure},
-    storage::recipes::{self, RecipeEntry},
+    storage::recipes::{self, FoundRecipe, RecipeEntry},
     terminal::{
         one_line,
         output::{self, ListFormat},
@@ -89,7 +89,7 @@ fn shorten_path(source: &str, environment: &Environment) -> String {
 fn recipe_row(entry: RecipeEntry) -> RecipeRow {
     let source = entry.source.to_string();
     match entry.recipe {
-        Ok(recipe) => RecipeRow {
+        Ok(FoundRecipe { recipe, .. }) => RecipeRow {
             name: entry.name,
             strategy: recipe.strategy.as_ref().map(Strategy::name),
             title: recipe.title,

@@ -10,8 +10,6 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use futures_util::FutureExt as _;
-use switchboard_domain::Elicitor;
-use switchboard_mcp_client::ClientHandlers;
 use switchboard_orchestration::questions::Questions;
 use switchboard_server::{Server, ServerError, Shutdown};
 use tokio::{
@@ -30,13 +28,14 @@ use crate::run_session::{
 use crate::{
     config::environment::Environment,
     models::current_model::CurrentModel,
-    observe::{self, AuditLog},
+    observe,
     run_session::{
         recording::{RecordingArgs, RecordingMode},
+        resources::RunResources,
         servers::Servers,
     },
     serve::{AppEngine, EngineParts},
-    storage::{decisions::SavedDecisions, sessions::Sessions},
+    storage::sessions::Sessions,
     terminal,
 };
 
@@ -81,32 +80,24 @@ pub(crate) async fn run(
         .recording
         .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or_else(|| context.recording.clone());
-    let sessions = Sessions::open(&context.config, &context.environment).await;
-    let sessions = sessions?;
-    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
-    let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
+    let sessions = Sessions::open(&context.config, &context.environment).await?;
     let questions = Questions::default();
-    let mut servers = if plan.no_tools {
-        Servers::default()
-    } else {
-        context.servers_to_start()?
-    };
-    servers.options.client_handlers = ClientHandlers {
-        elicitor: Some(Arc::new(questions.clone()) as Arc<dyn Elicitor>),
-        sampler: Some(Arc::new(CurrentModel::new(Arc::clone(&plan.sampled)))),
-        ..ClientHandlers::default()
-    };
-    let host = Arc::new(context::start_servers(servers)?);
-    warn_of_changed_tools(&host);
+    let resources = RunResources::start_resources(
+        &context,
+        plan.no_tools,
+        Some(Arc::new(questions.clone())),
+        CurrentModel::new(Arc::clone(&plan.sampled)),
+    )?;
+    warn_of_changed_tools(&resources.host);
     let engine = Arc::new(AppEngine::new(EngineParts {
         no_host: Arc::new(context::start_servers(Servers::default())?),
-        host,
+        host: resources.host,
         context,
         recording: recording.clone(),
         args: args.agent,
         questions,
-        decisions: Arc::new(decisions),
-        audit,
+        decisions: Arc::new(resources.decisions),
+        audit: resources.audit,
     }));
     let shutdown_time = options.shutdown_time();
     let server = Server::new(

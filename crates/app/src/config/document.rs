@@ -21,17 +21,17 @@ const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
 /// Sections that are maps and are merged key by key.
 const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
 const PROVIDERS: &str = "providers";
+/// Sections that are not settings.
+const SEPARATE_SECTIONS: [&str; 4] = [PROVIDERS, OURS, FOREIGN[0], FOREIGN[1]];
 
-/// Converts the parsed document of `file` to a configuration. In the sections `optional_sections`,
-/// entries with unset variables are omitted.
+/// Converts the parsed document of `file` to a configuration.
 pub(super) fn config_from_value(
     file: &Path,
     mut value: Value,
-    optional_sections: &[&str],
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
     switchboard_mcp_client::config::select_servers(&mut value);
-    let used = files::expand_document(&mut value, file, optional_sections, environment);
+    let used = files::expand_document(&mut value, file, environment);
     let used = used.map_err(|error| error.with_file(file))?;
     let mut config = read_config(&value, file).map_err(|error| error.with_file(file))?;
     for server in config.servers.iter_mut().flatten() {
@@ -43,21 +43,25 @@ pub(super) fn config_from_value(
     Ok(config)
 }
 
+/// Removes the providers and servers from a document.
+pub(super) fn remove_separate_sections(document: &mut Value) {
+    if let Value::Object(fields) = document {
+        fields.retain(|key, _| !SEPARATE_SECTIONS.contains(&key.as_str()));
+    }
+}
+
 pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem> {
     check_map("the file", value)?;
     for path in MAPS {
         non_null_value(value, path).map_or(Ok(()), |value| check_map(path, value))?;
     }
     let mut settings = value.clone();
-    let separate = || [PROVIDERS, OURS].into_iter().chain(FOREIGN);
-    if let Value::Object(fields) = &mut settings {
-        fields.retain(|key, _| !separate().any(|other| other == key));
-    }
+    remove_separate_sections(&mut settings);
     let mut config: Config = deserialize_section("", &settings).map_err(|mut problem| {
         if let Problem::UnknownKey { path, known } = &mut problem
             && !path.contains('.')
         {
-            known.extend(separate().map(str::to_owned));
+            known.extend(SEPARATE_SECTIONS.map(str::to_owned));
         }
         problem
     })?;

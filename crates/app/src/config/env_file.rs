@@ -95,27 +95,4 @@ mod tests {
             assert_eq!(error, "line 2 is not of the form NAME=VALUE");
         }
     }
-
-    #[test]
-    fn entries_of_env_override_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(".env"), "A=file\nB=file\n").unwrap();
-        let mut server = json!({"command": "x", "envFile": ".env", "env": {"B": "own"}});
-        insert_env_file(&mut server, folder.path()).unwrap();
-        assert_eq!(
-            server,
-            json!({"command": "x", "env": {"A": "file", "B": "own"}})
-        );
-        let mut server = json!({"command": "x", "envFile": ".env"});
-        insert_env_file(&mut server, folder.path()).unwrap();
-        assert_eq!(server["env"], json!({"A": "file", "B": "file"}));
-        let mut server = json!({"command": "x", "envFile": "none"});
-        let error = insert_env_file(&mut server, folder.path())
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.ends_with("none` cannot be read: file not found"),
-            "{error}"
-        );
-    }
 }

@@ -81,16 +81,6 @@ pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes a whole number from 1 on.
-pub(super) fn deserialize_count<'de, D: Deserializer<'de>, T: TryFrom<u64>>(
-    deserializer: D,
-) -> Result<Option<T>, D::Error> {
-    deserialize_converted(deserializer, "a whole number from 1 on", |value| {
-        let count = value.as_u64().filter(|count| *count > 0);
-        count.and_then(|count| T::try_from(count).ok())
-    })
-}
-
 /// Deserializes a number from 0 on.
 pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,

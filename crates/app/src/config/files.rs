@@ -7,12 +7,12 @@ use std::{
 
 use secrecy::SecretString;
 use serde_json::Value;
-use switchboard_mcp_client::config::{ServerConfig, ServerTransport};
+use switchboard_mcp_client::config::ServerConfig;
 
 use super::environment::Environment;
 use super::{
     Config, ConfigError,
-    document::config_from_value,
+    document::{config_from_value, remove_separate_sections},
     env_file,
     error::Problem,
     variable_expansion::{self, VariableScope},
@@ -27,9 +27,6 @@ pub(crate) const CONFIG_FILE_NAMES: [&str; 4] = [
     "switchboard.json",
 ];
 
-/// Sections whose entries may be skipped in a replay, which starts no server or provider.
-const OPTIONAL_SECTIONS: [&str; 2] = ["mcp_servers", "providers"];
-
 /// Configuration files that the command line names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ConfigSources {
@@ -37,8 +34,7 @@ pub(crate) struct ConfigSources {
     pub(crate) config: Option<PathBuf>,
     /// Files that list MCP servers, in any supported format.
     pub(crate) mcp_configs: Vec<PathBuf>,
-    /// Whether a recording is replayed. A replay uses no server or provider, so entries with unset
-    /// variables are skipped.
+    /// Whether a recording is replayed. A replay uses no server or provider, so they are not read.
     pub(crate) is_replay: bool,
 }
 
@@ -56,31 +52,21 @@ pub(crate) fn load_config(
         Some(file) => Some(environment.working_dir.join(file)),
         None => find_config_file(&environment.working_dir)?,
     };
-    let sections: &[&str] = if sources.is_replay {
-        &OPTIONAL_SECTIONS
-    } else {
-        &[]
-    };
     for file in [user, project].into_iter().flatten() {
-        let value = read_document(&file)?;
-        let over = config_from_value(&file, value, sections, environment)?;
+        let mut value = read_document(&file)?;
+        if sources.is_replay {
+            remove_separate_sections(&mut value);
+        }
+        let over = config_from_value(&file, value, environment)?;
         let merged = config.merged_with(over);
         config = merged.map_err(|problem| problem.with_file(&file))?;
     }
-    for file in &sources.mcp_configs {
-        let file = environment.working_dir.join(file);
-        match load_servers(&file, environment) {
-            Ok(servers) => config.add_servers_from_file(file, servers),
-            Err(ConfigError::InFile {
-                problem: Problem::UnsetVariable { .. },
-                ..
-            }) if sources.is_replay => {}
-            Err(error) => return Err(error),
+    if !sources.is_replay {
+        for file in &sources.mcp_configs {
+            let file = environment.working_dir.join(file);
+            let servers = load_servers(&file, environment)?;
+            config.add_servers_from_file(file, servers);
         }
-    }
-    if sources.is_replay {
-        let servers = config.servers.iter_mut();
-        servers.for_each(|it| it.retain(|server| !is_unusable(server)));
     }
     Ok(config)
 }
@@ -94,8 +80,7 @@ pub(crate) fn load_servers(
     // Disabled servers and unrelated sections are removed first, because they may contain unset
     // variables.
     switchboard_mcp_client::config::select(&mut value);
-    let used =
-        expand_document(&mut value, file, &[], environment).map_err(|it| it.with_file(file))?;
+    let used = expand_document(&mut value, file, environment).map_err(|it| it.with_file(file))?;
     let mut servers = switchboard_mcp_client::config::from_document(&value)
         .map_err(|error| Problem::from(error).with_file(file))?;
     for server in &mut servers {
@@ -105,12 +90,10 @@ pub(crate) fn load_servers(
 }
 
 /// Expands the variables of a document and returns the used values, which may be secrets. Servers
-/// in the format of other MCP hosts are expanded one by one. In the sections `optional_sections`,
-/// entries with unset variables are removed.
+/// in the format of other MCP hosts are expanded one by one.
 pub(super) fn expand_document(
     value: &mut Value,
     file: &Path,
-    optional_sections: &[&str],
     environment: &Environment,
 ) -> Result<Vec<SecretString>, Problem> {
     let scope = VariableScope {
@@ -120,11 +103,7 @@ pub(super) fn expand_document(
     let mut used = Vec::new();
     let finish = |server: &mut Value| env_file::insert_env_file(server, scope.workspace);
     let servers = variable_expansion::expand_foreign_servers(value, scope, &mut used, finish);
-    used.extend(variable_expansion::expand_sections(
-        value,
-        optional_sections,
-        scope,
-    )?);
+    used.extend(variable_expansion::expand_sections(value, scope)?);
     variable_expansion::insert_foreign_servers(value, servers);
     Ok(used)
 }
@@ -136,10 +115,6 @@ fn workspace_folder<'a>(file: &'a Path, environment: &'a Environment) -> &'a Pat
     let is_of_editor = |folder: &&Path| folder.ends_with(".vscode") || folder.ends_with(".cursor");
     let workspace = folder.filter(is_of_editor).and_then(Path::parent);
     workspace.unwrap_or(&environment.working_dir)
-}
-
-fn is_unusable(server: &ServerConfig) -> bool {
-    matches!(server.transport, ServerTransport::Unusable { .. })
 }
 
 /// Parses MCP servers in the format of `mcp_servers` from a file that is not a configuration file,

@@ -16,7 +16,7 @@ mod serve;
 mod sessions;
 mod variable_expansion;
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroU32, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
@@ -40,8 +40,8 @@ pub(crate) use sessions::{SessionsConfig, StorePlace};
 
 use error::Problem;
 use field_parsing::{
-    deserialize_amount, deserialize_converted, deserialize_count, deserialize_http_url,
-    deserialize_or_default, deserialize_seconds, deserialize_section, deserialize_text,
+    deserialize_amount, deserialize_converted, deserialize_http_url, deserialize_or_default,
+    deserialize_seconds, deserialize_section, deserialize_text,
 };
 use run::{ApprovalsConfig, LimitsConfig};
 use serve::ServeConfig;
@@ -59,11 +59,9 @@ pub(crate) struct Config {
     /// Policy for tool calls that need an approval.
     pub(crate) approve: Option<ApprovalPolicy>,
     /// Maximum number of model calls in one run.
-    #[serde(deserialize_with = "deserialize_count")]
-    pub(crate) max_steps: Option<u32>,
+    pub(crate) max_steps: Option<NonZeroU32>,
     /// Maximum number of tokens in one answer.
-    #[serde(deserialize_with = "deserialize_count")]
-    pub(crate) max_output_tokens: Option<u32>,
+    pub(crate) max_output_tokens: Option<NonZeroU32>,
     #[serde(deserialize_with = "deserialize_amount")]
     pub(crate) temperature: Option<f64>,
     /// Whether models stream their answers.
@@ -227,7 +225,8 @@ fn deserialize_headers<'de, D: Deserializer<'de>>(
     })
 }
 
-fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &String) {
+/// Adds items to `base`. Replaces items with the same name.
+pub(crate) fn replace_by_name<T>(base: &mut Vec<T>, over: Vec<T>, name: impl Fn(&T) -> &String) {
     for item in over {
         match base.iter_mut().find(|old| name(old) == name(&item)) {
             Some(old) => *old = item,

@@ -17,37 +17,50 @@ use super::{
 };
 
 /// Settings of a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
 pub(crate) struct ProviderEntry {
+    #[serde(skip)]
     pub(crate) name: String,
     /// API format of the provider.
+    #[serde(rename = "type", deserialize_with = "deserialize_kind")]
     pub(crate) kind: ProviderKind,
     /// Base URL of the API. `None` uses the variable or the default address of the vendor.
+    #[serde(deserialize_with = "deserialize_http_url")]
     pub(crate) base_url: Option<String>,
     /// Environment variable with the API key. `None` uses the variable of the vendor.
+    #[serde(deserialize_with = "deserialize_text")]
     pub(crate) api_key_env: Option<String>,
     /// Default model of the provider.
+    #[serde(deserialize_with = "deserialize_text")]
     pub(crate) model: Option<String>,
     /// Profile with the differences of an OpenAI-compatible server.
+    #[serde(deserialize_with = "deserialize_profile")]
     pub(crate) profile: Option<Profile>,
+    /// The unparsed form of `adapter_options`.
+    pub(crate) options: Option<Value>,
     /// Options of this API format only, such as built-in tools and prompt caching.
-    pub(crate) options: Option<AdapterOptions>,
+    #[serde(skip)]
+    pub(crate) adapter_options: Option<AdapterOptions>,
     /// Text formats that are parsed as tool calls. `None` uses the default of the profile or
     /// adapter.
+    #[serde(deserialize_with = "deserialize_recovery_forms")]
     pub(crate) text_calls: Option<RecoveryForms>,
     /// When tools are described in the prompt. `None` uses the default of the profile or adapter.
+    #[serde(deserialize_with = "deserialize_tools_by_prompt")]
     pub(crate) tools_by_prompt: Option<ToolsByPrompt>,
-    /// Whether the server can stream answers.
-    pub(crate) streams: bool,
+    /// Whether the server can stream answers. `None` means that it can.
+    pub(crate) stream: Option<bool>,
 }
 
 /// API formats of providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum ProviderKind {
     Anthropic,
     /// Chat Completions at OpenAI.
     OpenAi,
     /// Chat Completions at an OpenAI-compatible server.
+    #[default]
     OpenAiCompatible,
     OpenAiResponses,
     Gemini,
@@ -115,42 +128,13 @@ impl ProviderEntry {
         Self {
             name: name.to_owned(),
             kind,
-            base_url: None,
-            api_key_env: None,
-            model: None,
-            profile: None,
-            options: None,
-            text_calls: None,
-            tools_by_prompt: None,
-            streams: true,
+            ..Self::default()
         }
     }
 }
 
 /// The name of the demo model's provider.
 pub(crate) const OFFLINE: &str = "offline";
-
-/// Keys of a provider in the configuration file.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, expecting = "a map of settings")]
-struct ProviderFields {
-    #[serde(rename = "type", deserialize_with = "deserialize_kind")]
-    kind: Option<ProviderKind>,
-    #[serde(deserialize_with = "deserialize_http_url")]
-    base_url: Option<String>,
-    #[serde(deserialize_with = "deserialize_text")]
-    api_key_env: Option<String>,
-    #[serde(deserialize_with = "deserialize_text")]
-    model: Option<String>,
-    #[serde(deserialize_with = "deserialize_profile")]
-    profile: Option<Profile>,
-    options: Option<Value>,
-    #[serde(deserialize_with = "deserialize_recovery_forms")]
-    text_calls: Option<RecoveryForms>,
-    #[serde(deserialize_with = "deserialize_tools_by_prompt")]
-    tools_by_prompt: Option<ToolsByPrompt>,
-    stream: Option<bool>,
-}
 
 pub(super) fn read_providers(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
     let entries: Map<String, Value> = deserialize_section("providers", value)
@@ -168,46 +152,39 @@ fn read_entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
         ));
     }
     check_map(&path, value)?;
-    let fields: ProviderFields = deserialize_section(&path, value)?;
-    // A provider that is named like an API format has this format by default.
-    let kind = fields.kind.or_else(|| ProviderKind::from_name(name));
-    let kind = kind.unwrap_or(ProviderKind::OpenAiCompatible);
-    if fields.profile.is_some() && !kind.accepts_profile() {
+    let mut fields = value.clone();
+    if fields["type"].is_null() {
+        // A provider that is named like an API format has this format by default.
+        let kind = ProviderKind::from_name(name).unwrap_or_default();
+        fields["type"] = kind.name().into();
+    }
+    let mut entry: ProviderEntry = deserialize_section(&path, &fields)?;
+    name.clone_into(&mut entry.name);
+    if entry.profile.is_some() && !entry.kind.accepts_profile() {
         return Err(Problem::wrong_value(
             format!("{path}.profile"),
             "given for servers of type openai-compatible or openai-responses only",
         ));
     }
-    if fields.base_url.is_none() && kind == ProviderKind::OpenAiCompatible {
+    if entry.base_url.is_none() && entry.kind == ProviderKind::OpenAiCompatible {
         return Err(Problem::wrong_value(
             format!("{path}.base_url"),
             "given: the address of the server, such as http://127.0.0.1:4000/v1",
         ));
     }
-    let options = fields.options.as_ref();
-    let options =
-        options.map(|value| AdapterOptions::read_options(value, kind, &format!("{path}.options")));
-    Ok(ProviderEntry {
-        name: name.to_owned(),
-        kind,
-        base_url: fields.base_url,
-        api_key_env: fields.api_key_env,
-        model: fields.model,
-        profile: fields.profile,
-        options: options.transpose()?,
-        text_calls: fields.text_calls,
-        tools_by_prompt: fields.tools_by_prompt,
-        streams: fields.stream.unwrap_or(true),
-    })
+    if let Some(options) = entry.options.take() {
+        let path = format!("{path}.options");
+        entry.adapter_options = Some(AdapterOptions::read_options(&options, entry.kind, &path)?);
+    }
+    Ok(entry)
 }
 
-fn deserialize_kind<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<ProviderKind>, D::Error> {
+fn deserialize_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ProviderKind, D::Error> {
     let expected = format!("one of {}", KINDS.map(|(name, _)| name).join(", "));
-    deserialize_converted(deserializer, &expected, |value| {
+    let kind = deserialize_converted(deserializer, &expected, |value| {
         ProviderKind::from_name(value.as_str()?)
-    })
+    });
+    Ok(kind?.unwrap_or_default())
 }
 
 fn deserialize_profile<'de, D: Deserializer<'de>>(

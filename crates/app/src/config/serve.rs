@@ -67,30 +67,18 @@ impl ServeConfig {
 
     pub(crate) fn server_options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
-        set_if_configured(&mut options.max_runs, self.max_runs.map(NonZero::get));
-        set_if_configured(
-            &mut options.max_runs_each,
-            self.max_runs_each.map(NonZero::get),
-        );
-        set_if_configured(
-            &mut options.max_requests,
-            self.max_requests.map(NonZero::get),
-        );
-        set_if_configured(
-            &mut options.max_requests_each,
-            self.max_requests_each.map(NonZero::get),
-        );
-        set_if_configured(
-            &mut options.max_connections,
-            self.max_connections.map(NonZero::get),
-        );
-        set_if_configured(&mut options.max_body, self.max_body.map(NonZero::get));
-        set_if_configured(&mut options.header_time, self.header_time);
-        set_if_configured(&mut options.body_time, self.body_time);
-        set_if_configured(&mut options.write_time, self.write_time);
-        set_if_configured(&mut options.approval_time, self.approval_time);
-        set_if_configured(&mut options.drain_time, self.drain_time);
-        set_if_configured(&mut options.keep_alive, self.keep_alive);
+        set_count(&mut options.max_runs, self.max_runs);
+        set_count(&mut options.max_runs_each, self.max_runs_each);
+        set_count(&mut options.max_requests, self.max_requests);
+        set_count(&mut options.max_requests_each, self.max_requests_each);
+        set_count(&mut options.max_connections, self.max_connections);
+        set_count(&mut options.max_body, self.max_body);
+        options.header_time = self.header_time.unwrap_or(options.header_time);
+        options.body_time = self.body_time.unwrap_or(options.body_time);
+        options.write_time = self.write_time.unwrap_or(options.write_time);
+        options.approval_time = self.approval_time.unwrap_or(options.approval_time);
+        options.drain_time = self.drain_time.unwrap_or(options.drain_time);
+        options.keep_alive = self.keep_alive.unwrap_or(options.keep_alive);
         let tokens = self.tokens.iter().flatten();
         options.tokens = tokens.map(|token| token.access.clone()).collect();
         options.hosts = self.hosts.clone().unwrap_or_default();
@@ -100,10 +88,8 @@ impl ServeConfig {
     }
 }
 
-fn set_if_configured<T>(option: &mut T, configured: Option<T>) {
-    if let Some(value) = configured {
-        *option = value;
-    }
+fn set_count(option: &mut usize, configured: Option<NonZeroUsize>) {
+    *option = configured.map_or(*option, NonZero::get);
 }
 
 fn deserialize_address<'de, D: Deserializer<'de>>(

@@ -126,37 +126,15 @@ pub(super) fn expand_value(
     Ok(used)
 }
 
-/// Expands the strings of a configuration file.
-///
-/// Entries of the sections `optional_sections` that need an unset variable are removed. The section
-/// `context` keeps the placeholders that each run fills.
+/// Expands the strings of a configuration file. The section `context` keeps the placeholders that
+/// each run fills.
 pub(super) fn expand_sections(
     document: &mut Value,
-    optional_sections: &[&str],
     scope: VariableScope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
     let mut used = Vec::new();
-    let Value::Object(sections) = document else {
-        return Ok(used);
-    };
-    for (name, section) in sections {
-        match section {
-            Value::Object(entries) if optional_sections.contains(&name.as_str()) => {
-                let mut result = Ok(());
-                entries.retain(
-                    |_, entry| match expand_strings(entry, false, scope, &mut used) {
-                        Err(Problem::UnsetVariable { .. }) => false,
-                        Ok(()) => true,
-                        Err(problem) => {
-                            result = Err(problem);
-                            true
-                        }
-                    },
-                );
-                result?;
-            }
-            section => expand_strings(section, name == "context", scope, &mut used)?,
-        }
+    for (name, section) in document.as_object_mut().into_iter().flatten() {
+        expand_strings(section, name == "context", scope, &mut used)?;
     }
     Ok(used)
 }
@@ -271,20 +249,6 @@ mod tests {
     }
 
     #[test]
-    fn expansion_errors_name_the_variable() {
-        for (text, expected) in [
-            ("${NONE}", "NONE"),
-            ("${EMPTY}", "EMPTY"),
-            ("${input:token}", "input:token"),
-            ("${}", "``"),
-            ("${KEY", "}"),
-        ] {
-            let error = fill_text(text).unwrap_err().to_string();
-            assert!(error.contains(expected), "{text}: {error}");
-        }
-    }
-
-    #[test]
     fn context_values_keep_the_placeholders_of_runs() {
         let environment = Environment::of([("KEY", "k$1 ${session.id}"), ("A", "a")]);
         for (text, expected) in [
@@ -298,12 +262,7 @@ mod tests {
             ("cost: $5", "cost: $$5"),
         ] {
             let mut value = json!({"context": {"a": [text]}});
-            expand_sections(
-                &mut value,
-                &[],
-                VariableScope::from_environment(&environment),
-            )
-            .unwrap();
+            expand_sections(&mut value, VariableScope::from_environment(&environment)).unwrap();
             assert_eq!(value["context"]["a"], json!([expected]), "{text}");
         }
         for text in [
@@ -313,47 +272,8 @@ mod tests {
             "${session.id",
         ] {
             let mut value = json!({"context": [text]});
-            expand_sections(
-                &mut value,
-                &[],
-                VariableScope::from_environment(&environment),
-            )
-            .unwrap_err();
+            expand_sections(&mut value, VariableScope::from_environment(&environment)).unwrap_err();
         }
-    }
-
-    #[test]
-    fn entries_with_unset_variables_are_removed_from_optional_sections() {
-        let environment = Environment::of([("A", "${B}")]);
-        let scope = VariableScope::from_environment(&environment);
-        let document = json!({
-            "mcp_servers": {"one": {"command": "${NONE}"}, "two": {"command": "${A}"}},
-            "model": "m",
-        });
-        let mut value = document.clone();
-        let used = expand_sections(&mut value, &["mcp_servers", "providers"], scope).unwrap();
-        assert_eq!(used.len(), 1);
-        let left = json!({"mcp_servers": {"two": {"command": "${B}"}}, "model": "m"});
-        assert_eq!(value, left);
-        // Nowhere else, and only for this.
-        let error = expand_sections(&mut document.clone(), &[], scope).unwrap_err();
-        assert!(error.to_string().contains("NONE"));
-        let mut other = json!({"model": "${NONE}"});
-        expand_sections(&mut other, &["mcp_servers"], scope).unwrap_err();
-        let mut open = json!({"mcp_servers": {"one": {"command": "${NONE"}}});
-        expand_sections(&mut open, &["mcp_servers"], scope).unwrap_err();
-    }
-
-    #[test]
-    fn an_unknown_home_is_named() {
-        let environment = Environment::default();
-        let mut value = json!("${userHome}");
-        let error =
-            expand_value(&mut value, VariableScope::from_environment(&environment)).unwrap_err();
-        assert!(
-            error.to_string().contains("`userHome` is not set"),
-            "{error}"
-        );
     }
 
     #[test]

@@ -209,19 +209,9 @@ fn count_cells(counts: &CallCounts) -> [String; 6] {
     ]
 }
 
-/// Returns a model name without control characters and invisible characters.
+/// Returns a model name on one line and without control characters.
 pub(crate) fn printable_model_name(model: &ModelId) -> String {
-    let is_seen = |c: &char| !is_format_character(*c);
-    let name: String = model.to_string().chars().filter(is_seen).collect();
-    one_line(&name, 80)
-}
-
-/// Returns whether a character is an invisible format character.
-fn is_format_character(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}')
+    one_line(&model.to_string(), 80)
 }
 
 pub(super) fn format_percent(share: f64) -> String {

@@ -95,7 +95,7 @@ impl ProviderClient {
         Ok(match entry.kind {
             ProviderKind::Anthropic => {
                 let mut config = AnthropicConfig::from_lookup(lookup)?;
-                if let Some(AdapterOptions::Anthropic(options)) = &entry.options {
+                if let Some(AdapterOptions::Anthropic(options)) = &entry.adapter_options {
                     config.options.clone_from(options);
                 }
                 config.provider.clone_from(&entry.name);
@@ -113,7 +113,7 @@ impl ProviderClient {
                 if let Some(profile) = &entry.profile {
                     config.profile.clone_from(profile);
                 }
-                match &entry.options {
+                match &entry.adapter_options {
                     Some(AdapterOptions::Chat(options)) => config.chat.clone_from(options),
                     Some(AdapterOptions::Responses(options)) => {
                         config.responses.clone_from(options);
@@ -129,7 +129,7 @@ impl ProviderClient {
             }
             ProviderKind::Gemini => {
                 let mut config = GeminiConfig::from_lookup(lookup)?;
-                if let Some(AdapterOptions::Gemini(options)) = &entry.options {
+                if let Some(AdapterOptions::Gemini(options)) = &entry.adapter_options {
                     config.options.clone_from(options);
                 }
                 config.provider.clone_from(&entry.name);

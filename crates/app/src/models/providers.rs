@@ -13,7 +13,7 @@ use super::{
     client::{self, ProviderClient},
     non_streaming_model::NonStreamingModel,
 };
-use crate::config::{Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
+use crate::config::{self, Config, KINDS, ProviderEntry, ProviderKind, environment::Environment};
 
 /// Built-in and configured providers.
 #[allow(clippy::struct_field_names)] // They are the providers.
@@ -54,12 +54,8 @@ impl Providers {
             .filter(|(_, kind)| *kind != ProviderKind::OpenAiCompatible)
             .map(|(name, kind)| ProviderEntry::without_settings(name, kind))
             .collect();
-        for entry in &config.providers {
-            match entries.iter_mut().find(|old| old.name == entry.name) {
-                Some(old) => old.clone_from(entry),
-                None => entries.push(entry.clone()),
-            }
-        }
+        let configured = config.providers.clone();
+        config::replace_by_name(&mut entries, configured, |entry| &entry.name);
         let mut providers: Vec<Provider> = entries.into_iter().map(Provider::from_entry).collect();
         providers.push(Provider {
             name: offline::PROVIDER.to_owned(),
@@ -137,10 +133,10 @@ impl Providers {
             return Ok(model);
         };
         let model = client::with_text_call_parser(model, entry);
-        Ok(if entry.streams {
-            model
-        } else {
+        Ok(if entry.stream == Some(false) {
             Arc::new(NonStreamingModel(model))
+        } else {
+            model
         })
     }
 
@@ -244,13 +240,6 @@ impl Provider {
             provider.default_model = provider.suggested_models().into_iter().next();
         }
         provider
-    }
-
-    /// Returns the environment variable of the provider's API key. `None` if the provider needs no
-    /// key.
-    pub(crate) fn key_variable(&self) -> Option<&str> {
-        let entry = self.entry.as_ref()?;
-        client::key_variables(entry).into_iter().next()
     }
 
     /// Returns whether the provider is a local server, which may not be running.

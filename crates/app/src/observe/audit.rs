@@ -5,7 +5,6 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use anyhow::bail;
@@ -24,9 +23,6 @@ use crate::{
 };
 
 const FILE: &str = "audit.jsonl";
-
-/// Time limit for writing the last audit records at the end of the program.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The audit log of this process, one file for all runs.
 #[derive(Debug)]
@@ -88,15 +84,15 @@ impl AuditLog {
         }
     }
 
-    /// Waits until all audit records are on disk, at most [`FLUSH_TIMEOUT`]. Prints a warning if
-    /// records were lost.
+    /// Waits until all audit records are on disk. Prints a warning if records were lost.
     pub(crate) async fn flush(&self) {
-        let Some(file) = &self.file else { return };
-        if let Err(why) = file.flush().await {
-            terminal::print_warning(&format!(
-                "the audit in {} is not complete: {why}",
-                file.path.display()
-            ));
+        let Some(file) = self.file.clone() else {
+            return;
+        };
+        let path = file.path.display().to_string();
+        let syncing = tokio::task::spawn_blocking(move || file.sync_to_disk());
+        if let Ok(Err(why)) = syncing.await {
+            terminal::print_warning(&format!("the audit in {path} is not complete: {why}"));
         }
     }
 }
@@ -182,15 +178,6 @@ impl AuditFile {
         if let Err(error) = (&self.file).write_all(&line) {
             let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
             errors.push(error);
-        }
-    }
-
-    async fn flush(self: &Arc<Self>) -> Result<(), String> {
-        let file = Arc::clone(self);
-        let syncing = tokio::task::spawn_blocking(move || file.sync_to_disk());
-        match tokio::time::timeout(FLUSH_TIMEOUT, syncing).await {
-            Ok(synced) => synced.unwrap_or_else(|error| Err(error.to_string())),
-            Err(_) => Err("the disk does not answer".to_owned()),
         }
     }
 

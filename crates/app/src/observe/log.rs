@@ -169,15 +169,4 @@ mod tests {
             format!("a [redacted], [redacted] and token=[redacted] {long}\n")
         );
     }
-
-    #[test]
-    fn nothing_is_logged_unless_it_is_asked_for() {
-        type Registry = tracing_subscriber::Registry;
-        let config = Config::default();
-        let live = Redactor::default();
-        let nothing = Environment::default();
-        assert!(log_layer::<Registry>(&config, &nothing, Redactor::default(), &live).is_none());
-        let asked = Environment::of([("SWITCHBOARD_LOG", "info")]);
-        assert!(log_layer::<Registry>(&config, &asked, Redactor::default(), &live).is_some());
-    }
 }

@@ -80,17 +80,6 @@ fn find_collector_setting(config: &Config, environment: &Environment) -> Option<
     variable.or(config.otlp_endpoint.as_ref().map(|_| OTLP_ENDPOINT))
 }
 
-/// Starts logging for a command that reads no configuration file.
-pub(crate) fn start_logging(environment: &Environment) {
-    let nothing = Config::default();
-    let hidden = build_redactor(&nothing, environment);
-    let live = Redactor::default();
-    if let Some(log) = log::log_layer(&nothing, environment, hidden, &live) {
-        // The result is ignored, because a second call keeps the first subscriber.
-        let _ = tracing_subscriber::registry().with(log).try_init();
-    }
-}
-
 /// Exports the remaining spans and prints a warning if some were lost.
 pub(crate) async fn finish_export() {
     let export = tracing::dispatcher::get_default(|dispatch| {

@@ -51,15 +51,8 @@ const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub(super) struct SpanExport {
     provider: SdkTracerProvider,
     with_content: bool,
-    losses: Arc<Mutex<ExportCounts>>,
-}
-
-/// Counts of exported and lost spans.
-#[derive(Debug, Default)]
-struct ExportCounts {
-    exported: usize,
-    lost: usize,
-    reason: String,
+    /// Why the last lost spans were not exported.
+    last_error: Arc<Mutex<Option<String>>>,
 }
 
 /// Starts the export of spans if a collector is configured. Needs a Tokio runtime.
@@ -108,11 +101,11 @@ pub(super) fn start_export(
         exporter = exporter.with_protocol(Protocol::HttpJson);
     }
     let exporter = exporter.build().map_err(|error| error.to_string())?;
-    let losses = Arc::default();
+    let last_error = Arc::default();
     let exporter = RedactingExporter {
         exporter,
         redactor: build_redactor(config, environment).with_limits(ATTRIBUTE_LIMITS),
-        losses: Arc::clone(&losses),
+        last_error: Arc::clone(&last_error),
     };
     // The service name in `OTEL_RESOURCE_ATTRIBUTES` overrides this default name.
     let resource = Resource::builder_empty()
@@ -136,7 +129,7 @@ pub(super) fn start_export(
     Ok(Some(SpanExport {
         provider,
         with_content,
-        losses,
+        last_error,
     }))
 }
 
@@ -186,19 +179,12 @@ impl SpanExport {
         let shutdown =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT));
         let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown).await;
-        let losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        if losses.lost > 0 {
-            let all = losses.lost + losses.exported;
-            return Some(format!(
-                "{} of {all} spans were not exported: {}",
-                losses.lost, losses.reason
-            ));
-        }
-        (!matches!(ended, Ok(Ok(Ok(()))))).then(|| {
-            format!(
-                "spans were not exported: {COLLECTOR} did not answer within {SHUTDOWN_TIMEOUT:?}"
-            )
-        })
+        let last_error = self.last_error.lock();
+        let last_error = last_error.unwrap_or_else(PoisonError::into_inner).take();
+        let is_exported = matches!(ended, Ok(Ok(Ok(()))));
+        let no_answer = || format!("{COLLECTOR} did not answer within {SHUTDOWN_TIMEOUT:?}");
+        let reason = last_error.or_else(|| (!is_exported).then(no_answer))?;
+        Some(format!("spans were not exported: {reason}"))
     }
 }
 
@@ -206,17 +192,16 @@ impl SpanExport {
 /// subscriber.
 impl<S: Subscriber> Layer<S> for SpanExport {}
 
-/// An exporter that redacts secrets in spans and counts lost spans.
+/// An exporter that redacts secrets in spans and stores the last error.
 #[derive(Debug)]
 struct RedactingExporter {
     exporter: opentelemetry_otlp::SpanExporter,
     redactor: Redactor,
-    losses: Arc<Mutex<ExportCounts>>,
+    last_error: Arc<Mutex<Option<String>>>,
 }
 
 impl SpanExporter for RedactingExporter {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
-        let spans = batch.len();
         for span in &mut batch {
             // Message content is recorded as events. OpenTelemetry defines it as span attributes.
             let events = std::mem::take(&mut span.events);
@@ -238,13 +223,12 @@ impl SpanExporter for RedactingExporter {
             }
         }
         let result = self.exporter.export(batch).await;
-        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
-        match &result {
-            Ok(()) => losses.exported += spans,
-            Err(error) => {
-                losses.lost += spans;
-                losses.reason = error.to_string();
-            }
+        if let Err(error) = &result {
+            let mut last_error = self
+                .last_error
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *last_error = Some(error.to_string());
         }
         result
     }

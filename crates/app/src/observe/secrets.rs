@@ -15,44 +15,32 @@ pub(crate) fn build_redactor(config: &Config, environment: &Environment) -> Reda
 /// (`…_API_KEY`, `…_TOKEN`), expanded variables, settings of MCP servers, and headers of the
 /// collector.
 fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
+    let mut known = Vec::new();
+    let mut add = |text: &str| {
+        known.push(text.to_owned());
+        // The secret of a header such as `Bearer SECRET` is redacted without the scheme too.
+        known.extend(text.rsplit_once(' ').map(|(_, bare)| bare.to_owned()));
+    };
     // `PWD` is the working directory. Other variables with the suffix `PWD` are passwords.
-    let secret_variables = environment
-        .names()
-        .filter(|name| Redactor::is_secret_name(name) && *name != "PWD")
-        .filter_map(|name| environment.get(name));
+    let is_secret = |name: &&str| Redactor::is_secret_name(name) && *name != "PWD";
     // The API key variable of a provider may have any name.
-    let provider_keys = config.providers.iter();
-    let provider_keys = provider_keys.filter_map(|it| environment.get(it.api_key_env.as_deref()?));
-    let filled = config.filled.iter().map(ExposeSecret::expose_secret);
-    let servers = config.servers.iter().flatten();
-    let server_secrets = servers
-        .flat_map(|server| &server.secrets)
-        .map(ExposeSecret::expose_secret);
+    let key_variables = config.providers.iter();
+    let key_variables = key_variables.filter_map(|it| it.api_key_env.as_deref());
+    let variables = environment.names().filter(is_secret).chain(key_variables);
+    variables
+        .filter_map(|name| environment.get(name))
+        .for_each(&mut add);
+    let servers = || config.servers.iter().flatten();
+    let server_secrets = servers().flat_map(|server| &server.secrets);
     let collector_headers = config.otlp_headers.iter().flatten();
-    let collector_headers = collector_headers.map(|(_, value)| value.expose_secret());
-    let injected = config.context_secrets();
-    let injected = injected.iter().map(ExposeSecret::expose_secret);
-    let store_secrets = config.sessions.address_secrets();
-    let store_secrets = store_secrets.iter().map(ExposeSecret::expose_secret);
-    let access_tokens = config.serve.token_secrets();
-    let access_tokens = access_tokens.map(ExposeSecret::expose_secret);
-    let known = secret_variables
-        .chain(provider_keys)
-        .chain(access_tokens)
-        .chain(filled)
-        .chain(server_secrets)
-        .chain(collector_headers)
-        .chain(injected)
-        .chain(store_secrets);
-    // The secret of a header such as `Bearer SECRET` is redacted without the scheme too.
-    let whole: Vec<&str> = known.collect();
-    let bare = whole.iter().filter_map(|text| text.rsplit_once(' '));
-    let bare: Vec<&str> = bare.map(|(_, secret)| secret).collect();
-    let all = whole.iter().copied().chain(bare);
-    let mut known: Vec<String> = all.map(str::to_owned).collect();
-    for server in config.servers.iter().flatten() {
-        known.extend(list_server_secrets(server));
-    }
+    let secrets = config.filled.iter().chain(config.serve.token_secrets());
+    let secrets = secrets.chain(server_secrets).cloned();
+    let secrets = secrets
+        .chain(collector_headers.map(|(_, value)| value.clone()))
+        .chain(config.context_secrets())
+        .chain(config.sessions.address_secrets());
+    secrets.for_each(|secret| add(secret.expose_secret()));
+    known.extend(servers().flat_map(list_server_secrets));
     known
 }
 

@@ -1,6 +1,10 @@
 //! Command line options of runs, and the agents built from them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    num::NonZeroU32,
+    sync::{Arc, Mutex},
+};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -26,10 +30,7 @@ use crate::{
     config::environment::Environment,
     models::{ChosenModel, list_price},
     storage::{decisions::SavedDecisions, recipes},
-    terminal::{
-        self, LineReader, PresetApprover, PresetDecision, Screen, TerminalApprover,
-        output::AnswerFormat,
-    },
+    terminal::{self, LineReader, PresetDecision, Screen, TerminalApprover, output::AnswerFormat},
 };
 
 /// Arguments of `ask` and `chat`.
@@ -216,21 +217,23 @@ pub(crate) async fn choose_models(
     Ok((chosen, fallbacks))
 }
 
-/// Creates an approver that reads decisions from `lines`.
+/// Creates an approver that reads decisions from `lines`, after the early decisions `preset`.
 pub(crate) fn create_approver(
     context: &Context,
     host: &Arc<McpHost>,
     screen: &Screen,
     lines: &Arc<dyn LineReader>,
     later: bool,
+    preset: HashMap<String, PresetDecision>,
 ) -> Arc<TerminalApprover> {
-    Arc::new(TerminalApprover::new(
-        screen.clone(),
-        Arc::clone(lines),
-        context.recording.tools(Arc::clone(host) as _),
-        values::configured_values(&context.config),
+    Arc::new(TerminalApprover {
+        screen: screen.clone(),
+        lines: Arc::clone(lines),
+        tools: context.recording.tools(Arc::clone(host) as _),
+        hidden: values::configured_values(&context.config),
         later,
-    ))
+        preset: Mutex::new(preset),
+    })
 }
 
 /// Reads a recipe and warns about ignored keys.
@@ -252,7 +255,7 @@ pub(crate) struct AgentPlan {
     /// Model for sampling requests of MCP servers. Its responses are not recorded: they are part of
     /// tool results, and `--match order` would count them as answers of the run.
     pub(crate) sampled: Arc<dyn ChatModel>,
-    fallbacks: Vec<Arc<dyn ChatModel>>,
+    pub(crate) fallbacks: Vec<Arc<dyn ChatModel>>,
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
@@ -327,7 +330,7 @@ impl AgentArgs {
                 temperature: temperature.or(config.temperature),
                 ..Sampling::default()
             },
-            max_output_tokens: config.max_output_tokens,
+            max_output_tokens: config.max_output_tokens.map(NonZeroU32::get),
             reasoning: reasoning.or(config.reasoning),
             delivery: if self.answers.no_stream || stream == Some(false) {
                 Delivery::Whole
@@ -347,9 +350,8 @@ impl AgentArgs {
         if let Some(approve) = approve {
             apply_approval_option(&mut options.approval, approve, self.approve.is_some());
         }
-        options.limits = config
-            .max_steps
-            .map_or_else(Limits::default, Limits::with_max_steps);
+        let max_steps = config.max_steps.map(NonZeroU32::get);
+        options.limits = max_steps.map_or_else(Limits::default, Limits::with_max_steps);
         if let Some(limits) = &config.limits {
             limits.apply_to(&mut options.limits);
         }
@@ -357,7 +359,7 @@ impl AgentArgs {
             recipe.policy.tighten_approvals(&mut options.approval);
             recipe.policy.lower_limits(&mut options.limits);
             recipe.limits.apply_limits(&mut options.limits);
-            if let Some(configured) = config.max_steps {
+            if let Some(configured) = max_steps {
                 options.limits.max_steps = options.limits.max_steps.min(configured);
             }
         }
@@ -403,10 +405,10 @@ impl AgentPlan {
         screen: &Screen,
         lines: &Arc<dyn LineReader>,
     ) -> Agent {
-        let approver = create_approver(context, &resources.host, screen, lines, self.later);
-        let approver = PresetApprover::new(std::mem::take(&mut self.preset), approver);
+        let preset = std::mem::take(&mut self.preset);
+        let approver = create_approver(context, &resources.host, screen, lines, self.later, preset);
         self.build_agent(context, &resources.host, &resources.decisions)
-            .with_approver(Arc::new(approver))
+            .with_approver(approver)
     }
 
     /// Builds an agent without an approver. It denies calls that need approval.

@@ -54,8 +54,8 @@ impl Context {
         Ok(context)
     }
 
-    /// Loads the configuration for a command that may replay a recording. A replay does not need
-    /// the environment variables of servers and providers.
+    /// Loads the configuration for a command that may replay a recording. A replay uses no servers
+    /// and no providers.
     pub(crate) fn load_context_for_recording(
         global: &GlobalArgs,
         recording: &RecordingArgs,

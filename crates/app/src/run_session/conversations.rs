@@ -1,14 +1,20 @@
 //! Saved conversations of the terminal user.
 
+use std::sync::Arc;
+
 use anyhow::anyhow;
 use jiff::Timestamp;
 use switchboard_domain::{
-    Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
+    Message, Principal, RunRecord, RunState, RunStore as _, Session, SessionId, SessionStore as _,
     SessionStoreError,
 };
-use switchboard_orchestration::persistence::{DurableRunError, DurableRuns};
+use switchboard_orchestration::{
+    Agent,
+    persistence::{DurableRunError, DurableRuns, PersistedRun},
+};
 use uuid::Uuid;
 
+use super::{agent::AgentArgs, context::Context};
 use crate::{
     config::{Config, environment::Environment},
     storage::sessions::{Sessions, SessionsError},
@@ -84,6 +90,22 @@ impl SavedConversations {
             created => created?,
         }
         Ok(session)
+    }
+
+    /// Begins a run that answers a question of a session.
+    pub(crate) async fn begin_run(
+        &self,
+        agent: &Agent,
+        session: &SessionId,
+        question: String,
+        args: &AgentArgs,
+        context: &Context,
+    ) -> Result<PersistedRun, DurableRunError> {
+        let messages = vec![Arc::new(Message::user(question))];
+        let parameters = args.run_parameters(context, agent).into_stored_value();
+        let begun = &self.durable_runs;
+        let begun = begun.begin_run(agent, session, messages, parameters);
+        begun.await
     }
 
     /// Returns the unfinished run of a session.
@@ -162,16 +184,5 @@ mod tests {
         for id in ["", "a b", "a/b", "../x", "x\u{1b}[2J", &"a".repeat(129)] {
             assert!(check_session_id(id).is_err(), "{id:?}");
         }
-    }
-
-    #[test]
-    fn a_busy_session_is_reported_with_a_remedy() {
-        let session = SessionId("s1".into());
-        let waits = session_busy_error(&session, "r1", Some(RunState::Waiting)).to_string();
-        assert!(
-            waits.contains("waits for your approval (r1)") && waits.contains("chat --session s1")
-        );
-        let works = session_busy_error(&session, "r1", None).to_string();
-        assert!(works.contains("another process executes its run (r1): wait"));
     }
 }

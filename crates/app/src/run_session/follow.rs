@@ -6,7 +6,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use switchboard_domain::{ApprovalDecision, Elicitor, Message, ModelId, SessionId, Usage};
+use switchboard_domain::{ApprovalDecision, Elicitor, ModelId, SessionId, Usage};
 use switchboard_orchestration::{
     Agent, Outcome, RunError, RunErrorKind, RunEvent, RunEventKind, RunParameters, RunReport,
     ToolFailure,
@@ -168,10 +168,7 @@ async fn start_run(
             conversations.durable_runs.resume_run(agent, *taken)
         }
         RunStart::InSession(conversations, session, question, args) => {
-            let message = Arc::new(Message::user(question));
-            let parameters = args.run_parameters(context, agent).into_stored_value();
-            let begun = conversations.durable_runs;
-            let begun = begun.begin_run(agent, &session, vec![message], parameters);
+            let begun = conversations.begin_run(agent, &session, question, &args, context);
             begun
                 .await
                 .map_err(|error| Failure::usage(add_remedy(error)))?
@@ -231,9 +228,12 @@ fn print_report(
 }
 
 /// Prints the name of an automatically chosen model.
-pub(crate) fn print_chosen_model(chosen: &ChosenModel, context: &Context) {
+pub(crate) fn print_chosen_model(chosen: &ChosenModel) {
     match chosen.reason {
-        ChoiceReason::NothingElse => terminal::print_note(&describe_demo_model_choice(context)),
+        ChoiceReason::NothingElse => terminal::print_note(
+            "no key is set, so offline/planner answers: it matches words and is not a language \
+             model; set a key (`switchboard doctor` lists them) or name a model with --model",
+        ),
         ChoiceReason::Answers => terminal::print_note(&format!(
             "no key is set, so the local {} is asked",
             chosen.model.id()
@@ -361,39 +361,18 @@ fn print_unapproved_calls(report: &RunReport) {
     if tools.is_empty() || terminal::is_interactive() {
         return;
     }
-    let (verb, them) = match tools.len() {
-        1 => ("was", "it"),
-        _ => ("were", "them"),
-    };
     terminal::print_note(&format!(
-        "{} {verb} not run: nobody is there to approve {them}; allow {them} with `--approve all`, \
-         or store the run \
-         for a decision with `--approve later`",
+        "not run, because nobody is there to approve: {}. Allow such calls with `--approve all`, \
+         or store the run for a decision with `--approve later`",
         tools.join(", ")
     ));
 }
 
-pub(crate) fn exit_code_for(outcome: Outcome) -> Code {
+fn exit_code_for(outcome: Outcome) -> Code {
     match outcome {
         Outcome::Completed => Code::Success,
         Outcome::Limited => Code::Limited,
         Outcome::Failed => Code::Failed,
         Outcome::Cancelled => Code::Interrupted,
     }
-}
-
-fn describe_demo_model_choice(context: &Context) -> String {
-    let mut variables: Vec<&str> = context
-        .providers
-        .iter()
-        .filter_map(|provider| provider.key_variable())
-        .collect();
-    // Two protocols of one vendor use the same key variable.
-    variables.dedup();
-    format!(
-        "no key is set ({}), so offline/planner answers: it matches words and is not a language \
-         model; \
-         set a key or name a model with --model",
-        variables.join(", ")
-    )
 }

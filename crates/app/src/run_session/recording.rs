@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use switchboard_domain::{ChatModel, ModelCapabilities, ModelId, ToolCatalog, ToolHost};
 use switchboard_evals::recording::{Matching, Player, Recorder};
 use switchboard_mcp_client::McpHost;
@@ -40,18 +40,14 @@ pub(crate) struct RecordingArgs {
     replay: Option<PathBuf>,
     /// How requests are matched: by the exact request, or in recorded order if requests contain
     /// changing data such as dates
-    #[arg(long = "match", value_enum, default_value_t, requires = "replay")]
-    matching: RequestMatching,
-}
-
-/// How requests are matched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum RequestMatching {
-    /// The same request
-    #[default]
-    Exact,
-    /// In recorded order
-    Order,
+    #[arg(
+        long = "match",
+        value_name = "HOW",
+        value_parser = ["exact", "order"],
+        default_value = "exact",
+        requires = "replay"
+    )]
+    matching: String,
 }
 
 /// Recording mode: record, replay or off.
@@ -86,9 +82,9 @@ impl RecordingArgs {
         let player = open().map_err(|error| {
             Failure::usage(error).context(format!("{} cannot be replayed", file.display()))
         })?;
-        let matching = match self.matching {
-            RequestMatching::Exact => Matching::Exact,
-            RequestMatching::Order => Matching::Order,
+        let matching = match self.matching.as_str() {
+            "order" => Matching::Order,
+            _ => Matching::Exact,
         };
         let player = player.with_matching(matching);
         Ok(RecordingMode::Replay(

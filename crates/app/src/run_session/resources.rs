@@ -84,7 +84,7 @@ impl RunResources {
                 ready.map_err(StartupFailure::Server)
             }
         };
-        screen.remove_progress_bars();
+        screen.remove_spinner();
         if result.is_ok() {
             warn_of_changed_tools(&self.host);
             unmatched::warn_of_unmatched_rules(&context.config, &self.host).await;

@@ -38,7 +38,7 @@ pub(crate) async fn warn_of_unmatched_rules(config: &Config, host: &McpHost) {
 /// Returns a message for every name in `approvals` and `guards` that matches nothing.
 ///
 /// The tools of a server that did not start are unknown, so names that may belong to it are not
-/// reported.
+/// reported. A name without a server may belong to any server.
 pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec<String> {
     let guards = config.guards.as_deref().unwrap_or_default();
     if config.approvals.is_none() && guards.is_empty() {
@@ -117,9 +117,7 @@ impl KnownNames {
     ) -> Option<String> {
         let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));
         let mut servers = self.servers.iter();
-        if servers
-            .any(|it| !it.is_ready && is_meant(&it.name) && self.may_belong_to_server(name, it))
-        {
+        if servers.any(|it| !it.is_ready && is_meant(&it.name)) {
             return None;
         }
         let mut names = BTreeSet::new();
@@ -141,15 +139,5 @@ impl KnownNames {
             }
             None => format!("`{name}`, and no tool has this name{near}"),
         })
-    }
-
-    /// Returns whether `name` may be a tool of `server`. A name with the prefix of another server
-    /// cannot.
-    fn may_belong_to_server(&self, name: &Pattern, server: &KnownServer) -> bool {
-        let Some((prefix, _)) = name.as_str().split_once("__") else {
-            return true;
-        };
-        let mut others = self.servers.iter().filter(|it| it.name != server.name);
-        !others.any(|other| other.name == prefix)
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, FutureExt as _, Shared};
 use serde_json::Value;
-use switchboard_domain::{ModelId, Principal, SessionId, ToolCatalog};
+use switchboard_domain::{ModelCapabilities, ModelId, Principal, SessionId, ToolCatalog};
 use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, questions::Questions};
 use switchboard_server::{
@@ -130,17 +130,17 @@ impl Engine for AppEngine {
 
     async fn models(&self) -> Vec<ModelInfo> {
         let default = self.default_model().await;
+        let model_info = |id: &ModelId, capabilities: &ModelCapabilities| ModelInfo {
+            default: default.as_ref() == Some(id),
+            tools: capabilities.tools.unwrap_or(true),
+            images: capabilities.images.unwrap_or(false),
+            context_window: capabilities.context_window,
+            max_output_tokens: capabilities.max_output_tokens,
+            ..ModelInfo::unknown(id)
+        };
         if let Some(recorded) = self.parts.recording.recorded_models() {
-            let recorded = recorded.into_iter();
-            let models = recorded.map(|(id, capabilities)| ModelInfo {
-                default: default.as_ref() == Some(&id),
-                tools: capabilities.tools.unwrap_or(true),
-                images: capabilities.images.unwrap_or(false),
-                context_window: capabilities.context_window,
-                max_output_tokens: capabilities.max_output_tokens,
-                ..ModelInfo::unknown(&id)
-            });
-            return models.collect();
+            let recorded = recorded.iter();
+            return recorded.map(|(id, it)| model_info(id, it)).collect();
         }
         let providers = &self.parts.context.providers;
         let mut models = Vec::new();
@@ -149,19 +149,11 @@ impl Engine for AppEngine {
             for (name, capabilities) in provider.known_models() {
                 let entry = provider.find_catalogue_entry(&name);
                 let prices = entry.as_ref().map(|entry| &entry.prices);
-                let id = ModelId::new(&*provider.name, &*name);
                 models.push(ModelInfo {
-                    default: default.as_ref() == Some(&id),
-                    id: id.to_string(),
-                    provider: provider.name.clone(),
-                    name,
                     ready,
-                    tools: capabilities.tools.unwrap_or(true),
-                    images: capabilities.images.unwrap_or(false),
-                    context_window: capabilities.context_window,
-                    max_output_tokens: capabilities.max_output_tokens,
                     input_price: prices.and_then(|prices| prices.input),
                     output_price: prices.and_then(|prices| prices.output),
+                    ..model_info(&ModelId::new(&*provider.name, &*name), &capabilities)
                 });
             }
         }
@@ -186,7 +178,7 @@ impl Engine for AppEngine {
             Err(_) => return Vec::new(),
         };
         let good = entries.into_iter().filter_map(|entry| {
-            let recipe = entry.recipe.ok()?;
+            let recipe = entry.recipe.ok()?.recipe;
             Some(RecipeInfo {
                 name: entry.name,
                 title: recipe.title,

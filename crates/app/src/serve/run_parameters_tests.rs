@@ -1,4 +1,3 @@
-use switchboard_domain::ReasoningEffort;
 use switchboard_orchestration::Limits;
 
 use super::*;
@@ -38,32 +37,4 @@ fn a_client_lessens_what_costs_and_what_may_do_harm() {
     assert_eq!(open.max_output_tokens, Some(10));
     assert_eq!(open.approval.policy, ApprovalPolicy::Ask);
     assert!(!open.approval.policy_overrides_rules);
-}
-
-#[test]
-fn what_a_client_does_not_say_stays() {
-    let mut options = RunOptions {
-        reasoning: Some(ReasoningEffort::High),
-        parallel_tool_use: Some(false),
-        ..RunOptions::default()
-    };
-    options.sampling.temperature = Some(0.1);
-    options.sampling.stop = vec!["x".to_owned()];
-    let before = options.clone();
-    apply_client_parameters(&Parameters::default(), &mut options);
-    assert_eq!(options, before);
-}
-
-#[test]
-fn what_nothing_is_called_is_no_name() {
-    check_name_format("model", &"ß".repeat(MAX_NAME_LENGTH)).unwrap();
-    check_name_format("model", "").unwrap();
-    for wrong in ["x".repeat(MAX_NAME_LENGTH + 1), "a\nb".to_owned()] {
-        let error = check_name_format("model", &wrong).unwrap_err();
-        assert!(
-            matches!(&error, RunSettingsError::Invalid { field, .. } if field == "model"),
-            "{error}"
-        );
-        assert!(!error.to_string().contains(&wrong), "{error}");
-    }
 }

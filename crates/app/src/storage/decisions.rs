@@ -7,11 +7,7 @@ use std::{
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use serde_json::Value;
-use switchboard_orchestration::{
-    SharedDecisions,
-    policy::approval::{Decisions, RememberedDecision},
-};
+use switchboard_orchestration::{SharedDecisions, policy::approval::Decisions};
 
 use super::private_file;
 use crate::config::environment::Environment;
@@ -60,29 +56,24 @@ impl SavedDecisions {
         let failed = |error| anyhow!("{}: {error}", path.display());
         // The file is locked from reading until writing.
         let _lock = private_file::lock_file(path).map_err(failed)?;
-        let entries = |decisions: &Decisions| -> serde_json::Result<Vec<Value>> {
-            serde_json::from_value(serde_json::to_value(decisions)?)
-        };
-        let (known, mut now) = (entries(&before)?, entries(&snapshot)?);
+        let stored = read_decisions(path)?;
+        let (known, stored) = (before.remembered_decisions(), stored.remembered_decisions());
         // Decisions for one session are not saved.
-        now.retain(|entry| entry.get("session").is_none());
-        let mut stored = entries(&read_decisions(path)?)?;
-        let taken_back = |entry: &Value| known.contains(entry) && !stored.contains(entry);
-        let gone: Vec<Value> = now.iter().filter(|it| taken_back(it)).cloned().collect();
-        stored.retain(|entry| now.contains(entry) || !known.contains(entry));
-        let new = now.into_iter().filter(|entry| !known.contains(entry));
-        for entry in new {
-            if !stored.contains(&entry) {
-                stored.push(entry);
-            }
-        }
-        let text = serde_json::to_vec_pretty(&stored)?;
+        let mut own = snapshot.remembered_decisions().to_vec();
+        own.retain(|it| it.session.is_none());
+        let kept = stored.iter();
+        let kept = kept.filter(|it| own.contains(it) || !known.contains(it));
+        let new = own.iter();
+        let new = new.filter(|it| !known.contains(it) && !stored.contains(it));
+        let text = serde_json::to_vec_pretty(&kept.chain(new).collect::<Vec<_>>())?;
         private_file::write_atomically(path, &text).map_err(failed)?;
-        let gone: Vec<RememberedDecision> = serde_json::from_value(gone.into())?;
-        for entry in &gone {
-            snapshot.remove_decision(entry);
+        for removed in own
+            .iter()
+            .filter(|it| known.contains(it) && !stored.contains(it))
+        {
+            snapshot.remove_decision(removed);
             self.shared
-                .change_decisions(|decisions| decisions.remove_decision(entry));
+                .change_decisions(|decisions| decisions.remove_decision(removed));
         }
         *before = snapshot;
         Ok(())

@@ -65,32 +65,22 @@ pub(crate) fn find_recipe_by_name(
     name: &str,
     environment: &Environment,
 ) -> anyhow::Result<FoundRecipe> {
-    for folder in recipe_folders(environment) {
-        let files = list_files(&folder)?;
-        let mut named = files.iter().filter(|file| file_stem(file) == Some(name));
-        if let Some(first) = named.next() {
-            if let Some(second) = named.next() {
-                bail!(
-                    "{} and {} are both recipes of the same name: keep one of them",
-                    first.display(),
-                    second.display()
-                );
-            }
-            return read_recipe(first);
-        }
-        // The name in a recipe file may differ from the file name. Invalid files are skipped.
-        let inside = files
-            .iter()
-            .filter_map(|file| read_recipe(file).ok())
-            .find(|found| found.recipe.name == name);
-        if let Some(found) = inside {
-            return Ok(found);
-        }
+    let mut entries = list_recipes(environment)?;
+    let has_file_name = |entry: &RecipeEntry| entry.name == name;
+    // The name in a recipe file may differ from the file name. Invalid files are skipped.
+    let has_own_name = |entry: &RecipeEntry| {
+        let found = entry.recipe.as_ref();
+        found.is_ok_and(|found| found.recipe.name == name)
+    };
+    let position = entries.iter().position(has_file_name);
+    if let Some(at) = position.or_else(|| entries.iter().position(has_own_name)) {
+        return entries.swap_remove(at).recipe;
     }
-    match SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
-        Some((name, text)) => parse_shipped_recipe(name, text),
-        None => Err(unknown_recipe_error(name, environment)),
-    }
+    let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    bail!(
+        "unknown recipe `{name}`{}. A recipe of your own is a file such as recipes/{name}.yaml",
+        list_available_names(name, &known)
+    )
 }
 
 /// An entry in the list of recipes.
@@ -98,7 +88,7 @@ pub(crate) fn find_recipe_by_name(
 pub(crate) struct RecipeEntry {
     pub(crate) name: String,
     /// The parsed recipe, or the error in its file.
-    pub(crate) recipe: anyhow::Result<Recipe>,
+    pub(crate) recipe: anyhow::Result<FoundRecipe>,
     pub(crate) source: RecipeSource,
 }
 
@@ -109,28 +99,19 @@ pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<Reci
         for file in list_files(&folder)? {
             entries.push(RecipeEntry {
                 name: file_stem(&file).unwrap_or_default().to_owned(),
-                recipe: read_recipe(&file).map(|found| found.recipe),
+                recipe: read_recipe(&file),
                 source: RecipeSource::File(file),
             });
         }
     }
     entries.extend(SHIPPED.map(|(name, text)| RecipeEntry {
         name: name.to_owned(),
-        recipe: parse_shipped_recipe(name, text).map(|found| found.recipe),
+        recipe: parse_shipped_recipe(name, text),
         source: RecipeSource::Shipped,
     }));
     let mut seen = HashSet::new();
     entries.retain(|entry| seen.insert(entry.name.clone()));
     Ok(entries)
-}
-
-fn unknown_recipe_error(name: &str, environment: &Environment) -> anyhow::Error {
-    let entries = list_recipes(environment).unwrap_or_default();
-    let known: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    anyhow!(
-        "unknown recipe `{name}`{}. A recipe of your own is a file such as recipes/{name}.yaml",
-        list_available_names(name, &known)
-    )
 }
 
 fn is_file_name(name: &str) -> bool {

@@ -1,11 +1,6 @@
-use std::{fs, sync::Arc};
+use std::fs;
 
-use serde_json::json;
-use switchboard_domain::{Role, ToolDefinition, ToolOrigin};
-use switchboard_orchestration::{
-    recipe::{ApprovalRequirement, ReasoningStyle, RecipeTools},
-    strategy::Strategy,
-};
+use switchboard_orchestration::{recipe::ReasoningStyle, strategy::Strategy};
 
 use super::*;
 
@@ -45,15 +40,6 @@ impl Place {
     }
 }
 
-fn tool(server: &str, name: &str) -> Arc<ToolDefinition> {
-    let mut tool = ToolDefinition::new(format!("{server}__{name}"), "", json!({}));
-    tool.origin = Some(ToolOrigin {
-        server: server.into(),
-        tool: name.into(),
-    });
-    Arc::new(tool)
-}
-
 #[test]
 fn the_shipped_recipes_say_what_they_should() {
     let place = Place::with(&[]);
@@ -70,59 +56,6 @@ fn the_shipped_recipes_say_what_they_should() {
         assert!(prompt.len() < 4_000, "{name}: {}", prompt.len());
         assert!(prompt.contains("# Thinking"), "{prompt}");
     }
-}
-
-#[test]
-fn customer_service_fits_the_bundled_server() {
-    let recipe = Place::with(&[]).find("customer-service").recipe;
-    let names = [
-        "get_recent_customers",
-        "calculate_account_value",
-        "create_support_ticket",
-    ];
-    let mut tools: Vec<_> = names.map(|name| tool("customer-service", name)).into();
-    let selected = RecipeTools::new(&recipe).select_tools(&tools);
-    assert_eq!(selected.tools.len(), 3);
-    assert_eq!(selected.problems, [""; 0]);
-    assert!(
-        selected
-            .tools
-            .iter()
-            .all(|tool| !tool.description.is_empty())
-    );
-    tools.push(tool("mail", "send"));
-    assert_eq!(
-        RecipeTools::new(&recipe).select_tools(&tools).tools.len(),
-        3
-    );
-    let Some(ApprovalRequirement::For(patterns)) = &recipe.policy.requires_approval else {
-        panic!("no approval");
-    };
-    assert_eq!(patterns, &["create_support_ticket"]);
-    let examples = recipe.example_messages(&selected.tools);
-    assert_eq!(examples.last().unwrap().role, Role::Assistant);
-    let calls: Vec<_> = examples
-        .iter()
-        .flat_map(switchboard_domain::Message::tool_uses)
-        .collect();
-    assert_eq!(calls.len(), 2);
-}
-
-#[test]
-fn code_discussion_wants_approval_for_everything_that_changes_something() {
-    let recipe = Place::with(&[]).find("code-discussion").recipe;
-    let Some(ApprovalRequirement::For(patterns)) = &recipe.policy.requires_approval else {
-        panic!("no approval");
-    };
-    assert_eq!(patterns, &["file_save", "compile", "test_run"]);
-    let tools: Vec<_> = recipe
-        .tools
-        .allow
-        .iter()
-        .flatten()
-        .map(|name| tool("workspace", name))
-        .collect();
-    assert!(!recipe.example_messages(&tools).is_empty());
 }
 
 #[test]
@@ -199,14 +132,11 @@ fn errors_name_the_file() {
     let place = Place::with(&[
         ("project/recipes/bad.yaml", "instrucions: x"),
         ("project/recipes/broken.json", "{"),
-        ("project/recipes/twice.yaml", "name: twice"),
-        ("project/recipes/twice.json", "{}"),
         ("project/recipes/list.yaml", "- a"),
     ]);
     let names = [
         "bad",
         "broken",
-        "twice",
         "list",
         "custmer-service",
         "nothing.yaml",

@@ -1,6 +1,6 @@
 //! The configured session store.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 use switchboard_domain::{
@@ -10,7 +10,7 @@ use switchboard_sessions::{OpenError, Retention, Store, StoreOptions};
 
 use crate::config::{Config, SessionsConfig, StorePlace, environment::Environment};
 
-pub(crate) const FILE_NAME: &str = "sessions.db";
+const FILE_NAME: &str = "sessions.db";
 
 /// Maximum number of sessions that are searched for an id prefix.
 const MAX_SESSIONS: u32 = 10_000;
@@ -70,14 +70,10 @@ impl Sessions {
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, SessionsError> {
-        let file = match (&config.sessions.store, &environment.data_dir) {
-            (Some(StorePlace::Postgres(_)), _) => None,
-            (Some(StorePlace::File(path)), _) => Some(path.clone()),
-            (None, Some(folder)) => Some(folder.join(FILE_NAME)),
-            (None, None) => return Ok(None),
-        };
-        if file.is_some_and(|file| !file.exists()) {
-            return Ok(None);
+        match find_store(&config.sessions, environment) {
+            Ok(StorePlace::File(path)) if !path.exists() => return Ok(None),
+            Err(SessionsError::NoPlace) => return Ok(None),
+            _ => {}
         }
         Self::open_unpruned(config, environment).await.map(Some)
     }
@@ -87,7 +83,16 @@ impl Sessions {
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        let (options, place) = store_options(&config.sessions, environment)?;
+        let (options, place) = match find_store(&config.sessions, environment)? {
+            StorePlace::File(path) => (
+                StoreOptions::sqlite(path.clone()),
+                path.display().to_string(),
+            ),
+            StorePlace::Postgres(address) => (
+                StoreOptions::postgres(address.expose_secret()),
+                "the PostgreSQL database of `sessions.store`".to_owned(),
+            ),
+        };
         let store = Store::open(options)
             .await
             .map_err(|source| SessionsError::Open {
@@ -152,26 +157,15 @@ pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention>
     (retention.unused_for.is_some() || retention.at_most.is_some()).then_some(retention)
 }
 
-fn store_options(
+/// Returns the configured store, or a file in the user's data folder.
+fn find_store(
     config: &SessionsConfig,
     environment: &Environment,
-) -> Result<(StoreOptions, String), SessionsError> {
-    let file = |path: PathBuf| {
-        let place = path.display().to_string();
-        (StoreOptions::sqlite(path), place)
-    };
-    match &config.store {
-        Some(StorePlace::File(path)) => Ok(file(path.clone())),
-        Some(StorePlace::Postgres(address)) => Ok((
-            StoreOptions::postgres(address.expose_secret()),
-            "the PostgreSQL database of `sessions.store`".to_owned(),
-        )),
-        None => {
-            let folder = environment
-                .data_dir
-                .as_ref()
-                .ok_or(SessionsError::NoPlace)?;
-            Ok(file(folder.join(FILE_NAME)))
-        }
+) -> Result<StorePlace, SessionsError> {
+    if let Some(place) = &config.store {
+        return Ok(place.clone());
     }
+    let folder = environment.data_dir.as_ref();
+    let folder = folder.ok_or(SessionsError::NoPlace)?;
+    Ok(StorePlace::File(folder.join(FILE_NAME)))
 }

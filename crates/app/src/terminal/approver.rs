@@ -1,6 +1,10 @@
 //! Asks the person at the terminal for approval decisions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use super::{
     Screen,
@@ -16,51 +20,54 @@ use switchboard_orchestration::tools::arguments::{ContextInjection, InputValidat
 /// Maximum time to wait for earlier output of the run before a question is shown.
 const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// An early decision about a tool use.
+#[derive(Debug, Clone)]
+pub(crate) struct PresetDecision {
+    /// The fingerprint of the tool definition at the time of the decision.
+    pub(crate) fingerprint: Option<String>,
+    pub(crate) decision: ApprovalDecision,
+}
+
 /// Approver that asks on standard error and reads from standard input. Both must be terminals.
 pub(crate) struct TerminalApprover {
-    screen: Screen,
-    lines: Arc<dyn LineReader>,
+    /// Screen that is paused during a question.
+    pub(crate) screen: Screen,
+    pub(crate) lines: Arc<dyn LineReader>,
     /// Tool definitions that validate edited input.
-    tools: Arc<dyn ToolHost>,
-    hidden: ContextInjection,
+    pub(crate) tools: Arc<dyn ToolHost>,
+    pub(crate) hidden: ContextInjection,
     /// `true` to leave approval requests open, so that the run is stored.
-    later: bool,
+    pub(crate) later: bool,
+    /// Early decisions by the id of the tool use. Each one is returned once.
+    pub(crate) preset: Mutex<HashMap<String, PresetDecision>>,
 }
 
 /// Reply of the user to an approval request.
 #[derive(Debug, PartialEq, Eq)]
 enum ApprovalReply {
     Yes(ApprovalScope),
-    Edit(JsonObject),
-    /// Opens the input in the editor.
-    OpenEditor,
+    Edit,
     No(Option<String>),
     Unclear,
-}
-
-impl TerminalApprover {
-    /// Creates an approver that pauses `screen` during a question and validates edited input
-    /// against the schema of the tool. `later` leaves every request open.
-    pub(crate) fn new(
-        screen: Screen,
-        lines: Arc<dyn LineReader>,
-        tools: Arc<dyn ToolHost>,
-        hidden: ContextInjection,
-        later: bool,
-    ) -> Self {
-        Self {
-            screen,
-            lines,
-            tools,
-            hidden,
-            later,
-        }
-    }
 }
 
 #[async_trait]
 impl Approver for TerminalApprover {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
+        let preset = {
+            let mut preset = self.preset.lock().unwrap_or_else(PoisonError::into_inner);
+            preset.remove(&request.tool_use.id)
+        };
+        if let Some(preset) = preset {
+            let is_allowed = matches!(preset.decision, ApprovalDecision::Allow { .. });
+            if !is_allowed || preset.fingerprint == request.fingerprint {
+                return preset.decision;
+            }
+            // The tool has changed since the run was stored.
+            if !self.lines.is_interactive() {
+                return ApprovalDecision::Later;
+            }
+        }
         if self.later {
             return ApprovalDecision::Later;
         }
@@ -72,7 +79,7 @@ impl Approver for TerminalApprover {
         let shown = self.screen.wait_until_question_shown(&request.tool_use.id);
         let _ = tokio::time::timeout(DISPLAY_TIMEOUT, shown).await;
         let _turn = self.screen.wait_for_question_turn().await;
-        self.screen.remove_progress_bars();
+        self.screen.remove_spinner();
         super::print_line(self.format_request(request));
         if request.redefined {
             super::print_warning(
@@ -81,7 +88,7 @@ impl Approver for TerminalApprover {
             );
         }
         loop {
-            let input = match self.ask_for_reply().await {
+            match self.ask_for_reply().await {
                 Ok(ApprovalReply::Yes(scope)) => {
                     return ApprovalDecision::Allow { input: None, scope };
                 }
@@ -89,22 +96,17 @@ impl Approver for TerminalApprover {
                     let scope = ApprovalScope::Once;
                     return ApprovalDecision::Deny { reason, scope };
                 }
-                Ok(ApprovalReply::Edit(input)) => Some(input),
-                Ok(ApprovalReply::OpenEditor) if self.lines.can_edit_text() => {
-                    self.edit_input(request).await
+                Ok(ApprovalReply::Edit) if self.lines.can_edit_text() => {
+                    let input = self.edit_input(request).await;
+                    if input.is_some() {
+                        let scope = ApprovalScope::Once;
+                        return ApprovalDecision::Allow { input, scope };
+                    }
                 }
-                Ok(ApprovalReply::Unclear | ApprovalReply::OpenEditor) => None,
+                Ok(ApprovalReply::Unclear | ApprovalReply::Edit) => {}
                 // Ctrl-C also cancels the run, which drops this future.
                 Err(UnansweredReason::Interrupted) => std::future::pending().await,
                 Err(UnansweredReason::Ended) => return ApprovalDecision::NobodyThere,
-            };
-            if let Some(input) = input
-                && self.is_valid_input(request, &input).await
-            {
-                return ApprovalDecision::Allow {
-                    input: Some(input),
-                    scope: ApprovalScope::Once,
-                };
             }
         }
     }
@@ -127,7 +129,7 @@ impl TerminalApprover {
         let question = if self.lines.can_edit_text() {
             "  Run it? [y]es, [s]ession, [a]lways, [e]dit, [n]o (or no: REASON)"
         } else {
-            "  Run it? [y]es, [s]ession, [a]lways, [n]o (or no: REASON), or the input to use as {…}"
+            "  Run it? [y]es, [s]ession, [a]lways, [n]o (or no: REASON)"
         };
         let line = self.lines.ask_line(question.to_owned()).await?;
         Ok(parse_reply(&line))
@@ -165,15 +167,6 @@ impl TerminalApprover {
 
 fn parse_reply(line: &str) -> ApprovalReply {
     let line = line.trim();
-    if line.starts_with('{') {
-        return match serde_json::from_str(line) {
-            Ok(input) => ApprovalReply::Edit(input),
-            Err(error) => {
-                super::print_warning(&format!("not a JSON object: {error}"));
-                ApprovalReply::Unclear
-            }
-        };
-    }
     let (word, rest) = match line.split_once(|c: char| c == ':' || c.is_whitespace()) {
         Some((word, rest)) => (word, rest.trim_start_matches([':', ' ']).trim()),
         None => (line, ""),
@@ -182,7 +175,7 @@ fn parse_reply(line: &str) -> ApprovalReply {
         "y" | "yes" if rest.is_empty() => ApprovalReply::Yes(ApprovalScope::Once),
         "s" | "session" if rest.is_empty() => ApprovalReply::Yes(ApprovalScope::Session),
         "a" | "always" if rest.is_empty() => ApprovalReply::Yes(ApprovalScope::Always),
-        "e" | "edit" if rest.is_empty() => ApprovalReply::OpenEditor,
+        "e" | "edit" if rest.is_empty() => ApprovalReply::Edit,
         "n" | "no" => ApprovalReply::No((!rest.is_empty()).then(|| rest.to_owned())),
         _ => ApprovalReply::Unclear,
     }
@@ -199,12 +192,8 @@ mod tests {
             (" YES ", ApprovalReply::Yes(ApprovalScope::Once)),
             ("s", ApprovalReply::Yes(ApprovalScope::Session)),
             ("a", ApprovalReply::Yes(ApprovalScope::Always)),
-            (
-                r#"{"n": 1}"#,
-                ApprovalReply::Edit(serde_json::from_str(r#"{"n": 1}"#).unwrap()),
-            ),
-            (r#"{"n": 1"#, ApprovalReply::Unclear),
-            ("e", ApprovalReply::OpenEditor),
+            (r#"{"n": 1}"#, ApprovalReply::Unclear),
+            ("e", ApprovalReply::Edit),
             ("edit this", ApprovalReply::Unclear),
             ("n", ApprovalReply::No(None)),
             (

@@ -33,7 +33,7 @@ impl Elicitor for TerminalElicitor {
             return ElicitationAnswer::Cancel;
         }
         let _turn = self.screen.wait_for_question_turn().await;
-        self.screen.remove_progress_bars();
+        self.screen.remove_spinner();
         print_line(format_heading(elicitation));
         let content = match &elicitation.form {
             ElicitationForm::Fields { schema } => ask_for_fields(schema, &*self.lines).await,

@@ -7,7 +7,6 @@ mod approver;
 mod control_characters;
 mod elicitor;
 pub(crate) mod output;
-mod preset_approver;
 mod prompt;
 mod screen;
 pub(crate) mod table;
@@ -15,10 +14,9 @@ mod tool_card;
 
 use std::io::Write as _;
 
-pub(crate) use approver::TerminalApprover;
+pub(crate) use approver::{PresetDecision, TerminalApprover};
 pub(crate) use control_characters::{is_control, one_line, strip_control_characters};
 pub(crate) use elicitor::TerminalElicitor;
-pub(crate) use preset_approver::{PresetApprover, PresetDecision};
 pub(crate) use prompt::{LineReader, StdinLineReader, UnansweredReason, is_interactive};
 pub(crate) use screen::Screen;
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use switchboard_orchestration::{Outcome, RunEventKind, RunReport};
 
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -21,7 +21,7 @@ use super::{
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Output on standard error during a run. Clones share one state, so that a question can remove the
-/// progress bars.
+/// spinner.
 #[derive(Clone)]
 pub(crate) struct Screen {
     state: Arc<Mutex<ScreenState>>,
@@ -32,29 +32,21 @@ pub(crate) struct Screen {
 }
 
 struct ScreenState {
-    /// Progress bars. `None` without a terminal.
-    bars: Option<MultiProgress>,
+    is_terminal: bool,
     /// Whether tool calls are shown in addition to warnings and errors.
     shows_cards: bool,
-    waiting: Option<ProgressBar>,
-    calls: HashMap<String, ShownCall>,
-}
-
-struct ShownCall {
-    card: ToolCard,
-    bar: Option<ProgressBar>,
+    spinner: Option<ProgressBar>,
+    /// Cards of the planned and running calls.
+    calls: HashMap<String, ToolCard>,
 }
 
 impl Screen {
     /// Creates a screen. `shows_cards` selects whether tool calls are shown.
     pub(crate) fn new(shows_cards: bool) -> Self {
-        let bars = std::io::stderr()
-            .is_terminal()
-            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
         let state = ScreenState {
-            bars,
+            is_terminal: std::io::stderr().is_terminal(),
             shows_cards,
-            waiting: None,
+            spinner: None,
             calls: HashMap::new(),
         };
         Self {
@@ -69,9 +61,9 @@ impl Screen {
         self.lock_state().show_spinner(what);
     }
 
-    /// Removes the progress bars.
-    pub(crate) fn remove_progress_bars(&self) {
-        self.lock_state().remove_progress_bars();
+    /// Removes the spinner.
+    pub(crate) fn remove_spinner(&self) {
+        self.lock_state().remove_spinner();
     }
 
     /// Shows an event of a run.
@@ -111,10 +103,7 @@ impl Screen {
     /// Returns the formatted call that an approval request is about.
     pub(super) fn format_question_about(&self, id: &str) -> Option<String> {
         let state = self.lock_state();
-        state
-            .calls
-            .get(id)
-            .map(|call| call.card.format_approval_question())
+        state.calls.get(id).map(ToolCard::format_approval_question)
     }
 
     fn lock_state(&self) -> MutexGuard<'_, ScreenState> {
@@ -126,7 +115,7 @@ impl ScreenState {
     fn show_event(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ToolsUnavailable { problem } => {
-                self.print_above_bars(|| {
+                self.print_above_spinner(|| {
                     print_warning(&format!("{}: {}", problem.server, problem.message));
                 });
             }
@@ -134,13 +123,15 @@ impl ScreenState {
                 self.show_spinner(&format!("asking {model}"));
             }
             RunEventKind::ReasoningDelta { .. } => self.show_spinner("thinking"),
-            RunEventKind::TextDelta { .. } => self.remove_progress_bars(),
+            RunEventKind::TextDelta { .. } => self.remove_spinner(),
             RunEventKind::ToolInputStarted { name, .. } => {
                 self.show_spinner(&format!("preparing {name}"));
             }
             RunEventKind::ProviderBlock { kind, text } if self.shows_cards => {
                 self.remove_spinner();
-                self.print_above_bars(|| print_line(format_provider_block(kind, text.as_deref())));
+                self.print_above_spinner(|| {
+                    print_line(format_provider_block(kind, text.as_deref()));
+                });
             }
             RunEventKind::ModelCallRetried {
                 attempt,
@@ -148,14 +139,16 @@ impl ScreenState {
                 reason,
                 ..
             } => {
-                self.print_above_bars(|| print_warning(&format_retry(reason, *delay_ms, *attempt)));
+                self.print_above_spinner(|| {
+                    print_warning(&format_retry(reason, *delay_ms, *attempt));
+                });
                 self.show_spinner("asking again");
             }
             RunEventKind::ModelCallFinished { .. } | RunEventKind::ModelCallFailed { .. } => {
                 self.remove_spinner();
             }
             RunEventKind::Warning { warning } => {
-                self.print_above_bars(|| print_warning(&warning.message));
+                self.print_above_spinner(|| print_warning(&warning.message));
             }
             RunEventKind::ToolPlanned {
                 id,
@@ -163,13 +156,14 @@ impl ScreenState {
                 tool,
                 input,
             } => {
-                let call = ShownCall {
-                    card: ToolCard::new(server.as_deref(), tool, input),
-                    bar: None,
-                };
-                self.calls.insert(id.clone(), call);
+                let card = ToolCard::new(server.as_deref(), tool, input);
+                self.calls.insert(id.clone(), card);
             }
-            RunEventKind::ToolStarted { id } => self.show_started_call(id),
+            RunEventKind::ToolStarted { id } => {
+                if let Some(card) = self.calls.get(id) {
+                    self.show_spinner(&card.format_running_call(None));
+                }
+            }
             RunEventKind::ToolProgressed { id, progress } => {
                 let part = match progress.total {
                     Some(total) if total > 0.0 => {
@@ -178,13 +172,9 @@ impl ScreenState {
                     _ => String::new(),
                 };
                 let message = progress.message.as_deref().unwrap_or_default();
-                if let Some(call) = self.calls.get(id)
-                    && let Some(bar) = &call.bar
-                {
-                    bar.set_message(
-                        call.card
-                            .format_running_call(Some(format!("{part} {message}").trim())),
-                    );
+                if let Some(card) = self.calls.get(id) {
+                    let progress = format!("{part} {message}");
+                    self.show_spinner(&card.format_running_call(Some(progress.trim())));
                 }
             }
             RunEventKind::ToolFinished {
@@ -195,68 +185,47 @@ impl ScreenState {
                 content,
                 ..
             } => {
-                let Some(call) = self.calls.remove(id) else {
+                let Some(card) = self.calls.remove(id) else {
                     return;
                 };
-                if let Some(bar) = &call.bar {
-                    bar.finish_and_clear();
-                }
                 let duration = Duration::from_millis(*duration_ms);
                 let end = match (*is_error, *attempts) {
                     (true, 0) => CallEnd::NotRun,
                     (true, _) => CallEnd::Failed(duration),
                     (false, _) => CallEnd::Done(duration),
                 };
+                if self.calls.is_empty() {
+                    self.remove_spinner();
+                }
                 if self.shows_cards {
-                    self.print_above_bars(|| print_line(call.card.format_ended_call(end, content)));
+                    self.print_above_spinner(|| print_line(card.format_ended_call(end, content)));
                 }
             }
             RunEventKind::RunFinished { report } => {
-                self.remove_progress_bars();
+                self.remove_spinner();
                 print_run_end(report);
             }
             _ => {}
         }
     }
 
-    fn show_started_call(&mut self, id: &str) {
-        self.remove_spinner();
-        if let Some(bars) = &self.bars
-            && let Some(call) = self.calls.get_mut(id)
-        {
-            let bar = add_spinner(bars);
-            bar.set_message(call.card.format_running_call(None));
-            call.bar = Some(bar);
-        }
-    }
-
     fn show_spinner(&mut self, what: &str) {
-        let Some(bars) = &self.bars else {
-            return;
-        };
-        let bar = self.waiting.get_or_insert_with(|| add_spinner(bars));
-        bar.set_message(super::one_line(what, 60));
+        if self.is_terminal {
+            let spinner = self.spinner.get_or_insert_with(create_spinner);
+            spinner.set_message(super::one_line(what, 200));
+        }
     }
 
     fn remove_spinner(&mut self) {
-        if let Some(bar) = self.waiting.take() {
-            bar.finish_and_clear();
+        if let Some(spinner) = self.spinner.take() {
+            spinner.finish_and_clear();
         }
     }
 
-    fn remove_progress_bars(&mut self) {
-        self.remove_spinner();
-        for call in self.calls.values_mut() {
-            if let Some(bar) = call.bar.take() {
-                bar.finish_and_clear();
-            }
-        }
-    }
-
-    /// Calls `write` while the progress bars are hidden, so that its output appears above them.
-    fn print_above_bars(&self, write: impl FnOnce()) {
-        match &self.bars {
-            Some(bars) => bars.suspend(write),
+    /// Calls `write` while the spinner is hidden, so that its output appears above it.
+    fn print_above_spinner(&self, write: impl FnOnce()) {
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(write),
             None => write(),
         }
     }
@@ -264,7 +233,7 @@ impl ScreenState {
 
 impl Drop for ScreenState {
     fn drop(&mut self) {
-        self.remove_progress_bars();
+        self.remove_spinner();
     }
 }
 
@@ -291,27 +260,11 @@ fn print_run_end(report: &RunReport) {
     }
 }
 
-fn add_spinner(bars: &MultiProgress) -> ProgressBar {
+fn create_spinner() -> ProgressBar {
     // The spinner has no colours, because the progress library ignores `NO_COLOR`.
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = bars.add(ProgressBar::new_spinner().with_style(style));
+    let bar = ProgressBar::new_spinner().with_style(style);
     bar.enable_steady_tick(UPDATE_INTERVAL);
     bar
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_pauses_are_shown_in_seconds() {
-        let again = |delay_ms| format_retry("acme: busy", delay_ms, 2);
-        assert_eq!(
-            again(999),
-            "acme: busy. The model is asked again (attempt 2)."
-        );
-        let expected = "acme: busy. The model is asked again in 31 s (attempt 2).";
-        assert_eq!(again(30_001), expected);
-    }
 }

@@ -21,17 +21,3 @@ pub(crate) fn format_table<const N: usize>(rows: &[[String; N]]) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up_also_beyond_ascii() {
-        let rows = [
-            ["ä".to_owned(), "b".to_owned()],
-            ["abc".to_owned(), String::new()],
-        ];
-        assert_eq!(format_table(&rows), "ä    b\nabc\n");
-    }
-}

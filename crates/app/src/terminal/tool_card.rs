@@ -42,7 +42,7 @@ impl ToolCard {
         }
     }
 
-    /// Formats a running call without colours, because the progress bar draws it.
+    /// Formats a running call without colours, because the spinner draws it.
     pub(super) fn format_running_call(&self, progress: Option<&str>) -> String {
         let mut line = format!("{} {}", self.tool, self.input);
         if let Some(progress) = progress {

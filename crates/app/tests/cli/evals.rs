@@ -87,23 +87,6 @@ async fn the_planner_is_evaluated_with_the_bundled_server() {
 }
 
 #[tokio::test]
-async fn the_json_report_on_standard_output_equals_the_file() {
-    let place = Place::new();
-    let args = [
-        "eval",
-        "-",
-        "-o",
-        "json",
-        "--quiet",
-        "--json",
-        "report.json",
-    ];
-    let done = place.run_with_input(args, &suite()).await;
-    assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
-    assert_eq!(done.json(), read(&place, "report.json"));
-}
-
-#[tokio::test]
 async fn a_failed_check_is_named_and_the_exit_code_is_1() {
     let place = Place::new().with_file("shop.yaml", &wrong());
     let done = eval(&place, &["shop.yaml", "--json", "report.json"]).await;
@@ -230,7 +213,7 @@ async fn errors_in_a_suite_name_their_location() {
     for (args, said) in [
         (
             &["--json", "nowhere/report.json"][..],
-            "the folder does not exist",
+            "nowhere/report.json cannot be written",
         ),
         (&["--scenario", "nothing*"], "no scenario is of this name"),
         (&["--approve", "later"], "an evaluation cannot wait"),
@@ -245,7 +228,7 @@ async fn errors_in_a_suite_name_their_location() {
         ),
         (
             &["--scenario", "nothing*", "--kind", "casual*"],
-            "Small talk (casual question)",
+            "Small talk",
         ),
     ] {
         let done = eval(&place, &[&["shop.yaml"], args].concat()).await;
@@ -586,40 +569,6 @@ async fn leaderboard_entries_are_run() {
     let done = eval(&place, &args).await;
     assert_eq!(done.code, 2, "{done}");
     assert!(done.stderr.contains("simple.json: "), "{done}");
-}
-
-/// What a recording does not contain is neither right nor wrong.
-#[tokio::test]
-async fn calls_with_redacted_arguments_are_not_judged_in_a_replay() {
-    let fake = FakeModel::start().await.unwrap();
-    let input = json!({"password": "tulip"});
-    fake.answer(Answer::openai_chat([Say::call(
-        "a",
-        "log_in",
-        input.clone(),
-    )]));
-    fake.answer(Answer::openai_chat([Say::text("Done.")]));
-    let log_in = json!({"name": "log_in", "input_schema": {"type": "object"}});
-    let turn = json!({"say": "Log in", "calls": [{"tool": "log_in", "input": input}]});
-    let suite = json!({"scenarios": [{"name": "One", "tools": [log_in], "turns": [turn]}]});
-    let place = Place::openai(&fake).with_file("a.json", &suite.to_string());
-    let json = ["a.json", "-q", "-o", "json"];
-    let record = ["-m", "openai/gpt-4o-mini", "--record", "run.jsonl"];
-    for (args, verdict) in [
-        (&record[..], "right"),
-        (&["--replay", "run.jsonl"], "unknown"),
-    ] {
-        let done = eval(&place, &[&json[..], args].concat()).await;
-        assert_eq!(done.code, 0, "{done}");
-        let report = done.json();
-        let call = &report["runs"][0]["turns"][0]["calls"][0];
-        assert_eq!(call["verdict"], verdict, "{report}");
-    }
-    let recorded = std::fs::read_to_string(place.path().join("run.jsonl")).unwrap();
-    assert!(!recorded.contains("tulip"), "{recorded}");
-    let done = eval(&place, &["a.json", "-q", "--replay", "run.jsonl"]).await;
-    let line = "not known: 1 call with redacted arguments";
-    assert!(done.stdout.contains(line), "{done}");
 }
 
 #[cfg(unix)]

@@ -125,7 +125,6 @@ async fn errors_name_the_item_and_a_remedy() {
             &["prompts", "get", "library", "gret"],
             &["prompts", "get", "library", "greet"],
             &["prompts", "get", "library", "greet", "nam=Ada"],
-            &["prompts", "get", "library", "farewell", "name=Ada"],
             &["prompts", "get", "library", "greet", "Ada"],
             &[
                 "prompts",

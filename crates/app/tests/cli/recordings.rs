@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use switchboard_testkit::fake::{Answer, FakeModel, Request, Say};
+use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
 use crate::support::{Done, Place, calls, program};
 
@@ -256,106 +256,5 @@ async fn a_replay_needs_no_variables_of_servers() {
         let done = ask(&bare(), args).await;
         assert_eq!(done.code, 2, "{done}");
         assert!(done.stderr.contains("`PHRASE` is not set"), "{done}");
-    }
-}
-
-/// A model that creates the same ticket for every question and then repeats the result.
-fn clerk(_: usize, request: &Request) -> Answer {
-    let messages = request.json()["messages"].as_array().unwrap().clone();
-    let last = messages.last().unwrap();
-    if last["role"] == "tool" {
-        let text = last["content"].as_str().unwrap_or_default();
-        return Answer::openai_chat([Say::text(text)]);
-    }
-    let input = json!({"customer_id": 7, "subject": "Late", "description": "It is late.", "priority": "high"});
-    Answer::openai_chat([Say::call("a", "shop__create_support_ticket", input)])
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn concurrent_runs_are_replayed() {
-    let fake = FakeModel::start().await.unwrap();
-    fake.otherwise(clerk);
-    let scenario = |name: &str| json!({"name": name, "turns": [{"say": "A ticket, please", "calls": [{"tool": "create_support_ticket"}]}]});
-    let suite = json!({
-        "repetitions": 4,
-        "thresholds": {"passed": 1.0},
-        "scenarios": [scenario("One"), scenario("Two"), scenario("Three")],
-    });
-    let place = live(&fake).with_file("a.json", &suite.to_string());
-    let record = [
-        "eval",
-        "a.json",
-        "-m",
-        MODEL,
-        "-q",
-        "-o",
-        "json",
-        "--at-once",
-        "8",
-        "--record",
-        "run.jsonl",
-    ];
-    let done = place.run(record).await;
-    assert_eq!(done.code, 0, "{done}");
-    let answers = |report: &Value| -> Vec<(Value, Value, Value)> {
-        let runs = report["runs"].as_array().unwrap();
-        let answer = |run: &Value| run["turns"][0]["answer"].clone();
-        runs.iter()
-            .map(|run| {
-                (
-                    run["scenario"].clone(),
-                    run["repetition"].clone(),
-                    answer(run),
-                )
-            })
-            .collect()
-    };
-    let first = answers(&done.json());
-    let mut tickets: Vec<String> = first.iter().map(|it| it.2.to_string()).collect();
-    tickets.sort();
-    tickets.dedup();
-    assert_eq!(tickets.len(), 12, "each has another number: {tickets:?}");
-    assert_eq!((fake.requests().len(), starts(&place)), (24, 1));
-
-    let other = elsewhere(&place.path().join("run.jsonl")).with_file("a.json", &suite.to_string());
-    for at_once in ["1", "8"] {
-        let replay = [
-            "eval",
-            "a.json",
-            "-q",
-            "-o",
-            "json",
-            "--at-once",
-            at_once,
-            "--replay",
-            "run.jsonl",
-        ];
-        let done = other.run(replay).await;
-        assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
-        assert_eq!(answers(&done.json()), first);
-    }
-    assert_eq!((fake.requests().len(), starts(&other)), (24, 0));
-
-    // A run without recording cannot be evaluated.
-    let changed = suite.to_string().replace("A ticket, please", "A ticket!");
-    let other = other.with_file("a.json", &changed);
-    let replay = [
-        "eval",
-        "a.json",
-        "-q",
-        "--min-passed",
-        "0",
-        "--replay",
-        "run.jsonl",
-    ];
-    let done = other.run(replay).await;
-    assert_eq!(done.code, 2, "{done}");
-    for said in [
-        "does not match the evaluation",
-        "`\"A ticket!\"`",
-        "and 11 more",
-    ] {
-        assert!(done.stderr.contains(said), "{said}: {done}");
     }
 }

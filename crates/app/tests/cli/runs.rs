@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use switchboard_testkit::fake::{Answer, FakeModel, Say};
 
-use crate::support::{Done, Place, calls, program};
+use crate::support::{Done, Place, calls};
 
 const TICKET: &str = "Create a low priority ticket for customer 7 with subject \"test\"";
 
@@ -337,43 +337,6 @@ async fn servers_of_context_values_must_be_configured() {
     let none = format!("{context}mcp_servers: {{}}\n");
     let place = Place::new().with_file("switchboard.yaml", &none);
     assert_eq!(place.run(["ask", "Hi"]).await.code, 0);
-}
-
-#[tokio::test]
-async fn sessions_have_separate_graphs() {
-    let fake = FakeModel::start().await.unwrap();
-    let place = Place::openai(&fake);
-    let args = json!([
-        "mcp-server",
-        "graph",
-        "--data",
-        place.path().join("graph.db")
-    ]);
-    let config = json!({"mcp_servers": {"graph": {"command": program(), "args": args}}});
-    let place = place.with_file("switchboard.json", &config.to_string());
-    for (session, id, expected) in [
-        (Some("one"), "x:1", &["x:1"][..]),
-        (Some("one"), "x:2", &["x:1", "x:2"]),
-        (Some("two"), "x:3", &["x:3"]),
-        // A question without session has a separate graph.
-        (None, "x:4", &["x:4"]),
-        (None, "x:5", &["x:5"]),
-    ] {
-        let nodes = json!({"nodes": [{"id": id, "type": "Gene", "label": id}]});
-        for said in [
-            Say::call("a", "graph__add_nodes", nodes),
-            Say::call("b", "graph__get_graph_state", json!({})),
-            Say::text("ok"),
-        ] {
-            fake.answer(Answer::openai_chat([said]));
-        }
-        let session = session.map(|session| ["--session", session]);
-        let args: Vec<&str> = session.iter().flatten().copied().chain(["go"]).collect();
-        let report = ask(&place, &args).await.json();
-        let nodes = &report["tool_calls"][1]["result"]["structured"]["nodes"];
-        let ids = nodes.as_array().unwrap().iter().map(|node| &node["id"]);
-        assert_eq!(ids.collect::<Vec<_>>(), expected, "{report}");
-    }
 }
 
 #[tokio::test]

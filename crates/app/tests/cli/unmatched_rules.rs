@@ -111,11 +111,3 @@ async fn rules_that_match_or_may_match_are_not_reported() {
     assert!(!done.stdout.contains("has this name"), "{done}");
     assert!(done.stdout.contains("absent is failed"), "{done}");
 }
-
-#[tokio::test]
-async fn a_name_of_a_ready_server_is_checked_beside_one_that_did_not_start() {
-    let rules = json!([{"tool": "library__lent", "verdict": "deny"}]);
-    let done = place(&rules, &json!([]), true).run(["ask", "Hello"]).await;
-    let near = "(did you mean `library__lend`?)";
-    assert!(done.stderr.contains(near), "{done}");
-}

@@ -64,11 +64,13 @@ pub(crate) fn suggest_completions(
             ..Suggestion::default()
         });
     };
-    match command.map(|command| command.split_once(char::is_whitespace)) {
+    let command = command.map(|command| command.split_once(char::is_whitespace));
+    let completes_files = match command {
         Some(None) if !word.trim_start_matches('/').contains('/') => {
             for (_, name, does) in list_commands().filter(|(_, name, _)| name.starts_with(word)) {
                 add(&name, Some(&does), false);
             }
+            false
         }
         Some(Some((command, _))) => {
             let names: Vec<(&str, Option<&str>)> = match command {
@@ -91,24 +93,22 @@ pub(crate) fn suggest_completions(
             for (name, about) in names.into_iter().filter(|(name, _)| name.starts_with(word)) {
                 add(name, about, false);
             }
-            if matches!(command, "save") || (command == "recipe" && word.contains(['/', '.'])) {
-                for (file, is_folder) in matching_files(&known.folder, word) {
-                    add(&file, None, is_folder);
-                }
-            }
+            command == "save" || (command == "recipe" && word.contains(['/', '.']))
         }
-        _ if word.contains('/') => {
-            for (file, is_folder) in matching_files(&known.folder, word) {
-                add(&file, None, is_folder);
-            }
-        }
+        _ if word.contains('/') => true,
         _ if word.chars().count() >= 2 => {
             let names = known.tools.iter().chain(&known.servers);
             for name in names.filter(|name| name.starts_with(word)) {
                 add(name, None, false);
             }
+            false
         }
-        _ => {}
+        _ => false,
+    };
+    if completes_files {
+        for (file, is_folder) in matching_files(&known.folder, word) {
+            add(&file, None, is_folder);
+        }
     }
     found
 }

@@ -301,21 +301,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backslash_at_the_end_begins_a_line() {
-        let goes_on = |text: &str| {
-            matches!(
-                ContinuedLineValidator.validate(text),
-                ValidationResult::Incomplete
-            )
-        };
-        assert!(goes_on("one\\") && !goes_on("one\\ ") && !goes_on("one"));
-        assert_eq!(
-            join_continued_lines("one\\\ntwo\n\\three"),
-            "one\ntwo\n\\three"
-        );
-    }
-
-    #[test]
     fn a_json_input_continues_until_it_is_closed() {
         let goes_on = |text: &str| {
             matches!(

@@ -2,14 +2,11 @@
 
 use std::io::{self, Write};
 
-use anstream::adapter::strip_str;
-use unicode_width::UnicodeWidthStr as _;
-
 use super::block_layout::{MarkdownStyles, ends_with_blank_line, find_second_block, render_block};
 
 /// Maximum size of the growing block in bytes. Longer blocks are split, because the block is laid
 /// out for every delta.
-const MAX_BLOCK_BYTES: usize = 32 * 1024;
+const MAX_BLOCK_BYTES: usize = 128 * 1024;
 
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +23,6 @@ pub(crate) struct TerminalSize {
 pub(crate) struct MarkdownView<W> {
     out: W,
     look: MarkdownStyles,
-    /// `true` if the terminal wraps existing rows again when its window becomes narrower.
-    reflows: bool,
     /// Markdown source of the growing block.
     open: String,
     /// Rows of the growing block on the screen.
@@ -40,11 +35,10 @@ pub(crate) struct MarkdownView<W> {
 }
 
 impl<W: Write> MarkdownView<W> {
-    pub(crate) fn new(out: W, look: MarkdownStyles, reflows: bool) -> Self {
+    pub(crate) fn new(out: W, look: MarkdownStyles) -> Self {
         Self {
             out,
             look,
-            reflows,
             open: String::new(),
             live: Vec::new(),
             size: TerminalSize {
@@ -61,19 +55,11 @@ impl<W: Write> MarkdownView<W> {
         let mut finished = Vec::new();
         // Only a complete line can finish a block, so that the result does not depend on how the
         // text is split into deltas.
-        for c in text.chars() {
-            self.open.push(c);
+        for line in text.split_inclusive('\n') {
+            self.open.push_str(line);
             if self.open.len() >= MAX_BLOCK_BYTES {
-                let fence = self.open.split_inclusive('\n').next().unwrap_or_default();
-                let fence = fence.to_owned();
                 self.finish_block(self.open.len(), size, &mut finished);
-                // The opening fence is repeated, so that the rest of a split code block remains
-                // code.
-                if fence.starts_with("```") || fence.starts_with("~~~") {
-                    self.open
-                        .extend(Some(fence).filter(|it| it.len() < MAX_BLOCK_BYTES));
-                }
-            } else if c == '\n'
+            } else if line.ends_with('\n')
                 && let Some(end) = find_second_block(&self.open)
             {
                 self.finish_block(end, size, &mut finished);
@@ -98,14 +84,6 @@ impl<W: Write> MarkdownView<W> {
         size: TerminalSize,
         write: impl FnOnce(),
     ) -> io::Result<()> {
-        // A line after a blank line starts a new block even if the line is incomplete.
-        if let Some(end) = find_second_block(&self.open)
-            && ends_with_blank_line(&self.open[..end])
-        {
-            let mut finished = Vec::new();
-            self.finish_block(end, size, &mut finished);
-            self.draw_rows(finished, size)?;
-        }
         let text = self.erase_sequence(0, size);
         self.write_update(&text)?;
         self.live.clear();
@@ -164,15 +142,7 @@ impl<W: Write> MarkdownView<W> {
 
     /// Returns the escape sequence that erases all growing rows except the first `standing` ones.
     fn erase_sequence(&self, standing: usize, size: TerminalSize) -> String {
-        let narrower = size.columns < self.size.columns && self.reflows;
-        let height = |row: &String| {
-            if !narrower {
-                return 1;
-            }
-            let columns = strip_str(row).to_string().width();
-            columns.div_ceil(size.columns.max(1)).max(1)
-        };
-        let up: usize = self.live.iter().skip(standing).map(height).sum();
+        let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {
             0 => String::new(),
             up => format!("\u{1b}[{up}A\r\u{1b}[J"),

@@ -32,7 +32,7 @@ fn view(columns: usize, rows: usize) -> (MarkdownView<Terminal>, TerminalSize) {
         u16::try_from(columns).unwrap(),
         2_000,
     );
-    let view = MarkdownView::new(Terminal { parser }, MarkdownStyles::new(true), false);
+    let view = MarkdownView::new(Terminal { parser }, MarkdownStyles::new(true));
     (view, TerminalSize { columns, rows })
 }
 
@@ -109,7 +109,7 @@ fn other_output_is_printed_above_the_answer() {
     };
     let parser = vt100::Parser::new(12, 40, 100);
     let terminal = Shared(Rc::new(RefCell::new(Terminal { parser })));
-    let mut view = MarkdownView::new(terminal.clone(), MarkdownStyles::new(true), false);
+    let mut view = MarkdownView::new(terminal.clone(), MarkdownStyles::new(true));
     view.append_text("First.\n\nThe answer is", size).unwrap();
     let mut other = terminal.clone();
     view.print_above(size, || other.write_all(b"a warning\n").unwrap())
@@ -117,7 +117,7 @@ fn other_output_is_printed_above_the_answer() {
     view.append_text(" 42.", size).unwrap();
     view.finish_text(size).unwrap();
     let shown = terminal.0.borrow().parser.screen().contents();
-    assert_eq!(shown.trim_end(), "First.\na warning\n\nThe answer is 42.");
+    assert_eq!(shown.trim_end(), "a warning\nFirst.\n\nThe answer is 42.");
 }
 
 #[test]
@@ -130,72 +130,6 @@ fn a_block_taller_than_the_screen_is_shown_completely() {
     assert_eq!(rows.len(), 42, "{rows:#?}");
     assert_eq!(rows[41], "39 │ 1521");
     assert_eq!(rows[0], "n  │ square");
-}
-
-/// A terminal that was made narrower while the answer came: one like xterm, which cuts its rows.
-#[test]
-fn a_narrower_screen_shows_no_row_twice() {
-    let (mut view, _) = view(60, 20);
-    view.append_text(
-        "Above.\n\nsome words that are laid out in one row of it",
-        TerminalSize {
-            columns: 60,
-            rows: 20,
-        },
-    )
-    .unwrap();
-    view.out.parser.screen_mut().set_size(20, 24);
-    let size = TerminalSize {
-        columns: 24,
-        rows: 20,
-    };
-    view.append_text(" and more", size).unwrap();
-    view.finish_text(size).unwrap();
-    assert_eq!(
-        all_rows(&mut view),
-        [
-            "Above.",
-            "",
-            "some words that are",
-            "laid out in one row of",
-            "it and more"
-        ]
-    );
-}
-
-/// The same with one that breaks its rows again, as most do: what stood in one row stands in
-/// several then.
-#[test]
-fn rows_rewrapped_by_the_terminal_are_removed() {
-    let mut bytes = Vec::new();
-    let mut view = MarkdownView::new(&mut bytes, MarkdownStyles::new(true), true);
-    view.append_text(
-        "0123456789 0123456789 0123456789",
-        TerminalSize {
-            columns: 60,
-            rows: 20,
-        },
-    )
-    .unwrap();
-    view.append_text(
-        " x",
-        TerminalSize {
-            columns: 11,
-            rows: 20,
-        },
-    )
-    .unwrap();
-    let written = String::from_utf8(bytes).unwrap();
-    assert!(written.contains("\u{1b}[3A\r\u{1b}[J"), "{written:?}");
-}
-
-#[test]
-fn a_long_code_block_is_split_and_remains_code() {
-    let code = "*a* = \"line of code\";\n".repeat(1_700);
-    let rows = shown([format!("```\n{code}```\nEnd").as_str()], 60, 20);
-    assert_eq!(rows.last().unwrap(), "End");
-    let last = &rows[rows.len() - 100..rows.len() - 1];
-    assert!(last.iter().all(|row| row == "  *a* = \"line of code\";"));
 }
 
 #[test]

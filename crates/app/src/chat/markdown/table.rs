@@ -47,13 +47,6 @@ impl MarkdownTable {
 
     /// Renders one cell per row, for narrow terminals.
     fn render_cell_per_row(&self, most: usize, faint: Style) -> Vec<Row> {
-        if self.body.is_empty() {
-            return self
-                .head
-                .iter()
-                .flat_map(|name| wrap_line(name, most, false))
-                .collect();
-        }
         let mut rows = Vec::new();
         for cells in &self.body {
             if !rows.is_empty() {

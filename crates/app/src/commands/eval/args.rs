@@ -239,20 +239,11 @@ impl EvalArgs {
             matches_any_pattern(names, &it.name) && matches_any_pattern(kinds, &it.kind)
         };
         if !suite.scenarios.iter().any(is_wanted) {
-            let all = suite.scenarios.iter();
-            let mut known: Vec<String> = all
-                .map(|it| match it.kind.as_str() {
-                    "" => it.name.clone(),
-                    kind => format!("{} ({kind})", it.name),
-                })
-                .collect();
-            let more = known.len().saturating_sub(MAX_NAMES);
-            known.truncate(MAX_NAMES);
-            if more > 0 {
-                known.push(format!("and {more} more"));
-            }
+            let all = suite.scenarios.iter().take(MAX_NAMES);
+            let known: Vec<&str> = all.map(|it| it.name.as_str()).collect();
             return Err(Failure::usage(anyhow!(
-                "no scenario is of this name and kind; there are: {}",
+                "no scenario is of this name and kind; there are {}, such as: {}",
+                suite.scenarios.len(),
                 known.join(", ")
             )));
         }
@@ -289,7 +280,7 @@ impl EvalArgs {
                 Some(chosen) => chosen?,
                 None => context.choose_model(name).await?,
             };
-            print_chosen_model(&chosen, context);
+            print_chosen_model(&chosen);
             let id = chosen.model.id().clone();
             if !ids.contains(&id) {
                 ids.push(id.clone());

@@ -47,7 +47,6 @@ pub(crate) async fn run(
     if args.list {
         return results::list_suites(args.results.output);
     }
-    args.check_output_files(&environment)?;
     let earlier = args.compare.as_deref();
     let earlier = earlier
         .map(|file| read_report(file, &environment))
@@ -143,7 +142,7 @@ async fn evaluate_suite(
         () = interrupts.wait_for_first_interruption() => None,
         ready = host.ready() => Some(ready),
     };
-    screen.remove_progress_bars();
+    screen.remove_spinner();
     let planned = suite.planned(models.len());
     let Some(ready) = ready else {
         return Ok(build_report(
@@ -172,7 +171,6 @@ async fn evaluate_suite(
         done,
     );
     let ran = ran.await;
-    progress.remove_bar();
     Ok(build_report(suite, &evaluator.recording, ran))
 }
 

@@ -2,7 +2,6 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use anyhow::anyhow;
 use serde::Serialize;
 use switchboard_evals::report::{
     ModelSummary, Report, comparison::Comparison, metric::Metric, page,
@@ -12,12 +11,7 @@ use super::args::EvalArgs;
 use crate::{
     commands::print_table,
     config::environment::Environment,
-    eval::{
-        comparison_table,
-        shipped_suites::SHIPPED,
-        suites,
-        tables::{self, printable_model_name},
-    },
+    eval::{comparison_table, shipped_suites::SHIPPED, suites, tables},
     run_session::failure::{Code, Failure},
     terminal::{
         self, one_line,
@@ -26,23 +20,6 @@ use crate::{
 };
 
 impl EvalArgs {
-    /// Checks before the evaluation that the output files can be written.
-    pub(crate) fn check_output_files(&self, environment: &Environment) -> Result<(), Failure> {
-        let results = &self.results;
-        for file in [&results.json, &results.html].into_iter().flatten() {
-            let path = environment.working_dir.join(file);
-            let wrong = if path.is_dir() {
-                "it is a folder: name a file in it"
-            } else if path.parent().is_some_and(Path::is_dir) {
-                continue;
-            } else {
-                "the folder does not exist: create it first"
-            };
-            return Err(Failure::usage(anyhow!("{}: {wrong}", file.display())));
-        }
-        Ok(())
-    }
-
     /// Writes the output files and prints the report and the missed thresholds.
     pub(crate) fn print_report(
         &self,
@@ -75,16 +52,6 @@ impl EvalArgs {
             shown => shown?,
         }
         files?;
-        if self.fail_if_worse {
-            // A model that the earlier report does not have is not a regression. It may be a newer
-            // version.
-            for model in comparison.iter().flat_map(|it| &it.only_later) {
-                terminal::print_warning(&format!(
-                    "{}: the earlier report has nothing of this model to compare with",
-                    printable_model_name(model)
-                ));
-            }
-        }
         for what in &missed {
             terminal::print_line(format_args!(
                 "{bad}missed:{bad:#} {}",
@@ -190,7 +157,7 @@ struct ReportOutput<'r> {
 fn write_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
     let path = environment.working_dir.join(file);
     fs::write(path, text).map_err(|error| {
-        Failure::run(error).context(format!("{} cannot be written", file.display()))
+        Failure::usage(error).context(format!("{} cannot be written", file.display()))
     })
 }
 

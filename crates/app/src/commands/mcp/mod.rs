@@ -7,10 +7,6 @@ pub(super) mod resources;
 pub(crate) mod servers;
 pub(crate) mod tools;
 
-use std::fmt;
-
-use anyhow::anyhow;
-use switchboard_domain::nearest::{did_you_mean, nearest};
 use switchboard_mcp_client::McpHost;
 
 use crate::{
@@ -51,18 +47,4 @@ async fn with_servers(
     };
     context::close_servers(&host, interrupts).await;
     result
-}
-
-/// Returns a usage error for an unknown name. The message lists the known names after `intro`.
-fn unknown_name_failure(
-    error: impl fmt::Display,
-    name: &str,
-    intro: &str,
-    known: &[&str],
-) -> Failure {
-    Failure::usage(anyhow!(
-        "{error}{}; {intro}: {}",
-        did_you_mean(nearest(name, known.iter().copied())),
-        known.join(", ")
-    ))
 }

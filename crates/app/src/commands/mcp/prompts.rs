@@ -1,15 +1,16 @@
 //! `prompts`: prompts of MCP servers.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
-use switchboard_domain::ToolCallError;
+use switchboard_domain::{ToolCallError, nearest::list_available_names};
 use switchboard_mcp_client::{
-    CompletionOf, CompletionRequest, FeatureError, McpHost, Prompt, PromptRole, RenderedPrompt,
+    CompletionOf, CompletionRequest, FeatureError, McpHost, Prompt, PromptArgument, PromptRole,
+    RenderedPrompt,
 };
 
-use super::{item_lists::print_server_items, unknown_name_failure, with_servers};
+use super::{item_lists::print_server_items, with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -161,68 +162,46 @@ fn format_messages(rendered: &RenderedPrompt) -> String {
     text
 }
 
-/// Gets a prompt. An error about an argument lists the server's completions for it.
+/// Gets a prompt. An error lists the prompts of the server, or the arguments of the prompt with the
+/// values that the server suggests.
 async fn get_prompt(
     host: &McpHost,
     server: &str,
     name: &str,
     given: &BTreeMap<String, String>,
 ) -> Result<RenderedPrompt, Failure> {
-    match host.prompts(server).await {
-        Ok(listed) if listed.problems.is_empty() => {
-            let known: Vec<&str> = listed.items.iter().map(|it| it.name.as_str()).collect();
-            let error = format!("server `{server}` has no prompt");
-            let prompt = match listed.items.iter().find(|prompt| prompt.name == name) {
-                Some(prompt) => prompt,
-                None if known.is_empty() => return Err(Failure::usage(anyhow!("{error}s"))),
-                None => {
-                    let error = format!("{error} `{name}`");
-                    return Err(unknown_name_failure(error, name, "it has", &known));
-                }
-            };
-            check_argument_names(prompt, given)?;
-            let mut arguments = prompt.arguments.iter();
-            if let Some(missing) = arguments.find(|it| it.required && !given.contains_key(&it.name))
-            {
-                let about = missing.description.as_deref().unwrap_or_default();
-                let about = match one_line(about, 200) {
-                    about if about.is_empty() => about,
-                    about => format!(" ({about})"),
-                };
-                let missing = &missing.name;
-                return Err(Failure::usage(anyhow!(
-                    "prompt `{name}` needs `{missing}`{about}: add `{missing}=VALUE`{}",
-                    describe_completions(host, server, name, missing, given).await
-                )));
-            }
+    let listed = host.prompts(server).await;
+    // If the list is not complete, the server may have the prompt.
+    let is_complete = listed.as_ref().is_ok_and(|it| it.problems.is_empty());
+    let prompts = listed.map(|listed| listed.items).unwrap_or_default();
+    let prompt = prompts.iter().find(|prompt| prompt.name == name);
+    let arguments = prompt.map(|prompt| prompt.arguments.as_slice());
+    let arguments = arguments.unwrap_or_default();
+    let is_missing = |it: &&PromptArgument| it.required && !given.contains_key(&it.name);
+    let mut text = match arguments.iter().find(is_missing) {
+        Some(missing) => format!("prompt `{name}` needs the argument `{}`", missing.name),
+        None if prompt.is_none() && is_complete => {
+            format!("server `{server}` has no prompt `{name}`")
         }
-        Err(error @ FeatureError::Unsupported { .. }) => return Err(Failure::run(error)),
-        // A server may have prompts that it does not list.
-        Ok(_) | Err(_) => {}
-    }
-    match host.prompt(server, name, given).await {
-        Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => {
-            let mut text = error.to_string();
-            for argument in given.keys() {
-                text.push_str(&describe_completions(host, server, name, argument, given).await);
-            }
-            Err(Failure::run(anyhow!("{text}")))
-        }
-        rendered => rendered.map_err(Failure::run),
-    }
-}
-
-/// Checks that the prompt declares all given arguments.
-fn check_argument_names(prompt: &Prompt, given: &BTreeMap<String, String>) -> Result<(), Failure> {
-    let known: Vec<&str> = prompt.arguments.iter().map(|it| &*it.name).collect();
-    let Some(unknown) = given.keys().find(|name| !known.contains(&name.as_str())) else {
-        return Ok(());
+        None => match host.prompt(server, name, given).await {
+            Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => error.to_string(),
+            rendered => return rendered.map_err(Failure::run),
+        },
     };
-    let error = format!("prompt `{}` has no argument `{unknown}`", prompt.name);
-    Err(match known.as_slice() {
-        [] => Failure::usage(anyhow!("{error}; it takes none")),
-        known => unknown_name_failure(error, unknown, "it takes", known),
-    })
+    if let Some(prompt) = prompt {
+        let parameters = format_parameters(prompt);
+        let _ = write!(
+            text,
+            "\nprompt `{name}` takes these arguments: {parameters}"
+        );
+    } else {
+        let known: Vec<&str> = prompts.iter().map(|it| it.name.as_str()).collect();
+        text.push_str(&list_available_names(name, &known));
+    }
+    for argument in arguments {
+        text.push_str(&describe_completions(host, server, name, &argument.name, given).await);
+    }
+    Err(Failure::usage(anyhow!("{text}")))
 }
 
 /// Returns a line with the values that the server suggests for an argument. The line is empty if
@@ -258,54 +237,4 @@ async fn describe_completions(
     }
     let argument = one_line(argument, 64);
     format!("\nknown values of `{argument}`: {}", shown.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use PromptRole::{Assistant, User};
-    use switchboard_domain::ToolContent;
-    use switchboard_mcp_client::PromptMessage;
-
-    use super::*;
-
-    #[test]
-    fn arguments_are_names_and_values() {
-        let read = |arguments: &[&str]| {
-            let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
-            parse_arguments(&arguments).map_err(|failure| failure.error.to_string())
-        };
-        let expected = [("a", "1"), ("b", ""), ("c", "d=e")];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(read(&["a=1", "b=", "c=d=e"]), Ok(BTreeMap::from(expected)));
-        for (arguments, expected) in [
-            (
-                &["name"][..],
-                "`name` is not a prompt argument: write name=value",
-            ),
-            (&["=x"], "`=x` is not a prompt argument: write name=value"),
-            (&["a=1", "a=2"], "`a` is given twice"),
-        ] {
-            assert_eq!(read(arguments), Err(expected.to_owned()));
-        }
-    }
-
-    #[test]
-    fn who_speaks_is_said_where_it_is_not_the_person_alone() {
-        let said = |messages: &[(PromptRole, &str)]| {
-            let messages = messages.iter().map(|&(role, text)| PromptMessage {
-                role,
-                content: ToolContent::text(text),
-            });
-            format_messages(&RenderedPrompt {
-                description: None,
-                messages: messages.collect(),
-                problems: Vec::new(),
-            })
-        };
-        assert_eq!(said(&[(User, "a"), (User, "b")]), "a\nb");
-        assert_eq!(
-            said(&[(User, "a"), (User, "b"), (Assistant, "c")]),
-            "[user]\na\nb\n[assistant]\nc"
-        );
-    }
 }

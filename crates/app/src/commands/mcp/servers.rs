@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use switchboard_mcp_client::{
     McpHost,
     auth::{self, AuthError, LoginInfo},
@@ -133,12 +132,10 @@ fn describe_login(info: &LoginInfo) -> String {
     if !info.scopes.is_empty() {
         let _ = write!(text, ", for {}", one_line(&info.scopes.join(" "), 400));
     }
-    if info.renewable {
-        text.push_str("; it is renewed automatically");
-    } else if let Some(end) = info.expires_at
-        && let Ok(end) = Timestamp::new(end.cast_signed(), 0)
-    {
-        let _ = write!(text, "; it ends at {end}");
-    }
+    text.push_str(if info.renewable {
+        "; it is renewed automatically"
+    } else {
+        "; it is not renewed"
+    });
     text
 }

@@ -5,10 +5,13 @@ use std::io::Read as _;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use switchboard_domain::{JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput};
+use switchboard_domain::{
+    JsonObject, ToolCallError, ToolContent, ToolHost as _, ToolOutput,
+    nearest::list_available_names,
+};
 use switchboard_mcp_client::McpHost;
 
-use super::{unknown_name_failure, with_servers};
+use super::with_servers;
 use crate::{
     commands::print_table,
     config::environment::Environment,
@@ -17,7 +20,7 @@ use crate::{
         context::Context,
         failure::{Code, Failure},
         interrupts::Interrupts,
-        servers::status::format_parameters,
+        servers::status::format_tool_row,
     },
     terminal::{
         self, Screen, one_line,
@@ -99,19 +102,7 @@ async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
         terminal::print_note("`switchboard tools accept SERVER [TOOL]` accepts changed tools");
     }
     print_table(form, &catalog.tools, "", |tool| {
-        let origin = tool.origin.as_ref();
-        let name = origin.map_or(&tool.name, |origin| &origin.tool);
-        let is_changed = redefined.contains(&tool.name);
-        [
-            one_line(origin.map_or("", |origin| &origin.server), 40),
-            format!(
-                "{}({}){}",
-                one_line(name, 64),
-                format_parameters(&tool.input_schema),
-                if is_changed { " changed" } else { "" }
-            ),
-            one_line(&tool.description, 100),
-        ]
+        format_tool_row(tool, redefined.contains(&tool.name))
     })?;
     // Fails if a required server is not ready.
     host.ready().await?;
@@ -145,8 +136,8 @@ async fn call_tool(
 }
 
 fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {
-    let error = format!("server `{server}` has no tool `{tool}`");
-    unknown_name_failure(error, tool, "it has", known)
+    let available = list_available_names(tool, known);
+    Failure::usage(anyhow!("server `{server}` has no tool `{tool}`{available}"))
 }
 
 /// Accepts the changed definitions of one tool or of all tools of a server.

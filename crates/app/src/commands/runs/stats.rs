@@ -245,29 +245,3 @@ fn latency_json(histogram: &Histogram) -> Value {
         "max_ms": (histogram.count > 0).then_some(histogram.max_ms),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use jiff::SignedDuration;
-
-    use super::*;
-
-    #[test]
-    fn since_is_a_date_a_time_or_how_long_ago() {
-        let date = parse_time("2026-11-21").unwrap();
-        assert_eq!(date.to_string(), "2026-11-21T00:00:00Z");
-        let time = parse_time("2026-11-21T08:00:00+01:00").unwrap();
-        assert_eq!(time.to_string(), "2026-11-21T07:00:00Z");
-        let utc = parse_time("2026-11-21T08:00").unwrap();
-        assert_eq!(utc.to_string(), "2026-11-21T08:00:00Z");
-        for (ago, hours) in [("12h", 12), ("7d", 7 * 24)] {
-            let span = SignedDuration::from_hours(hours);
-            let earliest = Timestamp::now() - span;
-            let read = parse_time(ago).unwrap();
-            assert!(earliest <= read && read <= Timestamp::now() - span, "{ago}");
-        }
-        for wrong in ["", "yesterday", "2026-13-01", "12"] {
-            assert!(parse_time(wrong).is_err(), "{wrong}");
-        }
-    }
-}

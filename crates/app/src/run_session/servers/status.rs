@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use switchboard_domain::ToolDefinition;
 use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
 use crate::terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line};
@@ -90,8 +91,21 @@ pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
     text
 }
 
+/// Returns the table row of a tool: its server, its name with parameters, and its description.
+pub(crate) fn format_tool_row(tool: &ToolDefinition, is_changed: bool) -> [String; 3] {
+    let origin = tool.origin.as_ref();
+    let name = origin.map_or(&tool.name, |origin| &origin.tool);
+    let mark = if is_changed { " changed" } else { "" };
+    let parameters = format_parameters(&tool.input_schema);
+    [
+        one_line(origin.map_or("", |origin| &origin.server), 40),
+        format!("{}({parameters}){mark}", one_line(name, 64)),
+        one_line(&tool.description, 100),
+    ]
+}
+
 /// Formats the parameter names of a tool. Optional parameters have a question mark.
-pub(crate) fn format_parameters(schema: &Value) -> String {
+fn format_parameters(schema: &Value) -> String {
     let required = schema["required"].as_array();
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));
     let properties = schema["properties"].as_object().into_iter().flatten();
