@@ -26,7 +26,7 @@ fn main() {
 
 #[cfg(unix)]
 mod picture {
-    use std::{fmt::Write as _, ops::Range, path::PathBuf};
+    use std::{fmt::Write as _, path::PathBuf};
 
     use vt100::{Cell, Color};
 
@@ -99,34 +99,18 @@ mod picture {
         svg
     }
 
-    /// Writes one screen row. Each word is placed at its column, because fonts differ in width.
+    /// Writes one screen row. Each character is placed at its column, because fonts differ in width.
     fn write_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
-        let mut words: Vec<(Range<u16>, String, String)> = Vec::new();
+        let y = MARGIN + f64::from(row) * HEIGHT + 13.0;
         for column in 0..columns {
             let cell = screen.cell(row, column).unwrap();
-            if cell.contents().trim().is_empty() {
+            let text = cell.contents().replace('&', "&amp;").replace('<', "&lt;");
+            if text.trim().is_empty() {
                 continue;
             }
-            let end = column + if cell.is_wide() { 2 } else { 1 };
+            let x = MARGIN + f64::from(column) * WIDTH;
             let style = svg_style(cell);
-            match words.last_mut() {
-                Some((cells, of, text)) if cells.end == column && *of == style => {
-                    cells.end = end;
-                    text.push_str(cell.contents());
-                }
-                _ => words.push((column..end, style, cell.contents().to_owned())),
-            }
-        }
-        let y = MARGIN + f64::from(row) * HEIGHT + 13.0;
-        for (cells, style, text) in words {
-            let x = MARGIN + f64::from(cells.start) * WIDTH;
-            let length = f64::from(cells.end - cells.start) * WIDTH;
-            let text = text.replace('&', "&amp;").replace('<', "&lt;");
-            let _ = writeln!(
-                svg,
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" textLength=\"{length:.1}\" \
-                 lengthAdjust=\"spacingAndGlyphs\"{style}>{text}</text>"
-            );
+            let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{style}>{text}</text>");
         }
     }
 

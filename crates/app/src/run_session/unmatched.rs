@@ -6,7 +6,7 @@ use switchboard_domain::{
     ToolDefinition, ToolHost as _,
     nearest::{did_you_mean, nearest},
 };
-use switchboard_mcp_client::McpHost;
+use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::{
     policy::approval::{Rule, RuleVerdict},
     tools::pattern::Pattern,
@@ -14,16 +14,9 @@ use switchboard_orchestration::{
 
 use crate::{config::Config, terminal};
 
-/// A configured server.
-struct KnownServer {
-    name: String,
-    /// Whether the tools of the server are known.
-    is_ready: bool,
-}
-
 /// Names that the configured rules can match.
 struct KnownNames {
-    servers: Vec<KnownServer>,
+    servers: Vec<ServerStatus>,
     tools: Vec<Arc<ToolDefinition>>,
 }
 
@@ -46,11 +39,7 @@ pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec
     }
     // Reads the server states before the tools, so that a server that becomes ready in between
     // counts as not ready.
-    let servers = host.servers().into_iter().map(|status| KnownServer {
-        name: status.name,
-        is_ready: status.state.takes_calls(),
-    });
-    let servers: Vec<KnownServer> = servers.collect();
+    let servers = host.servers();
     if servers.is_empty() {
         // No tools are offered, for example with `--no-tools`.
         return Vec::new();
@@ -117,7 +106,7 @@ impl KnownNames {
     ) -> Option<String> {
         let is_meant = |server: &str| of.is_none_or(|pattern| pattern.matches(server));
         let mut servers = self.servers.iter();
-        if servers.any(|it| !it.is_ready && is_meant(&it.name)) {
+        if servers.any(|it| !it.state.takes_calls() && is_meant(&it.name)) {
             return None;
         }
         let mut names = BTreeSet::new();

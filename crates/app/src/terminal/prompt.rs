@@ -44,31 +44,24 @@ impl LineReader for StdinLineReader {
     }
 
     async fn ask_line(&self, question: String) -> Result<String, UnansweredReason> {
-        read_answer_line(question)
-            .await
-            .ok_or(UnansweredReason::Ended)
+        let read = tokio::task::spawn_blocking(move || {
+            discard_typed_input();
+            let mut error = anstream::stderr();
+            let _ = write!(error, "{question} ");
+            let _ = error.flush();
+            let mut line = String::new();
+            match std::io::stdin().lock().read_line(&mut line) {
+                Ok(0) | Err(_) => Err(UnansweredReason::Ended),
+                Ok(_) => Ok(line),
+            }
+        });
+        read.await.unwrap_or(Err(UnansweredReason::Ended))
     }
 }
 
 /// Returns whether a person can answer: standard input and standard error are terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
-}
-
-/// Prints `question` and reads one line. `None` at the end of standard input.
-async fn read_answer_line(question: String) -> Option<String> {
-    let read = tokio::task::spawn_blocking(move || {
-        discard_typed_input();
-        let mut error = anstream::stderr();
-        let _ = write!(error, "{question} ");
-        let _ = error.flush();
-        let mut line = String::new();
-        match std::io::stdin().lock().read_line(&mut line) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(line),
-        }
-    });
-    read.await.ok().flatten()
 }
 
 /// Discards input that was typed before the question.

@@ -72,7 +72,8 @@ async fn the_planner_never_deletes_without_approval() {
         let is_open = calls.any(|call| call["failure"] == "not_approved");
         assert_eq!(
             is_open,
-            done.stderr.contains("allow it with `--approve all`"),
+            done.stderr
+                .contains("Allow such calls with `--approve all`"),
             "{sentence}: {done}"
         );
         usize::from(is_open)
@@ -103,8 +104,8 @@ async fn only_a_person_approves_planner_calls() {
         let done = place.run(args).await;
         assert_eq!(done.code, 0, "{keys}: {done}");
         assert!(!has_deleted(&place), "{keys}: {done}");
-        let message = "`delete_customer` was not run: nobody is there to approve it; allow it with \
-                       `--approve all`";
+        let message = "not run, because nobody is there to approve: `delete_customer`. Allow such \
+                       calls with `--approve all`";
         assert!(done.stderr.contains(message), "{keys}: {done}");
 
         let done = place.run(["ask", "--approve", "all", question]).await;
