@@ -24,6 +24,7 @@
 //! ```
 #![deny(missing_docs)]
 
+pub mod child_environment;
 pub mod json_depth;
 #[cfg(feature = "json-schema")]
 pub mod json_schema;

@@ -312,7 +312,7 @@ impl McpHost {
         }
         for server in &self.servers {
             if server.snapshot().state != ServerState::Stopped {
-                server.set_stopped();
+                server.set_gone(ServerState::Stopped, None);
             }
         }
         self.watchdog.end().await;

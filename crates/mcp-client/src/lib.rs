@@ -48,7 +48,7 @@ mod transport;
 
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
-    SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, select,
+    SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, root_folder, select,
     select_servers,
 };
 pub use features::{

@@ -99,7 +99,7 @@ impl Database {
         });
         done.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a database transaction panicked");
-            Err(ToolError::Refused("The tool failed.".to_owned()))
+            Err("The tool failed.".into())
         })
     }
 }

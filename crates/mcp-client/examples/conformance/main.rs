@@ -18,8 +18,9 @@ use switchboard_domain::{
     Elicitation, ElicitationAnswer, Elicitor, JsonObject, ToolCall, ToolDefinition, ToolHost,
 };
 use switchboard_mcp_client::{
-    ClientHandlers, HostOptions, McpHost, Root, ServerConfig,
+    ClientHandlers, HostOptions, McpHost, ServerConfig,
     auth::{AuthConfig, AuthOptions, GrantType},
+    root_folder,
 };
 
 const SERVER: &str = "server";
@@ -46,7 +47,6 @@ async fn run() -> Result<(), Box<dyn Error>> {
     };
     let client_handlers = ClientHandlers {
         elicitor: Some(Arc::new(Willing)),
-        roots: Root::folder(&env::current_dir()?).map(|root| vec![root]),
         ..ClientHandlers::default()
     };
     let options = HostOptions {
@@ -59,6 +59,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         ..HostOptions::default()
     };
     let mut server = ServerConfig::http(SERVER, url.as_str());
+    server.roots = root_folder(&env::current_dir()?).map(|root| vec![root]);
     server.authorization = authorization(&scenario, &context);
     if server.authorization.client_secret.is_some() {
         server.authorization.issuer = authorization_server(&url).await;

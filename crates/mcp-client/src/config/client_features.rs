@@ -7,36 +7,18 @@ use std::path::Path;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-/// Folder that servers may use (MCP root). Roots inform the server but restrict nothing: a server
-/// process has its own access to the file system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Root {
-    /// URI of the folder, starting with `file://`.
-    pub uri: String,
-    /// Display name of the folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-}
+/// Folder that servers may use. Roots inform a server but restrict nothing: a server process has
+/// its own access to the file system.
+pub type Root = rmcp::model::Root;
 
-impl Root {
-    /// Creates the root of an absolute path, named after its last component. Returns `None` for a
-    /// relative path.
-    pub fn folder(path: &Path) -> Option<Self> {
-        let uri = Url::from_file_path(path).ok()?;
-        let name = path.file_name();
-        Some(Self {
-            uri: uri.into(),
-            name: name.map(|name| name.to_string_lossy().into_owned()),
-        })
-    }
-
-    pub(crate) fn to_mcp(&self) -> rmcp::model::Root {
-        let root = rmcp::model::Root::new(self.uri.clone());
-        match &self.name {
-            Some(name) => root.with_name(name.clone()),
-            None => root,
-        }
-    }
+/// Creates the root of an absolute path, named after its last component. Returns `None` for a
+/// relative path.
+pub fn root_folder(path: &Path) -> Option<Root> {
+    let root = Root::new(Url::from_file_path(path).ok()?);
+    Some(match path.file_name() {
+        Some(name) => root.with_name(name.to_string_lossy()),
+        None => root,
+    })
 }
 
 /// Sampling limits of one server, because the operator of the host pays for the model.

@@ -453,10 +453,8 @@ fn what_a_server_may_ask_is_said_per_server() {
     .unwrap();
     let usual = SamplingLimits::default();
     assert_eq!(configs[0].sampling, Some(usual));
-    assert_eq!(
-        configs[0].roots.as_ref().unwrap()[0].uri,
-        "file:///srv/data"
-    );
+    let folder = root_folder(std::path::Path::new("/srv/data"));
+    assert_eq!(configs[0].roots, folder.map(|folder| vec![folder]));
     assert_eq!(configs[0].log_level, LogLevel::Warning);
     assert_eq!(
         configs[1].sampling,

@@ -68,6 +68,7 @@ impl ConfigError {
         let expected = match expected {
             "a boolean" => "true or false",
             "a string" => "text",
+            "a nonzero usize" => "a whole number, at least 1",
             other => other,
         };
         Self::invalid(path, format!("must be {expected}"))

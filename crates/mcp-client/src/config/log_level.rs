@@ -30,30 +30,24 @@ pub enum LogLevel {
     Emergency,
 }
 
+/// The levels of both types, in the same order.
+const LEVELS: [(LogLevel, LoggingLevel); 8] = [
+    (LogLevel::Debug, LoggingLevel::Debug),
+    (LogLevel::Info, LoggingLevel::Info),
+    (LogLevel::Notice, LoggingLevel::Notice),
+    (LogLevel::Warning, LoggingLevel::Warning),
+    (LogLevel::Error, LoggingLevel::Error),
+    (LogLevel::Critical, LoggingLevel::Critical),
+    (LogLevel::Alert, LoggingLevel::Alert),
+    (LogLevel::Emergency, LoggingLevel::Emergency),
+];
+
 impl LogLevel {
     pub(crate) fn to_mcp(self) -> LoggingLevel {
-        match self {
-            Self::Debug => LoggingLevel::Debug,
-            Self::Info => LoggingLevel::Info,
-            Self::Notice => LoggingLevel::Notice,
-            Self::Warning => LoggingLevel::Warning,
-            Self::Error => LoggingLevel::Error,
-            Self::Critical => LoggingLevel::Critical,
-            Self::Alert => LoggingLevel::Alert,
-            Self::Emergency => LoggingLevel::Emergency,
-        }
+        LEVELS[self as usize].1
     }
 
     pub(crate) fn from_mcp(level: LoggingLevel) -> Self {
-        match level {
-            LoggingLevel::Debug => Self::Debug,
-            LoggingLevel::Info => Self::Info,
-            LoggingLevel::Notice => Self::Notice,
-            LoggingLevel::Warning => Self::Warning,
-            LoggingLevel::Error => Self::Error,
-            LoggingLevel::Critical => Self::Critical,
-            LoggingLevel::Alert => Self::Alert,
-            LoggingLevel::Emergency => Self::Emergency,
-        }
+        LEVELS[level as usize].0
     }
 }

@@ -21,7 +21,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use switchboard_domain::redact::Redactor;
 
-pub use client_features::{Root, SamplingLimits};
+pub use client_features::{Root, SamplingLimits, root_folder};
 pub use error::ConfigError;
 pub use foreign::{ENV_FILE, mark_unusable};
 pub use log_level::LogLevel;
@@ -89,8 +89,8 @@ pub struct ServerConfig {
     /// Sampling limits. `None`, the default, does not allow sampling. Sampling also requires a
     /// [`ClientHandlers::sampler`](crate::ClientHandlers::sampler).
     pub sampling: Option<SamplingLimits>,
-    /// Folders that the server may use. They override
-    /// [`ClientHandlers::roots`](crate::ClientHandlers::roots).
+    /// Folders that the server may use. With `None` the client does not declare the roots
+    /// capability.
     pub roots: Option<Vec<Root>>,
     /// Minimum level of log messages that are requested from the server and kept.
     pub log_level: LogLevel,

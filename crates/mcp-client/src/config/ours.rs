@@ -1,6 +1,6 @@
 //! Our own form `mcp_servers:`. Unknown keys are errors.
 
-use std::{path::Path, time::Duration};
+use std::{num::NonZeroUsize, path::Path, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -9,7 +9,7 @@ use switchboard_domain::nearest::{did_you_mean, nearest};
 
 use crate::config::{
     PROTOCOL_VERSIONS, ServerConfig, ServerTransport,
-    client_features::{Root, SamplingLimits},
+    client_features::{Root, SamplingLimits, root_folder},
     error::ConfigError,
     log_level::LogLevel,
     login::AuthConfig,
@@ -72,8 +72,7 @@ struct Entry {
     idle_timeout: Option<Duration>,
     #[serde(deserialize_with = "read::times")]
     tool_timeouts: Option<Vec<(String, Duration)>>,
-    #[serde(deserialize_with = "count")]
-    max_concurrent_calls: Option<usize>,
+    max_concurrent_calls: Option<NonZeroUsize>,
     #[serde(deserialize_with = "sampling")]
     sampling: Option<SamplingLimits>,
     #[serde(deserialize_with = "roots")]
@@ -111,7 +110,7 @@ pub(super) fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
     config.sequential = entry.sequential;
     config.idle_timeout = entry.idle_timeout;
     config.tool_timeouts = entry.tool_timeouts.unwrap_or_default();
-    config.max_concurrent_calls = entry.max_concurrent_calls;
+    config.max_concurrent_calls = entry.max_concurrent_calls.map(NonZeroUsize::get);
     config.sampling = entry.sampling;
     config.roots = entry.roots;
     config.log_level = entry.log_level;
@@ -241,13 +240,6 @@ fn protocol_version<'de, D: Deserializer<'de>>(
     })
 }
 
-fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
-    converted(deserializer, "a whole number, at least 1", |value| {
-        let count = value.as_u64().filter(|count| *count > 0);
-        count.and_then(|count| usize::try_from(count).ok())
-    })
-}
-
 /// Deserializes sampling limits. `true` stands for the default limits.
 fn sampling<'de, D: Deserializer<'de>>(
     deserializer: D,
@@ -263,6 +255,6 @@ fn sampling<'de, D: Deserializer<'de>>(
 fn roots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Root>>, D::Error> {
     converted(deserializer, "a list of absolute paths", |value| {
         let folders = read::scalars(value)?.into_iter();
-        folders.map(|it| Root::folder(Path::new(&it))).collect()
+        folders.map(|it| root_folder(Path::new(&it))).collect()
     })
 }

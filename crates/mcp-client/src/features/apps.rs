@@ -46,7 +46,7 @@ impl McpHost {
     /// Returns the tools of a server that have a page, including tools that models may not call.
     pub async fn apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
-        client.connect(Capability::Tools).await?;
+        client.connect(Capability::TOOLS).await?;
         let snapshot = client.server.snapshot();
         let apps = snapshot.tools.tools.iter().filter_map(|tool| {
             Some(App {

@@ -76,7 +76,7 @@ impl McpHost {
             params = params.with_context(CompletionContext::with_arguments(known));
         }
         let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
-        let result = client.request(Capability::Completions, request).await?;
+        let result = client.request(Capability::COMPLETIONS, request).await?;
         let completion = Completion::deserialize(&result["completion"]);
         completion.map_err(|error| {
             let error = shortened(&error.to_string());

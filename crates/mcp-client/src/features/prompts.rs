@@ -85,7 +85,7 @@ impl McpHost {
     pub async fn prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
-            .list(Capability::Prompts, "prompts/list", "prompts")
+            .list(Capability::PROMPTS, "prompts/list", "prompts")
             .await
     }
 
@@ -104,7 +104,7 @@ impl McpHost {
             params.arguments = Some(arguments.collect::<McpObject>());
         }
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-        let result = client.request(Capability::Prompts, request).await?;
+        let result = client.request(Capability::PROMPTS, request).await?;
         let messages = client.parse_items("prompts/get", &result, "messages", parse_messages)?;
         Ok(RenderedPrompt {
             description: result

@@ -17,7 +17,7 @@ use crate::{
     host::McpHost,
     primitives::error::shortened,
     server::{connection::Connection, state::Server},
-    tools::pagination::{PageError, Pages, page_request},
+    tools::pagination::{ItemList, collect_pages, page_request},
 };
 
 /// First protocol version with a capability for completions. Servers of older versions do not
@@ -52,43 +52,23 @@ pub enum FeatureError {
     Request(#[from] ToolCallError),
 }
 
-/// Server capability that a request needs.
+/// Server capability that a request needs, by its name in the MCP protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Capability {
-    Tools,
-    Resources,
-    Subscriptions,
-    Prompts,
-    Completions,
-}
+pub(super) struct Capability(&'static str);
 
 impl Capability {
-    /// Returns the name of the capability in the MCP protocol.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Subscriptions => "resources.subscribe",
-            Self::Prompts => "prompts",
-            Self::Completions => "completions",
-        }
-    }
+    pub(super) const TOOLS: Self = Self("tools");
+    pub(super) const RESOURCES: Self = Self("resources");
+    pub(super) const SUBSCRIPTIONS: Self = Self("resources.subscribe");
+    pub(super) const PROMPTS: Self = Self("prompts");
+    pub(super) const COMPLETIONS: Self = Self("completions");
 
     fn is_declared(self, info: &ServerPeerInfo) -> bool {
-        let declared = &info.capabilities;
-        match self {
-            Self::Tools => declared.tools.is_some(),
-            Self::Resources => declared.resources.is_some(),
-            Self::Subscriptions => {
-                let resources = declared.resources.as_ref();
-                resources.is_some_and(|resources| resources.subscribe == Some(true))
-            }
-            Self::Prompts => declared.prompts.is_some(),
-            Self::Completions => {
-                declared.completions.is_some()
-                    || info.protocol_version.as_str() < FIRST_WITH_COMPLETIONS
-            }
-        }
+        let declared = serde_json::to_value(&info.capabilities).unwrap_or_default();
+        let pointer = format!("/{}", self.0.replace('.', "/"));
+        let value = declared.pointer(&pointer);
+        value.is_some_and(|value| *value != Value::Bool(false))
+            || self == Self::COMPLETIONS && info.protocol_version.as_str() < FIRST_WITH_COMPLETIONS
     }
 
     /// Checks that the server declares the capability.
@@ -108,7 +88,7 @@ impl Capability {
         let server = server.config.name.clone();
         FeatureError::Unsupported {
             server,
-            capability: self.name(),
+            capability: self.0,
         }
     }
 
@@ -138,7 +118,7 @@ pub struct Listing<T> {
 /// Client that sends requests to one server within one deadline.
 pub(super) struct FeatureClient<'a> {
     pub(super) server: &'a Arc<Server>,
-    deadline: Deadline,
+    pub(super) deadline: Deadline,
     retries: u32,
 }
 
@@ -197,29 +177,32 @@ impl<'a> FeatureClient<'a> {
         key: &'static str,
     ) -> Result<Listing<T>, FeatureError> {
         self.connect(capability).await?;
+        let list = collect_pages(
+            key,
+            |cursor| self.page(capability, method, cursor),
+            |item| parse_item(item, key),
+            |reason| self.invalid(method, reason),
+        );
+        Ok(self.listing(list.await?))
+    }
+
+    /// Returns a page of a list from the cache or from the server.
+    async fn page(
+        &self,
+        capability: Capability,
+        method: &'static str,
+        cursor: Option<String>,
+    ) -> Result<Value, FeatureError> {
         let cache = &self.server.list_cache;
-        let mut pages = Pages::new(key);
-        let mut cursor = None;
-        loop {
-            let page_key = (method, cursor.clone());
-            let page = if let Some(page) = cache.get(&page_key) {
-                Ok(page)
-            } else {
-                let generation = cache.generation();
-                let page = self.request(capability, page_request(method, cursor)).await;
-                if let Ok(page) = &page {
-                    cache.insert(page_key, page, generation);
-                }
-                page
-            };
-            cursor = match pages.add(page, |item| parse_item(item, key)) {
-                Ok(Some(next)) => Some(next),
-                Ok(None) => break,
-                Err(PageError::Request(error)) => return Err(error),
-                Err(PageError::Malformed(reason)) => return Err(self.invalid(method, reason)),
-            };
+        let key = (method, cursor.clone());
+        if let Some(page) = cache.get(&key) {
+            return Ok(page);
         }
-        Ok(self.listing(pages.items, pages.problems))
+        let generation = cache.generation();
+        let request = page_request(method, cursor);
+        let page = self.request(capability, request).await?;
+        cache.insert(key, &page, generation);
+        Ok(page)
     }
 
     /// Parses the list of items in the field `key` of a result.
@@ -230,27 +213,21 @@ impl<'a> FeatureClient<'a> {
         key: &str,
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Result<Listing<T>, FeatureError> {
-        let Some(Value::Array(all)) = result.get(key) else {
-            return Err(self.invalid(method, format!("has no {key}")));
-        };
-        let (mut items, mut problems) = (Vec::new(), Vec::new());
-        for item in all {
-            match parse(item) {
-                Ok(item) => items.push(item),
-                Err(reason) => problems.push(format!("{reason}; it is skipped")),
-            }
+        let mut list = ItemList::new();
+        if list.add(result, key, parse) {
+            Ok(self.listing(list))
+        } else {
+            Err(self.invalid(method, format!("has no {key}")))
         }
-        Ok(self.listing(items, problems))
     }
 
-    fn listing<T>(&self, items: Vec<T>, problems: Vec<String>) -> Listing<T> {
-        let problems: Vec<String> = problems
-            .into_iter()
-            .map(|it| self.server.redact(it))
-            .collect();
+    fn listing<T>(&self, list: ItemList<T>) -> Listing<T> {
+        let problems = list.problems.into_iter().map(|it| self.server.redact(it));
+        let problems: Vec<String> = problems.collect();
         for problem in &problems {
             tracing::warn!(server = self.server.config.name, problem, "invalid items");
         }
+        let items = list.items;
         Listing { items, problems }
     }
 

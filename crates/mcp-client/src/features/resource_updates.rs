@@ -21,13 +21,13 @@ use rmcp::{
 };
 use switchboard_domain::ToolCallError;
 use tokio::{
+    runtime::Handle,
     sync::{
         broadcast::{self, error::RecvError},
         mpsc,
     },
     time::{sleep, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
     calls::failure::RequestFailure,
@@ -74,21 +74,31 @@ impl McpHost {
         uri: &str,
     ) -> Result<ResourceUpdates, FeatureError> {
         let client = FeatureClient::new(self, server)?;
-        let connection = client.connect(Capability::Subscriptions).await?;
-        let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
-        let server = client.server.clone();
-        let watcher = Watcher {
+        let mut watch = Watch {
+            server: client.server.clone(),
             uri: uri.to_owned(),
-            time_limit: server
-                .config
-                .call_timeout
-                .unwrap_or(self.options.call_timeout),
-            server,
-            updates,
-            stop: self.stop.clone(),
+            time_limit: client.deadline.idle_limit(),
+            connection: client.connect(Capability::SUBSCRIPTIONS).await?,
+            source: None,
         };
-        let source = watcher.open(&connection).await?;
-        self.tasks.spawn(watcher.run(connection, source));
+        watch.source = Some(watch.open().await?);
+        let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            let forward = async {
+                while let Some(uri) = watch.next().await {
+                    let server = watch.server.config.name.clone();
+                    // The update is dropped if the channel is full.
+                    let _ = updates.try_send(ResourceUpdate { server, uri });
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = updates.closed() => {}
+                () = forward => {}
+            }
+        });
         Ok(Box::pin(stream::unfold(receiver, |mut updates| async {
             let next = updates.recv().await?;
             Some((next, updates))
@@ -96,188 +106,156 @@ impl McpHost {
     }
 }
 
-/// Task that watches one resource and publishes its changes.
-struct Watcher {
+/// Watch of one resource. Dropping it ends the subscription.
+struct Watch {
     server: Arc<Server>,
     uri: String,
-    /// Time limit of a subscribe or unsubscribe request.
+    /// Time limit of a subscribe request.
     time_limit: Duration,
-    updates: mpsc::Sender<ResourceUpdate>,
-    stop: CancellationToken,
+    connection: Arc<Connection>,
+    source: Option<Source>,
 }
-
-/// Update source of one connection. The token keeps the connection open until the subscription has
-/// ended.
-type OpenSource = (Source, TaskTrackerToken);
 
 enum Source {
     /// Subscription stream of protocol version 2026-07-28.
     Stream(Box<Subscription>),
-    /// Notifications of protocol versions up to 2025-11-25.
-    Notifications(broadcast::Receiver<String>),
+    /// Notifications of protocol versions up to 2025-11-25, and the subscription.
+    Notifications(
+        broadcast::Receiver<String>,
+        #[expect(dead_code)] Registration,
+    ),
 }
 
-impl Watcher {
-    async fn run(self, mut connection: Arc<Connection>, source: OpenSource) {
-        let new_backoff = || Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
-        let mut backoff = new_backoff();
-        let mut opened = Ok(source);
+impl Watch {
+    /// Returns the URI of the next changed resource. Subscribes again after an interruption.
+    /// Returns `None` if the server is stopped or no longer supports subscriptions.
+    async fn next(&mut self) -> Option<String> {
+        let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
+        if let Some(source) = &mut self.source {
+            tokio::select! {
+                biased;
+                _ = self.connection.ended() => {}
+                uri = source.next(&self.uri) => if uri.is_some() {
+                    return uri;
+                },
+            }
+            self.source = None;
+        }
         loop {
-            match opened {
+            if !self.connection.has_ended() {
+                sleep(backoff.next_delay()).await;
+            }
+            if self.connection.has_ended() {
+                self.connection = self.server.next_connection(&self.connection).await?;
+            }
+            match self.open().await {
                 Ok(source) => {
-                    if self.forward(&connection, source).await.is_none() {
-                        return;
-                    }
-                    backoff = new_backoff();
+                    self.source = Some(source);
+                    // The resource may have changed during the interruption.
+                    return Some(self.uri.clone());
                 }
                 Err(error @ FeatureError::Unsupported { .. }) => {
                     tracing::warn!(%error, uri = self.uri, "cannot watch a resource any more");
-                    return;
+                    return None;
                 }
                 Err(error) => tracing::debug!(%error, uri = self.uri, "no subscription"),
             }
-            let next = async {
-                if !connection.has_ended() {
-                    sleep(backoff.next_delay()).await;
-                }
-                if connection.has_ended() {
-                    return self.server.next_connection(&connection).await;
-                }
-                Some(connection.clone())
-            };
-            let Some(Some(next)) = self.while_watched(next).await else {
-                return;
-            };
-            connection = next;
-            opened = self.open(&connection).await;
-            if opened.is_ok() {
-                // The resource may have changed while the connection was interrupted, so an update
-                // is emitted.
-                self.publish(self.uri.clone());
-            }
         }
     }
 
-    /// Waits for `future`. Returns `None` if the watcher is dropped or the host is closed first.
-    async fn while_watched<T>(&self, future: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            () = self.stop.cancelled() => None,
-            () = self.updates.closed() => None,
-            output = future => Some(output),
-        }
-    }
-
-    /// Forwards updates until the source or the connection ends. Returns `None` if the watcher is
-    /// dropped or the host is closed first.
-    async fn forward(
-        &self,
-        connection: &Connection,
-        (mut source, _token): OpenSource,
-    ) -> Option<()> {
-        let forwarding = async {
-            while let Some(uri) = source.next(&self.uri).await {
-                self.publish(uri);
-            }
-        };
-        let forwarding = async {
-            tokio::select! {
-                biased;
-                _ = connection.ended() => {}
-                () = forwarding => {}
-            }
-        };
-        let forwarded = self.while_watched(forwarding).await;
-        let _ = timeout(UNSUBSCRIBE_TIMEOUT, self.close(connection, source)).await;
-        forwarded
-    }
-
-    fn publish(&self, uri: String) {
-        let server = self.server.config.name.clone();
-        // The update is dropped if the channel is full.
-        let _ = self.updates.try_send(ResourceUpdate { server, uri });
-    }
-
-    async fn open(&self, connection: &Connection) -> Result<OpenSource, FeatureError> {
-        Capability::Subscriptions.require(&self.server, connection)?;
-        let token = connection.requests.token();
+    async fn open(&self) -> Result<Source, FeatureError> {
+        Capability::SUBSCRIPTIONS.require(&self.server, &self.connection)?;
         let opened = async {
             tokio::select! {
                 biased;
-                opened = self.subscribe(connection) => opened,
-                reason = connection.ended() => Err(self.error(RequestFailure::Broken(reason))),
+                opened = self.subscribe() => opened,
+                reason = self.connection.ended() => Err(RequestFailure::Broken(reason)),
             }
         };
-        let source = timeout(self.time_limit, opened).await.unwrap_or_else(|_| {
-            Err(FeatureError::Request(ToolCallError::Timeout {
+        let error = match timeout(self.time_limit, opened).await {
+            Ok(Ok(source)) => return Ok(source),
+            Ok(Err(failure)) => failure.into_call_error(&self.server, SUBSCRIBE),
+            Err(_) => ToolCallError::Timeout {
                 server: self.server.config.name.clone(),
                 tool: SUBSCRIBE.to_owned(),
                 after: self.time_limit,
-            }))
-        });
-        Ok((source?, token))
-    }
-
-    async fn subscribe(&self, connection: &Connection) -> Result<Source, FeatureError> {
-        if !connection.is_legacy() {
-            return self.open_stream(connection).await;
-        }
-        // The receiver is created before the subscription, so that no update is missed.
-        let updates = self.server.resource_updates.subscribe();
-        let mut watchers = connection.watchers.lock().await;
-        if !watchers.contains_key(&self.uri) {
-            let params = SubscribeRequestParams::new(&self.uri);
-            let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
-            if let Err(error) = connection.request(request, None).await {
-                return Err(self.classify(connection, error).await);
-            }
-        }
-        *watchers.entry(self.uri.clone()).or_default() += 1;
-        Ok(Source::Notifications(updates))
-    }
-
-    async fn open_stream(&self, connection: &Connection) -> Result<Source, FeatureError> {
-        let filter = SubscriptionFilter::builder().resource_subscription(&self.uri);
-        let mut subscription = match connection.peer.listen(filter.build()).await {
-            Ok(subscription) => subscription,
-            Err(error) => return Err(self.classify(connection, error).await),
+            },
         };
-        let accepted = subscription.acknowledged().resource_subscriptions.as_ref();
-        if accepted.is_some_and(|uris| uris.contains(&self.uri)) {
-            return Ok(Source::Stream(Box::new(subscription)));
-        }
-        let _ = timeout(UNSUBSCRIBE_TIMEOUT, subscription.cancel()).await;
-        let reason = format!("did not accept the subscription to `{}`", self.uri);
-        Err(self.error(RequestFailure::InvalidAnswer(reason)))
+        Err(Capability::SUBSCRIPTIONS.convert_error(&self.server, error))
     }
 
-    async fn close(&self, connection: &Connection, source: Source) {
-        if let Source::Stream(mut subscription) = source {
-            let _ = subscription.cancel().await;
-            return;
-        }
+    async fn subscribe(&self) -> Result<Source, RequestFailure> {
+        let connection = &self.connection;
+        let error = if connection.is_legacy() {
+            // The receiver is created before the subscription, so that no update is missed.
+            let updates = self.server.resource_updates.subscribe();
+            match Registration::new(connection, &self.uri).await {
+                Ok(registration) => return Ok(Source::Notifications(updates, registration)),
+                Err(error) => error,
+            }
+        } else {
+            let filter = SubscriptionFilter::builder().resource_subscription(&self.uri);
+            match connection.peer.listen(filter.build()).await {
+                Ok(subscription) => {
+                    let accepted = subscription.acknowledged().resource_subscriptions.as_ref();
+                    if accepted.is_some_and(|uris| uris.contains(&self.uri)) {
+                        return Ok(Source::Stream(Box::new(subscription)));
+                    }
+                    let reason = format!("did not accept the subscription to `{}`", self.uri);
+                    return Err(RequestFailure::InvalidAnswer(reason));
+                }
+                Err(error) => error,
+            }
+        };
+        Err(RequestFailure::classify(&self.server, connection, error).await)
+    }
+}
+
+/// Share of the subscription of a connection to one resource in protocol versions up to 2025-11-25,
+/// which have only one subscription for each resource. Dropping the last share unsubscribes.
+struct Registration {
+    connection: Arc<Connection>,
+    uri: String,
+}
+
+impl Registration {
+    async fn new(connection: &Arc<Connection>, uri: &str) -> Result<Self, ServiceError> {
         let mut watchers = connection.watchers.lock().await;
-        if let Some(count) = watchers.get_mut(&self.uri)
-            && *count > 1
+        if !watchers.contains_key(uri) {
+            let params = SubscribeRequestParams::new(uri);
+            let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
+            connection.request(request, None).await?;
+        }
+        *watchers.entry(uri.to_owned()).or_default() += 1;
+        Ok(Self {
+            connection: Arc::clone(connection),
+            uri: uri.to_owned(),
+        })
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        let (connection, uri) = (Arc::clone(&self.connection), std::mem::take(&mut self.uri));
+        // The token keeps the connection open until the subscription has ended.
+        let token = connection.requests.token();
+        let unsubscribe = async move {
+            let mut watchers = connection.watchers.lock().await;
+            let count = watchers.entry(uri.clone()).or_default();
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                watchers.remove(&uri);
+                let params = UnsubscribeRequestParams::new(uri);
+                let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
+                let _ = connection.request(request, None).await;
+            }
+            drop(token);
+        };
+        if let Ok(runtime) = Handle::try_current()
+            && !self.connection.has_ended()
         {
-            *count -= 1;
-            return;
+            runtime.spawn(timeout(UNSUBSCRIBE_TIMEOUT, unsubscribe));
         }
-        watchers.remove(&self.uri);
-        if !connection.has_ended() {
-            let params = UnsubscribeRequestParams::new(&self.uri);
-            let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
-            let _ = connection.request(request, None).await;
-        }
-    }
-
-    async fn classify(&self, connection: &Connection, error: ServiceError) -> FeatureError {
-        self.error(RequestFailure::classify(&self.server, connection, error).await)
-    }
-
-    fn error(&self, failure: RequestFailure) -> FeatureError {
-        let error = failure.into_call_error(&self.server, SUBSCRIBE);
-        Capability::Subscriptions.convert_error(&self.server, error)
     }
 }
 
@@ -294,7 +272,7 @@ impl Source {
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return None,
                 },
-                Source::Notifications(updates) => match updates.recv().await {
+                Source::Notifications(updates, _) => match updates.recv().await {
                     Ok(uri) if is_below(&uri, watched) => return Some(uri),
                     Ok(_) => {}
                     // The dropped updates may include one for the watched resource.

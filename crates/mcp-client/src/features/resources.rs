@@ -27,20 +27,13 @@ pub struct Resource {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Media type of the resource, if the server sends it.
-    #[serde(
-        rename(deserialize = "mimeType"),
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "mimeType", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Size of the resource in bytes, if the server sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Metadata object `_meta` of the resource. A page of MCP Apps has its settings in `ui`.
-    #[serde(
-        rename(deserialize = "_meta"),
-        default,
-        skip_serializing_if = "JsonObject::is_empty"
-    )]
+    #[serde(alias = "_meta", default, skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
@@ -60,17 +53,10 @@ pub struct ResourceTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Media type of all resources of the template, if it is the same for all.
-    #[serde(
-        rename(deserialize = "mimeType"),
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "mimeType", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Metadata object `_meta` of the template.
-    #[serde(
-        rename(deserialize = "_meta"),
-        default,
-        skip_serializing_if = "JsonObject::is_empty"
-    )]
+    #[serde(alias = "_meta", default, skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
@@ -81,20 +67,13 @@ pub struct ResourceContent {
     #[serde(default)]
     pub uri: String,
     /// Media type of the part, if the server sends it.
-    #[serde(
-        rename(deserialize = "mimeType"),
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "mimeType", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// Text or bytes of the part. In JSON this is a field `text` or `blob`.
     #[serde(flatten)]
     pub body: ResourceBody,
     /// Metadata object `_meta` of the part. A page of MCP Apps has its settings in `ui`.
-    #[serde(
-        rename(deserialize = "_meta"),
-        default,
-        skip_serializing_if = "JsonObject::is_empty"
-    )]
+    #[serde(alias = "_meta", default, skip_serializing_if = "JsonObject::is_empty")]
     pub meta: JsonObject,
 }
 
@@ -139,7 +118,7 @@ impl McpHost {
     pub async fn resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
-            .list(Capability::Resources, "resources/list", "resources")
+            .list(Capability::RESOURCES, "resources/list", "resources")
             .await
     }
 
@@ -151,7 +130,7 @@ impl McpHost {
         let client = FeatureClient::new(self, server)?;
         let method = "resources/templates/list";
         client
-            .list(Capability::Resources, method, "resourceTemplates")
+            .list(Capability::RESOURCES, method, "resourceTemplates")
             .await
     }
 
@@ -164,7 +143,7 @@ impl McpHost {
         let client = FeatureClient::new(self, server)?;
         let params = ReadResourceRequestParams::new(uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        let result = client.request(Capability::Resources, request).await?;
+        let result = client.request(Capability::RESOURCES, request).await?;
         let parse = |part: &Value| parse_item::<ResourceContent>(part, "contents");
         let mut read = client.parse_items("resources/read", &result, "contents", parse)?;
         for content in &mut read.items {

@@ -56,29 +56,27 @@ pub(super) type Service = RunningService<RoleClient, ConnectionHandler>;
 /// Kind of handshake: the mode of rmcp, and the protocol version for `initialize`.
 type Handshake = (ClientLifecycleMode, ProtocolVersion);
 
+const NEWEST: ProtocolVersion = ProtocolVersion::LATEST;
+const NEWEST_LEGACY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
+
 /// Returns the handshake for any version: `server/discover`, then `initialize` on the same
 /// connection.
 fn auto() -> Handshake {
     let mode = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::LATEST],
-        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        preferred_versions: vec![NEWEST],
+        legacy_version: Some(NEWEST_LEGACY),
     };
-    (mode, ProtocolVersion::LATEST_WITH_INITIALIZE)
+    (mode, NEWEST_LEGACY)
 }
 
 fn discover() -> Handshake {
-    let preferred_versions = vec![ProtocolVersion::LATEST];
-    (
-        ClientLifecycleMode::Discover { preferred_versions },
-        ProtocolVersion::LATEST,
-    )
+    let preferred_versions = vec![NEWEST];
+    let mode = ClientLifecycleMode::Discover { preferred_versions };
+    (mode, NEWEST)
 }
 
 fn initialize() -> Handshake {
-    (
-        ClientLifecycleMode::Initialize,
-        ProtocolVersion::LATEST_WITH_INITIALIZE,
-    )
+    (ClientLifecycleMode::Initialize, NEWEST_LEGACY)
 }
 
 /// Returns the handshake for the configured protocol version, if the configuration sets one.
@@ -225,7 +223,7 @@ async fn shake_hands<T: Transport<RoleClient> + 'static>(
     transport: T,
     (mode, version): Handshake,
 ) -> Result<Service, StartError> {
-    let transport = InstrumentedTransport::new(transport, server.config.log_level);
+    let transport = InstrumentedTransport::new(transport, server.config.log_level.to_mcp());
     let handler = ConnectionHandler {
         server: Arc::clone(server),
         open_requests: transport.open_requests(),

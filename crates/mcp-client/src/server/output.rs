@@ -8,13 +8,14 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use anstream::adapter::strip_str;
 use rmcp::model::LoggingMessageNotificationParam;
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::redact::Redactor;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-use crate::{config::log_level::LogLevel, primitives::sync::lock};
+use crate::{config::LogLevel, primitives::sync::lock};
 
 /// Maximum number of stored lines of standard error per server.
 pub(crate) const MAX_LINES: usize = 20;
@@ -139,22 +140,9 @@ fn clean(redactor: &Redactor, text: &str) -> String {
 
 /// Removes colors and control characters, because terminals show the text.
 fn printable(text: &str) -> String {
-    let mut chars = text.trim_end().chars();
-    let mut out = String::with_capacity(text.len());
-    while let Some(c) = chars.next() {
-        if c == '\u{1b}' {
-            // An ANSI control sequence starts with `ESC [` and ends with a byte from `@` to `~`.
-            if let Some(rest) = chars.as_str().strip_prefix('[') {
-                chars = rest
-                    .trim_start_matches(|c| !('@'..='~').contains(&c))
-                    .chars();
-                chars.next();
-            }
-        } else if c == '\t' || !c.is_control() {
-            out.push(c);
-        }
-    }
-    out
+    let mut text = strip_str(text.trim_end()).to_string();
+    text.retain(|c| c == '\t' || !c.is_control());
+    text
 }
 
 #[cfg(test)]

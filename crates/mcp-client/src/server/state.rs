@@ -355,21 +355,6 @@ impl Server {
         (state, Some(StatusReason::new(reason)))
     }
 
-    pub(crate) fn set_failed(&self, reason: StatusReason) {
-        tracing::warn!(server = self.config.name, %reason, "an MCP server failed");
-        self.set_gone(ServerState::Failed, Some(reason));
-    }
-
-    /// Sets the state to blocked, because the server needs the authorization of a person.
-    pub(crate) fn set_blocked(&self, reason: StatusReason) {
-        tracing::warn!(server = self.config.name, %reason, "an MCP server needs authorization");
-        self.set_gone(ServerState::Blocked, Some(reason));
-    }
-
-    pub(crate) fn set_stopped(&self) {
-        self.set_gone(ServerState::Stopped, None);
-    }
-
     /// Kills the process group and fails the running calls immediately.
     pub(crate) fn kill(&self) {
         if let Some(connection) = self.snapshot().connection {
@@ -378,7 +363,11 @@ impl Server {
         lock(&self.group).kill();
     }
 
-    fn set_gone(&self, state: ServerState, reason: Option<StatusReason>) {
+    /// Sets a state without a connection and without tools.
+    pub(crate) fn set_gone(&self, state: ServerState, reason: Option<StatusReason>) {
+        if let Some(reason) = &reason {
+            tracing::warn!(server = self.config.name, ?state, %reason, "lost an MCP server");
+        }
         let had_tools = !self.snapshot.borrow().tools.tools.is_empty();
         self.change(|snapshot| {
             snapshot.state = state;

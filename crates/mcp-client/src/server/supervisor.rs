@@ -30,6 +30,7 @@ use crate::{
         connection::Connection,
         process::ServerProcess,
         state::{CLOSED, Server},
+        status::ServerState,
     },
     tools::{catalog::ServerTools, list::list_tools},
 };
@@ -89,7 +90,7 @@ pub(crate) async fn run(
         let reason = match exit {
             ExitReason::HostClosed => {
                 end_process(process, &options).await;
-                server.set_stopped();
+                server.set_gone(ServerState::Stopped, None);
                 return;
             }
             ExitReason::RestartRequested => {
@@ -125,7 +126,7 @@ pub(crate) async fn run(
         failures = failures.saturating_add(1);
         let retry_interval = || Backoff::new(RETRY_INTERVAL, RETRY_INTERVAL).next_delay();
         let delay = if needs_person {
-            server.set_blocked(reason);
+            server.set_gone(ServerState::Blocked, Some(reason));
             was_ready.then(retry_interval)
         } else if was_ready && failures <= options.restarts {
             let attempt = format!("restart {failures} of {}", options.restarts);
@@ -138,7 +139,7 @@ pub(crate) async fn run(
             let waits = failures > 1 || is_process;
             Some(if waits { delay } else { Duration::ZERO })
         } else {
-            server.set_failed(reason);
+            server.set_gone(ServerState::Failed, Some(reason));
             (was_ready && options.restarts > 0).then(retry_interval)
         };
         end_process(process, &options).await;
@@ -151,7 +152,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = stop.cancelled() => {
-                server.set_stopped();
+                server.set_gone(ServerState::Stopped, None);
                 return;
             }
             () = server.restart_requested.notified() => {
@@ -226,7 +227,7 @@ async fn start(
     is_listing.store(true, Ordering::Relaxed);
     let tools = tokio::select! {
         biased;
-        tools = list(server, service.peer()) => tools,
+        tools = list_tools(server, service.peer()) => tools,
         status = exited(process) => return Err(StartError::Exited { status }),
     };
     match tools {
@@ -314,10 +315,6 @@ fn with_stderr(server: &Server, cause: String) -> StatusReason {
     }
 }
 
-async fn list(server: &Server, peer: &Peer<RoleClient>) -> Result<ServerTools, String> {
-    list_tools(&server.config, &server.redactor, peer).await
-}
-
 /// Waits for the exit of the process and describes it. Waits forever if there is no process.
 async fn exited(process: &mut Option<ServerProcess>) -> String {
     match process {
@@ -351,7 +348,7 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     loop {
         server.relist_requested.notified().await;
         debounce.wait().await;
-        let listed = timeout(server.config.connect_timeout, list(server, peer)).await;
+        let listed = timeout(server.config.connect_timeout, list_tools(server, peer)).await;
         match listed.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(tools) => server.set_tools(tools),
             Err(reason) => server.set_tools_outdated(format!(

@@ -4,8 +4,6 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use switchboard_domain::{Elicitor, Sampler};
 
-use crate::config::client_features::Root;
-
 /// Handlers of the requests that servers send. The client does not declare a capability without a
 /// handler, and declines its requests.
 #[derive(Clone)]
@@ -15,9 +13,6 @@ pub struct ClientHandlers {
     /// Handler of sampling, which calls a model for servers with
     /// [`ServerConfig::sampling`](crate::ServerConfig::sampling).
     pub sampler: Option<Arc<dyn Sampler>>,
-    /// Folders that servers may use, unless [`ServerConfig::roots`](crate::ServerConfig::roots) is
-    /// set. With `None` the client does not declare the roots capability.
-    pub roots: Option<Vec<Root>>,
     /// Time limit to answer a request of a server. The deadline of the call is paused during this
     /// time.
     pub answer_timeout: Duration,
@@ -29,7 +24,6 @@ impl Default for ClientHandlers {
         Self {
             elicitor: None,
             sampler: None,
-            roots: None,
             answer_timeout: Duration::from_mins(10),
         }
     }
@@ -40,7 +34,6 @@ impl fmt::Debug for ClientHandlers {
         f.debug_struct("ClientHandlers")
             .field("elicitor", &self.elicitor.is_some())
             .field("sampler", &self.sampler.is_some())
-            .field("roots", &self.roots)
             .field("answer_timeout", &self.answer_timeout)
             .finish()
     }

@@ -79,7 +79,7 @@ impl RequestResponder {
             sampler: sampler.zip(config.sampling),
             allows_sampling: config.sampling.is_some(),
             samplings: AtomicU32::new(0),
-            roots: config.roots.clone().or_else(|| handlers.roots.clone()),
+            roots: config.roots.clone(),
             answer_timeout: handlers.answer_timeout,
             pending: watch::Sender::default(),
             completed: watch::Sender::default(),
@@ -217,9 +217,7 @@ impl RequestResponder {
 
     pub(crate) fn list_roots(&self) -> Result<ListRootsResult, ErrorData> {
         match &self.roots {
-            Some(roots) => Ok(ListRootsResult::new(
-                roots.iter().map(Root::to_mcp).collect(),
-            )),
+            Some(roots) => Ok(ListRootsResult::new(roots.clone())),
             None => Err(ErrorData::method_not_found::<
                 rmcp::model::ListRootsRequestMethod,
             >()),

@@ -66,13 +66,3 @@ fn tools_with_a_too_deep_schema_are_not_available() {
         assert!(problem.starts_with(&expected), "{problem}");
     }
 }
-
-#[test]
-fn the_first_of_two_tools_with_one_name_is_used() {
-    let available = ServerTools::new(&config(), tools(&["a", "b", "a"]), Vec::new());
-    assert_eq!(names(&available), ["a", "b"]);
-    assert_eq!(
-        available.problems,
-        ["it lists `a` twice; the first one is used"]
-    );
-}

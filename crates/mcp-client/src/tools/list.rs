@@ -6,14 +6,13 @@ use rmcp::{
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Value, json};
-use switchboard_domain::redact::Redactor;
 
 use crate::{
-    config::ServerConfig,
+    server::state::Server,
     tools::{
         catalog::ServerTools,
         convert,
-        pagination::{PageError, Pages, page_request},
+        pagination::{collect_pages, page_request},
     },
     transport::failure::TransportFailure,
 };
@@ -21,26 +20,20 @@ use crate::{
 /// Lists the tools of a server. Returns the reason if the first page fails. Failures of later pages
 /// and invalid tools are recorded as problems.
 pub(crate) async fn list_tools(
-    config: &ServerConfig,
-    redactor: &Redactor,
+    server: &Server,
     peer: &Peer<RoleClient>,
 ) -> Result<ServerTools, String> {
-    let clean = |text: String| redactor.redact_known(&text).into_owned();
-    let parse = |tool: &Value| convert::tool_from_json(&config.name, tool);
-    let mut pages = Pages::new("tools");
-    let mut cursor = None;
-    loop {
-        let page = tool_page(peer, cursor).await;
-        cursor = match pages.add(page, parse) {
-            Ok(Some(next)) => Some(next),
-            Ok(None) => break,
-            Err(PageError::Request(reason)) => return Err(clean(reason)),
-            Err(PageError::Malformed(reason)) => return Err(format!("its answer {reason}")),
-        };
-    }
-    let problems = pages.problems.into_iter().map(clean).collect();
-    let mut tools = ServerTools::new(config, pages.items, problems);
-    tools.freshness = pages.freshness;
+    let clean = |text: String| server.redact(text);
+    let list = collect_pages(
+        "tools",
+        |cursor| tool_page(peer, cursor),
+        |tool| convert::tool_from_json(&server.config.name, tool),
+        |reason| format!("its answer {reason}"),
+    );
+    let list = list.await.map_err(clean)?;
+    let problems = list.problems.into_iter().map(clean).collect();
+    let mut tools = ServerTools::new(&server.config, list.items, problems);
+    tools.freshness = list.freshness;
     Ok(tools)
 }
 

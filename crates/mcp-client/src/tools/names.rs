@@ -6,6 +6,8 @@
 
 use sha2::{Digest, Sha256};
 
+use crate::tools::tool_pinning::fingerprint::hex;
+
 /// Maximum length in bytes of a tool name that every model provider accepts.
 const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
@@ -86,12 +88,7 @@ fn hash(server: &str, tool: &str) -> String {
         .chain_update(server)
         .chain_update(tool)
         .finalize();
-    digest
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .take(HASH_LEN)
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
+    hex(&digest[..HASH_LEN / 2])
 }
 
 #[cfg(test)]

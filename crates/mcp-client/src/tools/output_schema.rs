@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
+use crate::primitives::error::shortened;
+
 /// Maximum number of validation errors in a note.
 const MAX_ERRORS: usize = 3;
-/// Maximum size in bytes of one validation error. A schema may contain long texts.
-const MAX_ERROR: usize = 300;
 
 /// Output schema that a tool declares. It is compiled on first use.
 pub(crate) struct OutputSchema {
@@ -92,14 +92,6 @@ impl OutputSchema {
         });
         validator.as_ref()
     }
-}
-
-fn shortened(text: &str) -> String {
-    if text.len() <= MAX_ERROR {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(MAX_ERROR);
-    format!("{}…", &text[..end])
 }
 
 #[cfg(test)]

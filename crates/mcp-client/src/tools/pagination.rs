@@ -52,73 +52,76 @@ pub(crate) fn page_request(method: &'static str, cursor: Option<String>) -> Clie
     ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
 }
 
-/// Items of all pages of a list.
-pub(crate) struct Pages<T> {
-    /// Field of a page that contains the items.
-    key: &'static str,
+/// Items of a list, which may have several pages.
+pub(crate) struct ItemList<T> {
     /// Items in the order of the server.
     pub(crate) items: Vec<T>,
     /// Reasons why items are missing.
     pub(crate) problems: Vec<String>,
-    /// Time to live of the list: the shortest of all pages. `None` if no page declares one.
+    /// Time to live of the list: the shortest of all pages. `None` if a page declares none.
     pub(crate) freshness: Option<Freshness>,
-    is_first: bool,
-    cursors: HashSet<String>,
 }
 
-/// Reason why the first page of a list cannot be used.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PageError<E> {
-    Request(E),
-    /// The answer contains no list of items. The text is a clause for a message.
-    Malformed(String),
-}
-
-impl<T> Pages<T> {
-    pub(crate) fn new(key: &'static str) -> Self {
+impl<T> ItemList<T> {
+    pub(crate) fn new() -> Self {
         Self {
-            key,
             items: Vec::new(),
             problems: Vec::new(),
             freshness: None,
-            is_first: true,
-            cursors: HashSet::new(),
         }
     }
 
-    /// Adds the answer to a page request and returns the cursor of the next page. Drops invalid
-    /// items and records them as problems. If a later page fails, the earlier pages are kept with a
-    /// problem.
-    pub(crate) fn add<E: fmt::Display>(
+    /// Adds the items in the field `key` of an answer. Drops invalid items and records them as
+    /// problems. Returns whether the answer has such a list.
+    pub(crate) fn add(
         &mut self,
-        page: Result<Value, E>,
+        answer: &Value,
+        key: &str,
         parse: impl Fn(&Value) -> Result<T, String>,
-    ) -> Result<Option<String>, PageError<E>> {
-        let key = self.key;
-        let is_first = std::mem::take(&mut self.is_first);
-        let page = match page {
-            Ok(page) => page,
-            Err(error) if is_first => return Err(PageError::Request(error)),
-            Err(error) => return Ok(self.incomplete(error)),
-        };
-        let Some(Value::Array(items)) = page.get(key) else {
-            let reason = format!("has no list of {key}");
-            if is_first {
-                return Err(PageError::Malformed(reason));
-            }
-            return Ok(self.incomplete(format!("its answer {reason}")));
-        };
-        for item in items {
+    ) -> bool {
+        let items = answer.get(key).and_then(Value::as_array);
+        for item in items.into_iter().flatten() {
             match parse(item) {
                 Ok(item) => self.items.push(item),
                 Err(reason) => self.problems.push(format!("{reason}; it is skipped")),
             }
         }
+        items.is_some()
+    }
+}
+
+/// Requests all pages of a list, whose items are in the field `key`. Returns an error if the first
+/// page fails; `malformed` creates it for an answer without a list from a clause for the message.
+/// If a later page fails, the earlier pages are kept with a problem.
+pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<Value, E>>>(
+    key: &str,
+    mut request: impl FnMut(Option<String>) -> F,
+    parse: impl Fn(&Value) -> Result<T, String>,
+    malformed: impl FnOnce(String) -> E,
+) -> Result<ItemList<T>, E> {
+    let mut list = ItemList::new();
+    let mut cursors = HashSet::new();
+    let mut cursor = None;
+    loop {
+        let is_first = cursor.is_none();
+        let no_list = format!("has no list of {key}");
+        let page = match request(cursor).await {
+            Ok(page) if list.add(&page, key, &parse) => page,
+            Ok(_) if is_first => return Err(malformed(no_list)),
+            Err(error) if is_first => return Err(error),
+            failed => {
+                let reason = failed.err().map(|error| error.to_string());
+                let reason = reason.unwrap_or_else(|| format!("its answer {no_list}"));
+                let problem = format!("the list of {key} is incomplete: {reason}");
+                list.problems.push(problem);
+                return Ok(list);
+            }
+        };
         let freshness = Freshness::from_json(&page);
-        self.freshness = if is_first {
+        list.freshness = if is_first {
             freshness
         } else {
-            let both = self.freshness.zip(freshness);
+            let both = list.freshness.zip(freshness);
             both.map(|(earlier, this)| {
                 if this.ttl < earlier.ttl {
                     this
@@ -128,26 +131,20 @@ impl<T> Pages<T> {
             })
         };
         let Some(next) = page.get("nextCursor").and_then(Value::as_str) else {
-            return Ok(None);
+            return Ok(list);
         };
-        let count = self.cursors.len();
-        let problem = if !self.cursors.insert(next.to_owned()) {
+        let count = cursors.len();
+        let problem = if !cursors.insert(next.to_owned()) {
             format!("a page repeats after {count} pages")
-        } else if self.cursors.len() == MAX_PAGES {
+        } else if cursors.len() == MAX_PAGES {
             format!("only the first {MAX_PAGES} pages are used")
         } else {
-            return Ok(Some(next.to_owned()));
+            cursor = Some(next.to_owned());
+            continue;
         };
-        self.problems
-            .push(format!("the list of {key} does not end: {problem}"));
-        Ok(None)
-    }
-
-    fn incomplete(&mut self, reason: impl fmt::Display) -> Option<String> {
-        let key = self.key;
-        self.problems
-            .push(format!("the list of {key} is incomplete: {reason}"));
-        None
+        let problem = format!("the list of {key} does not end: {problem}");
+        list.problems.push(problem);
+        return Ok(list);
     }
 }
 

@@ -49,10 +49,8 @@ impl TransportFailure {
     }
 
     fn disconnected(reason: String) -> Self {
-        Self {
-            kind: FailureKind::Disconnected,
-            reason,
-        }
+        let kind = FailureKind::Disconnected;
+        Self { kind, reason }
     }
 
     fn unauthorized(challenge: &str) -> Self {
@@ -69,10 +67,8 @@ impl TransportFailure {
         if let Some(error) = auth_error(error) {
             let needs_person = error.needs_login();
             let kind = FailureKind::Unauthorized { needs_person };
-            return Self {
-                kind,
-                reason: error.to_string(),
-            };
+            let reason = error.to_string();
+            return Self { kind, reason };
         }
         let (status, reason) = match error {
             StreamableHttpError::AuthRequired(AuthRequiredError {
@@ -84,11 +80,9 @@ impl TransportFailure {
                 ..
             }) => return Self::unauthorized(www_authenticate_header),
             StreamableHttpError::Client(error) if error.is_connect() => {
+                let kind = FailureKind::NotProcessed;
                 let reason = format!("no connection: {}", root_cause(error));
-                return Self {
-                    kind: FailureKind::NotProcessed,
-                    reason,
-                };
+                return Self { kind, reason };
             }
             // The text of a `reqwest` error contains the whole URL, so only its cause is used.
             StreamableHttpError::Client(error) => (None, root_cause(error)),

@@ -19,10 +19,7 @@ use reqwest::{
     header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use rmcp::{
-    model::{
-        ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
-        ServerJsonRpcMessage,
-    },
+    model::{ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage},
     transport::{
         common::client_side_sse::BoxedSseResponse,
         streamable_http_client::{
@@ -89,7 +86,7 @@ impl Post {
                 Err(HttpError::SessionExpired)
             }
             _ if status.is_success() => self.read_answer(response).await,
-            _ => self.read_error(response).await,
+            _ => Self::read_error(response).await,
         }
     }
 
@@ -136,10 +133,7 @@ impl Post {
     }
 
     /// Reads the reason why the server rejected a message.
-    async fn read_error(
-        &self,
-        response: Response,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
+    async fn read_error(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
         let is_json = has_type(&response, JSON);
         let retry_after = header(&response, RETRY_AFTER.as_str());
@@ -149,36 +143,18 @@ impl Post {
         }
         let session_id = header(&response, SESSION_ID);
         let body = read_body(response, MAX_ERROR).await.unwrap_or_default();
-        let error = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
-            Ok(JsonRpcMessage::Error(error)) => Some(error),
-            Ok(_) | Err(_) => None,
-        };
-        let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
         let is_unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        // A gateway in front of an older server may reject `server/discover` in an error without
-        // the request id.
-        if let JsonRpcMessage::Request(request) = &self.message
-            && let ClientRequest::DiscoverRequest(_) = request.request
-            && self.session_id.is_none()
-            && status.is_client_error()
+        if is_json
             && !is_unauthorized
+            && let Ok(error @ JsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
         {
-            let rejected = || {
-                let text = format!("server/discover rejected with {text}");
-                ErrorData::invalid_request(text, None)
-            };
-            let error = error.map_or_else(rejected, |error| error.error);
-            let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
-            return Ok(StreamableHttpPostResponse::Json(message, None));
+            return Ok(StreamableHttpPostResponse::Json(error, session_id));
         }
-        match error {
-            Some(error) if is_json && !is_unauthorized => {
-                let message = JsonRpcMessage::Error(error);
-                Ok(StreamableHttpPostResponse::Json(message, session_id))
-            }
-            _ if status.is_server_error() => Err(status_error.into()),
-            _ => Err(HttpError::UnexpectedServerResponse(text.into())),
+        if status.is_server_error() {
+            return Err(status_error.into());
         }
+        let text = format!("HTTP {status}: {}", String::from_utf8_lossy(&body));
+        Err(HttpError::UnexpectedServerResponse(text.into()))
     }
 }
 

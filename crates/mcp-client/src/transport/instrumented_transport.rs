@@ -22,13 +22,10 @@ use rmcp::{
 use serde_json::Value;
 use switchboard_domain::ProgressSink;
 
-use crate::{
-    config::log_level::LogLevel,
-    transport::{
-        call_context::{CallContext, IDEMPOTENCY_KEY, RequestContext},
-        invalid_message::invalid_answer_reason,
-        open_requests::{OpenRequests, is_same},
-    },
+use crate::transport::{
+    call_context::{CallContext, IDEMPOTENCY_KEY, RequestContext},
+    invalid_message::invalid_answer_reason,
+    open_requests::{OpenRequests, is_same},
 };
 
 /// Request extension that contains the receiver of progress reports.
@@ -79,11 +76,11 @@ fn is_awaited(request: &ClientRequest) -> bool {
 }
 
 impl<T> InstrumentedTransport<T> {
-    pub(crate) fn new(inner: T, log_level: LogLevel) -> Self {
+    pub(crate) fn new(inner: T, log_level: LoggingLevel) -> Self {
         Self {
             inner,
             open_requests: OpenRequests::default(),
-            log_level: log_level.to_mcp(),
+            log_level,
             server_logs: false,
             discovery: None,
             late_discovery: None,

@@ -1,9 +1,9 @@
 //! Server messages that cannot be parsed: repairs lone surrogates, and finds the request of an
 //! invalid answer, so that its call fails immediately and does not wait for its time-out.
 
-use std::fmt;
+use std::{fmt, sync::LazyLock};
 
-use memchr::memmem;
+use regex::bytes::{Captures, Regex};
 use rmcp::model::{ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::{
     Deserializer as _,
@@ -46,7 +46,7 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
     match fields.id {
         Some(id) if is_answer && fields.has_version => invalid(error, Some(id)),
         // The id may come after the syntax error.
-        None if is_answer && fields.is_cut && memmem::find(text, br#""jsonrpc""#).is_some() => {
+        None if is_answer && fields.is_cut && text.windows(9).any(|it| it == br#""jsonrpc""#) => {
             invalid(error, None)
         }
         Some(id) if fields.has_method && (fields.has_version || error.is_data()) => {
@@ -84,50 +84,24 @@ pub(crate) fn invalid_answer_reason(error: &ErrorData) -> Option<&str> {
 
 /// Replaces every lone surrogate escape in JSON text by U+FFFD. Returns `None` if there is none.
 fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
-    let mut repaired: Option<Vec<u8>> = None;
-    let mut at = 0;
-    while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr(b'\\', rest)) {
-        at += found;
-        at += match surrogate(text, at) {
-            // Other escapes are a backslash and one character.
-            None => 2,
-            Some(Surrogate::High)
-                if matches!(surrogate(text, at + ESCAPE), Some(Surrogate::Low)) =>
-            {
-                2 * ESCAPE
-            }
-            Some(_) => {
-                let repaired = repaired.get_or_insert_with(|| text.to_vec());
-                repaired[at..at + ESCAPE].copy_from_slice(br"\ufffd");
-                ESCAPE
-            }
-        };
-    }
-    repaired
-}
-
-/// Length in bytes of an escape such as `\ud800`.
-const ESCAPE: usize = 6;
-
-enum Surrogate {
-    High,
-    Low,
-}
-
-/// Returns the surrogate whose escape starts at this index.
-fn surrogate(text: &[u8], at: usize) -> Option<Surrogate> {
-    let digits = text.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
-    let [b'd' | b'D', second, rest @ ..] = digits else {
-        return None;
-    };
-    if !rest.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    match second {
-        b'8' | b'9' | b'a' | b'A' | b'b' | b'B' => Some(Surrogate::High),
-        b'c'..=b'f' | b'C'..=b'F' => Some(Surrogate::Low),
-        _ => None,
-    }
+    /// A pair of surrogates, a lone surrogate (the group), or the start of another escape.
+    static ESCAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let high = "u(?i:d[89ab][0-9a-f]{2})";
+        let low = "u(?i:d[c-f][0-9a-f]{2})";
+        Regex::new(&format!(r"(?s-u)\\(?:{high}\\{low}|({high}|{low})|.)")).ok()
+    });
+    let mut is_repaired = false;
+    let repaired = ESCAPE.as_ref()?.replace_all(text, |escape: &Captures<'_>| {
+        let is_lone = escape.get(1).is_some();
+        is_repaired |= is_lone;
+        if is_lone {
+            br"\ufffd".to_vec()
+        } else {
+            escape[0].to_vec()
+        }
+    });
+    let repaired = repaired.into_owned();
+    is_repaired.then_some(repaired)
 }
 
 /// Fields of the top-level JSON object in a text that may be invalid JSON.

@@ -11,7 +11,7 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
     sync::{mpsc, oneshot},
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -85,36 +85,26 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         }
     }
 
-    /// Reads the next piece of a line. Returns `None` if the piece completes no message.
-    /// Cancel-safe.
+    /// Reads up to the end of a line or up to the maximum size. Returns `None` if no message is
+    /// complete. Cancel-safe, because `line` keeps the bytes.
     async fn read_piece(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
-        let available = self.reader.fill_buf().await?;
-        if available.is_empty() {
+        let room = self.max_line + 1 - self.line.len();
+        let mut reader = (&mut self.reader).take(room as u64);
+        if reader.read_until(b'\n', &mut self.line).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let end = memchr::memchr(b'\n', available);
-        let piece = &available[..end.unwrap_or(available.len())];
-        let consumed = piece.len() + usize::from(end.is_some());
-        if !self.discarding && self.line.len() + piece.len() > self.max_line {
-            tracing::error!(max = self.max_line, "a line is too long and is dropped");
-            self.discarding = true;
-            self.line.clear();
-        }
-        if !self.discarding {
-            self.line.extend_from_slice(piece);
-        }
-        self.reader.consume(consumed);
-        if end.is_none() {
+        if self.line.pop_if(|last| *last == b'\n').is_none() {
+            if self.line.len() > self.max_line {
+                tracing::error!(max = self.max_line, "a line is too long and is dropped");
+                self.discarding = true;
+                self.line.clear();
+            }
             return Ok(None);
         }
-        if std::mem::take(&mut self.discarding) {
-            return Ok(None);
-        }
-        let message = self.parse();
+        let is_rest = std::mem::take(&mut self.discarding);
+        let message = if is_rest { None } else { self.parse() };
         self.line.clear();
-        if self.line.capacity() > MAX_KEPT_CAPACITY {
-            self.line = Vec::new();
-        }
+        self.line.shrink_to(MAX_KEPT_CAPACITY);
         Ok(message)
     }
 

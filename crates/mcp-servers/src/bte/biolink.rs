@@ -60,35 +60,3 @@ pub(super) fn is_curie(text: &str) -> bool {
     let in_prefix = |it: char| it.is_ascii_alphanumeric() || "._-".contains(it);
     !prefix.is_empty() && prefix.chars().all(in_prefix) && !reference.is_empty() && is_node_id(text)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn categories_and_predicates_are_validated_with_and_without_prefix() {
-        assert_eq!(category("Gene").as_deref(), Some("biolink:Gene"));
-        assert_eq!(
-            category(" biolink:RNAProduct").as_deref(),
-            Some("biolink:RNAProduct")
-        );
-        for wrong in [
-            "",
-            "gene",
-            "biolink:",
-            "Small Molecule",
-            "Gene2",
-            "biolink:biolink:Gene",
-        ] {
-            assert_eq!(category(wrong), None, "{wrong}");
-        }
-        assert_eq!(predicate("affects").as_deref(), Some("biolink:affects"));
-        assert_eq!(
-            predicate("biolink:has_part").as_deref(),
-            Some("biolink:has_part")
-        );
-        for wrong in ["", "Affects", "biolink:", "has part", "_affects"] {
-            assert_eq!(predicate(wrong), None, "{wrong}");
-        }
-    }
-}

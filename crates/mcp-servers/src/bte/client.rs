@@ -14,6 +14,7 @@ use super::trapi::{QueryGraph, Response};
 use crate::{
     options::BteOptions,
     text::{one_line, quantity, truncate},
+    tool::ToolError,
 };
 
 /// Time-out for connecting to the service.
@@ -46,6 +47,12 @@ pub(super) struct Failure {
     /// effects.
     is_retryable: bool,
     retry_after: Option<Duration>,
+}
+
+impl From<Failure> for ToolError {
+    fn from(failure: Failure) -> Self {
+        Self::Refused(failure.message)
+    }
 }
 
 impl Failure {

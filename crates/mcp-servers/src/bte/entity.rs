@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use indexmap::IndexSet;
-use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
@@ -16,7 +15,7 @@ use super::{
 use crate::{
     graph::{context::DatabaseContext, model::without_prefix},
     text::truncate,
-    tool::{BundledTool, ToolError, ToolOutput, remove_argument},
+    tool::{BundledTool, ToolResult, number},
 };
 
 /// Maximum number of categories in one query. A single query for all categories would be slow,
@@ -28,9 +27,6 @@ const ADVICE: &str = "Check that the id has the prefix that BioThings Explorer u
     diseases: MONDO, drugs: CHEBI or CHEMBL.COMPOUND), or use query_bte, which supports any \
     predicate in both directions.";
 
-/// The tool `query_bte_by_categories` (`BY_CATEGORIES`) or `query_bte_getall`.
-pub(super) struct EntityQuery<const BY_CATEGORIES: bool>(pub(super) Bte);
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
@@ -41,7 +37,7 @@ pub(super) struct Input {
     #[schemars(schema_with = "categories_schema")]
     categories: Option<IndexSet<String>>,
     /// Maximum number of results to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<25>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Adds all results to the knowledge graph of this conversation.
@@ -50,10 +46,6 @@ pub(super) struct Input {
     /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
-}
-
-fn default_limit() -> usize {
-    25
 }
 
 fn categories_schema(_: &mut SchemaGenerator) -> Schema {
@@ -65,76 +57,65 @@ fn categories_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-impl<const BY_CATEGORIES: bool> BundledTool for EntityQuery<BY_CATEGORIES> {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `query_bte_getall`.
+pub(super) fn query_bte_getall(bte: &Bte) -> BundledTool {
+    let tool = bte.query_tool(
+        "query_bte_getall",
+        "Everything related to a thing",
+        "Queries BioThings Explorer (BTE) for everything that is related to one thing: \
+         biological processes, genes, proteins, gene and protein families, diseases and \
+         phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. \
+         Use it for all relations, and query_bte_by_categories for particular categories. \
+         Predicates: affected_by, affects, interacts_with, participates_in, derives_from, \
+         derives_into. Results come with sources and publications, the best first.",
+        call,
+    );
+    tool.without_argument("categories")
+}
 
-    const NAME: &'static str = if BY_CATEGORIES {
-        "query_bte_by_categories"
-    } else {
-        "query_bte_getall"
-    };
-    const TITLE: &'static str = if BY_CATEGORIES {
-        "Things of some kinds related to a thing"
-    } else {
-        "Everything related to a thing"
-    };
-    const DESCRIPTION: &'static str = if BY_CATEGORIES {
-        "Queries BioThings Explorer (BTE) for things of particular categories, \
-        such as genes or diseases, that are related to one thing. Example: all genes connected to \
-        MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
-        derives_from, derives_into. Results come with sources and publications, the best first."
-    } else {
-        "Queries BioThings Explorer (BTE) for everything that is related \
-        to one thing: biological processes, genes, proteins, gene and protein families, diseases \
-        and \
-        phenotypes, anatomy, RNA products, chemical mixtures, small molecules, polypeptides. Use \
-        it \
-        for all relations, and query_bte_by_categories for particular categories. Predicates: \
-        affected_by, affects, interacts_with, participates_in, derives_from, derives_into. Results \
-        come with sources and publications, the best first."
-    };
+/// Returns the tool `query_bte_by_categories`.
+pub(super) fn query_bte_by_categories(bte: &Bte) -> BundledTool {
+    bte.query_tool(
+        "query_bte_by_categories",
+        "Things of some kinds related to a thing",
+        "Queries BioThings Explorer (BTE) for things of particular categories, such as genes or \
+         diseases, that are related to one thing. Example: all genes connected to \
+         MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
+         derives_from, derives_into. Results come with sources and publications, the best \
+         first.",
+        call,
+    )
+}
 
-    fn annotations(&self) -> ToolAnnotations {
-        self.0.annotations()
-    }
-
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        if !BY_CATEGORIES {
-            remove_argument(schema, "categories");
-        }
-        self.0.adjust_input(schema);
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let entity_id = &input.entity_id;
-        if !is_curie(entity_id) {
-            return Err(ToolError::Refused(format!(
-                "entityId is {:?}; it must be a CURIE: a prefix, a colon and an id, \
+async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
+    let entity_id = &input.entity_id;
+    if !is_curie(entity_id) {
+        return Err(format!(
+            "entityId is {:?}; it must be a CURIE: a prefix, a colon and an id, \
                  such as NCBIGene:4353 for the gene MPO or MONDO:0005148 for a disease.",
-                truncate(entity_id, 60)
-            )));
-        }
-        let (categories, kinds) = match &input.categories {
-            Some(categories) => {
-                let kinds: Vec<&str> = categories.iter().map(|it| without_prefix(it)).collect();
-                let categories = categories.iter().map(String::as_str).collect();
-                (categories, kinds.join(", "))
-            }
-            None => (CATEGORIES.to_vec(), "things of all kinds".to_owned()),
-        };
-        let queries = categories.chunks(MAX_CATEGORIES);
-        let queries = queries.map(|batch| query_graph(entity_id, batch));
-        let findings = self.0.query(queries.collect()).await?;
-        let options = OutputOptions {
-            description: format!("{kinds} related to {entity_id}"),
-            advice: ADVICE,
-            limit: input.limit,
-            add_to_graph: input.add_to_graph,
-            context: input.database_context.as_ref(),
-        };
-        output(&self.0, findings, options).await
+            truncate(entity_id, 60)
+        )
+        .into());
     }
+    let (categories, kinds) = match &input.categories {
+        Some(categories) => {
+            let kinds: Vec<&str> = categories.iter().map(|it| without_prefix(it)).collect();
+            let categories = categories.iter().map(String::as_str).collect();
+            (categories, kinds.join(", "))
+        }
+        None => (CATEGORIES.to_vec(), "things of all kinds".to_owned()),
+    };
+    let queries = categories.chunks(MAX_CATEGORIES);
+    let queries = queries.map(|batch| query_graph(entity_id, batch));
+    let findings = bte.query(queries.collect()).await?;
+    let options = OutputOptions {
+        description: format!("{kinds} related to {entity_id}"),
+        advice: ADVICE,
+        limit: input.limit,
+        add_to_graph: input.add_to_graph,
+        context: input.database_context.as_ref(),
+    };
+    output(&bte, findings, options).await
 }
 
 fn query_graph(entity_id: &str, categories: &[&str]) -> QueryGraph {

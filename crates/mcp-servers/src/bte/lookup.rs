@@ -3,13 +3,11 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    annotations,
     biolink::{category, is_curie},
     client::ServiceClient,
     trapi::part,
@@ -17,13 +15,11 @@ use super::{
 use crate::{
     graph::model::{normalize_name, without_prefix},
     text::{one_line, truncate},
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
 /// Maximum number of alternative names of a match.
 const MAX_SYNONYMS: usize = 5;
-
-pub(super) struct LookupName(pub(super) ServiceClient);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,13 +32,9 @@ pub(super) struct Input {
     /// Only things of this organism, such as `NCBITaxon:9606` for humans, or of no organism.
     taxon: Option<String>,
     /// Maximum number of matches to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<5>")]
     #[schemars(range(min = 1, max = 25))]
     limit: usize,
-}
-
-fn default_limit() -> usize {
-    5
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -80,58 +72,57 @@ struct Found {
     synonyms: Vec<String>,
 }
 
-impl BundledTool for LookupName {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `lookup_name`.
+pub(super) fn lookup_name(client: ServiceClient) -> BundledTool {
+    BundledTool::new(
+        "lookup_name",
+        "Look up a name",
+        "Finds the CURIEs of a gene, disease, drug or other thing by its name, such as \
+         NCBIGene:4353 for MPO. Use it before a query if the CURIE is not known. An invented \
+         CURIE finds nothing, or another thing.",
+        client,
+        call,
+    )
+    .annotated(|it| it.open_world(true))
+}
 
-    const NAME: &'static str = "lookup_name";
-    const TITLE: &'static str = "Look up a name";
-    const DESCRIPTION: &'static str = "Finds the CURIEs of a gene, disease, drug or other thing by \
-        its name, such as NCBIGene:4353 for MPO. Use it before a query if the CURIE is not \
-        known. An invented CURIE finds nothing, or another thing.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        annotations(true)
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let limit = input.limit.to_string();
-        let mut parameters = vec![
-            ("string", input.name.as_str()),
-            ("autocomplete", "false"),
-            ("limit", &limit),
-        ];
-        let category = input.category.as_deref().map(|given| {
-            category(given).ok_or_else(|| {
-                ToolError::Refused(format!(
-                    "category is {:?}; it must have the form biolink:Gene.",
-                    truncate(given, 60)
-                ))
-            })
-        });
-        let category = category.transpose()?;
-        if let Some(category) = &category {
-            parameters.push(("biolink_type", without_prefix(category)));
-        }
-        if let Some(taxon) = &input.taxon {
-            if !is_curie(taxon) {
-                return Err(ToolError::Refused(format!(
-                    "taxon is {:?}; it must be a CURIE such as NCBITaxon:9606.",
-                    truncate(taxon, 60)
-                )));
-            }
-            parameters.push(("only_taxa", taxon));
-        }
-        let found = self.0.get("lookup", &parameters).await;
-        let found: Vec<Value> = found.map_err(|failure| ToolError::Refused(failure.to_string()))?;
-        let found = found.into_iter().filter_map(part);
-        let found = found.filter(|found: &Found| is_curie(&found.curie));
-        let matches: Vec<Match> = found.take(input.limit).map(matched).collect();
-        Ok(ToolOutput {
-            text: describe(&input.name, &matches),
-            data: Output { matches },
+async fn call(client: ServiceClient, input: Input) -> ToolResult<Output> {
+    let limit = input.limit.to_string();
+    let mut parameters = vec![
+        ("string", input.name.as_str()),
+        ("autocomplete", "false"),
+        ("limit", &limit),
+    ];
+    let category = input.category.as_deref().map(|given| {
+        category(given).ok_or_else(|| {
+            ToolError::from(format!(
+                "category is {:?}; it must have the form biolink:Gene.",
+                truncate(given, 60)
+            ))
         })
+    });
+    let category = category.transpose()?;
+    if let Some(category) = &category {
+        parameters.push(("biolink_type", without_prefix(category)));
     }
+    if let Some(taxon) = &input.taxon {
+        if !is_curie(taxon) {
+            return Err(format!(
+                "taxon is {:?}; it must be a CURIE such as NCBITaxon:9606.",
+                truncate(taxon, 60)
+            )
+            .into());
+        }
+        parameters.push(("only_taxa", taxon));
+    }
+    let found: Vec<Value> = client.get("lookup", &parameters).await?;
+    let found = found.into_iter().filter_map(part);
+    let found = found.filter(|found: &Found| is_curie(&found.curie));
+    let matches: Vec<Match> = found.take(input.limit).map(matched).collect();
+    Ok(ToolOutput {
+        text: describe(&input.name, &matches),
+        data: Output { matches },
+    })
 }
 
 fn matched(found: Found) -> Match {

@@ -2,13 +2,11 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
-    annotations,
     client::ServiceClient,
     trapi::{MetaKnowledgeGraph, Relation},
 };
@@ -18,26 +16,19 @@ use crate::{
         model::without_prefix,
     },
     text::{listed, quantity},
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
 /// Time for which the response is cached. It has a size of megabytes and changes only with updates
 /// of the service.
 const CACHE_TIME: Duration = Duration::from_hours(1);
 
-pub(super) struct GetMetaKnowledgeGraph {
-    client: Arc<ServiceClient>,
+struct CachedMetaKnowledgeGraph {
+    client: ServiceClient,
     cache: Mutex<Option<(Instant, Arc<MetaKnowledgeGraph>)>>,
 }
 
-impl GetMetaKnowledgeGraph {
-    pub(super) fn new(client: Arc<ServiceClient>) -> Self {
-        Self {
-            client,
-            cache: Mutex::new(None),
-        }
-    }
-
+impl CachedMetaKnowledgeGraph {
     async fn read(&self) -> Result<Arc<MetaKnowledgeGraph>, ToolError> {
         // The lock is held during the request, so that concurrent calls send only one request.
         let mut cache = self.cache.lock().await;
@@ -46,10 +37,8 @@ impl GetMetaKnowledgeGraph {
         {
             return Ok(Arc::clone(graph));
         }
-        let graph = self.client.get("meta_knowledge_graph", &[]).await;
-        let graph: MetaKnowledgeGraph =
-            graph.map_err(|failure| ToolError::Refused(failure.to_string()))?;
-        let graph = Arc::new(graph);
+        let graph: Arc<MetaKnowledgeGraph> =
+            Arc::new(self.client.get("meta_knowledge_graph", &[]).await?);
         *cache = Some((Instant::now(), Arc::clone(&graph)));
         Ok(graph)
     }
@@ -65,13 +54,9 @@ pub(super) struct Input {
     /// Only relations to things of this category, such as `biolink:Disease`.
     object_category: Option<String>,
     /// Maximum number of relations to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<50>")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,
-}
-
-fn default_limit() -> usize {
-    50
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -96,54 +81,57 @@ struct CategoryOutput {
     id_prefixes: Vec<String>,
 }
 
-impl BundledTool for GetMetaKnowledgeGraph {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `get_meta_knowledge_graph`.
+pub(super) fn get_meta_knowledge_graph(client: &ServiceClient) -> BundledTool {
+    let meta = Arc::new(CachedMetaKnowledgeGraph {
+        client: client.clone(),
+        cache: Mutex::new(None),
+    });
+    BundledTool::new(
+        "get_meta_knowledge_graph",
+        "Supported relations",
+        "Lists the relations that BioThings Explorer (BTE) supports: categories of subjects and \
+         objects with predicates, and the id prefixes of each category. Use a filter, because \
+         there are thousands of relations.",
+        meta,
+        call,
+    )
+    .annotated(|it| it.open_world(true))
+}
 
-    const NAME: &'static str = "get_meta_knowledge_graph";
-    const TITLE: &'static str = "Supported relations";
-    const DESCRIPTION: &'static str = "Lists the relations that BioThings Explorer (BTE) supports: \
-        categories of subjects and objects with predicates, and the id prefixes of each category. \
-        Use a filter, because there are thousands of relations.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        annotations(true)
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let graph = self.read().await?;
-        let matches = |filter: &Option<String>, value: &str| {
-            let filter = filter.as_deref().map(without_prefix);
-            filter.is_none_or(|filter| filter.eq_ignore_ascii_case(without_prefix(value)))
-        };
-        let relations = graph.edges.iter().filter(|relation| {
-            matches(&input.subject_category, &relation.subject)
-                && matches(&input.predicate, &relation.predicate)
-                && matches(&input.object_category, &relation.object)
-        });
-        let matching: Vec<&Relation> = relations.collect();
-        let predicates = count_names(matching.iter().map(|edge| without_prefix(&edge.predicate)));
-        let relations = &matching[..matching.len().min(input.limit)];
-        let used = |category: &str| {
-            let mut relations = relations.iter();
-            relations.any(|it| it.subject == category || it.object == category)
-        };
-        let categories = graph.nodes.iter().filter(|(category, _)| used(category));
-        let categories = categories.map(|(category, node)| CategoryOutput {
-            category: category.clone(),
-            id_prefixes: node.id_prefixes.clone(),
-        });
-        let data = Output {
-            matching: matching.len(),
-            relations: relations.iter().copied().cloned().collect(),
-            predicates,
-            categories: categories.collect(),
-        };
-        Ok(ToolOutput {
-            text: describe(&data),
-            data,
-        })
-    }
+async fn call(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<Output> {
+    let graph = meta.read().await?;
+    let matches = |filter: &Option<String>, value: &str| {
+        let filter = filter.as_deref().map(without_prefix);
+        filter.is_none_or(|filter| filter.eq_ignore_ascii_case(without_prefix(value)))
+    };
+    let relations = graph.edges.iter().filter(|relation| {
+        matches(&input.subject_category, &relation.subject)
+            && matches(&input.predicate, &relation.predicate)
+            && matches(&input.object_category, &relation.object)
+    });
+    let matching: Vec<&Relation> = relations.collect();
+    let predicates = count_names(matching.iter().map(|edge| without_prefix(&edge.predicate)));
+    let relations = &matching[..matching.len().min(input.limit)];
+    let used = |category: &str| {
+        let mut relations = relations.iter();
+        relations.any(|it| it.subject == category || it.object == category)
+    };
+    let categories = graph.nodes.iter().filter(|(category, _)| used(category));
+    let categories = categories.map(|(category, node)| CategoryOutput {
+        category: category.clone(),
+        id_prefixes: node.id_prefixes.clone(),
+    });
+    let data = Output {
+        matching: matching.len(),
+        relations: relations.iter().copied().cloned().collect(),
+        predicates,
+        categories: categories.collect(),
+    };
+    Ok(ToolOutput {
+        text: describe(&data),
+        data,
+    })
 }
 
 fn describe(data: &Output) -> String {

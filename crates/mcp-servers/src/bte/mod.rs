@@ -11,24 +11,24 @@ mod meta;
 mod query;
 mod trapi;
 
-use std::sync::Arc;
-
 use futures_util::future::join_all;
-use rmcp::model::{JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 use crate::{
     error::ServerError,
     graph::store::GraphStore,
     options::ServerOptions,
     text::{one_line, truncate},
-    tool::{BundledServer, ServedTool, ToolError, remove_argument, server::ToolServer},
+    tool::{BundledServer, BundledTool, ToolError, ToolResult, server::ToolServer},
 };
+use answer::Output;
 use client::{Failure, ServiceClient};
-use entity::EntityQuery;
+use entity::{query_bte_by_categories, query_bte_getall};
 use findings::Findings;
-use lookup::LookupName;
-use meta::GetMetaKnowledgeGraph;
-use query::QueryBte;
+use lookup::lookup_name;
+use meta::get_meta_knowledge_graph;
+use query::query_bte;
 use trapi::QueryGraph;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -82,42 +82,47 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          only things of some categories, query_bte supports any other query, and \
          get_meta_knowledge_graph lists the supported relations. {storage}"
     );
-    let bte = Bte {
-        client: Arc::new(client),
-        graph,
-    };
+    let bte = Bte { client, graph };
     let mut tools = vec![
-        ServedTool::new(EntityQuery::<false>(bte.clone())),
-        ServedTool::new(EntityQuery::<true>(bte.clone())),
-        ServedTool::new(QueryBte(bte.clone())),
-        ServedTool::new(GetMetaKnowledgeGraph::new(bte.client)),
+        query_bte_getall(&bte),
+        query_bte_by_categories(&bte),
+        query_bte(&bte),
+        get_meta_knowledge_graph(&bte.client),
     ];
-    tools.extend(resolver.map(|client| ServedTool::new(LookupName(client))));
+    tools.extend(resolver.map(lookup_name));
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
-/// The service client and the graph store that all query tools share.
+/// The service and the optional graph database of the tools.
 #[derive(Clone)]
 struct Bte {
-    client: Arc<ServiceClient>,
-    /// Graph store for query results, if the server has a graph database.
+    client: ServiceClient,
     graph: Option<GraphStore>,
 }
 
 impl Bte {
-    /// Returns the annotations of query tools, which write only to the graph.
-    fn annotations(&self) -> ToolAnnotations {
-        annotations(self.graph.is_none())
-    }
-
-    /// Removes the argument `addToGraph` from the input schema if the server has no graph store.
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        if self.graph.is_none() {
-            remove_argument(schema, "addToGraph");
+    /// Creates a tool that queries the service and can add the results to the graph.
+    fn query_tool<I, F>(
+        &self,
+        name: &'static str,
+        title: &'static str,
+        description: &'static str,
+        function: fn(Self, I) -> F,
+    ) -> BundledTool
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output = ToolResult<Output>> + Send + 'static,
+    {
+        let read_only = self.graph.is_none();
+        let tool = BundledTool::new(name, title, description, self.clone(), function)
+            .annotated(|it| it.read_only(read_only).open_world(true));
+        if read_only {
+            tool.without_argument("addToGraph")
+        } else {
+            tool
         }
     }
 
-    /// Sends all queries concurrently and merges the responses. Fails only if all queries fail.
     async fn query(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
         let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
@@ -152,15 +157,6 @@ impl Bte {
         findings.rank();
         Ok(findings)
     }
-}
-
-/// Returns the annotations of a tool that sends requests to an external service.
-fn annotations(read_only: bool) -> ToolAnnotations {
-    ToolAnnotations::new()
-        .read_only(read_only)
-        .destructive(false)
-        .idempotent(true)
-        .open_world(true)
 }
 
 /// Returns the error that a service reports in a response with a success status.

@@ -1,6 +1,5 @@
 //! `query_bte`: a query with any TRAPI query graph.
 
-use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use switchboard_domain::nearest::{did_you_mean, nearest};
@@ -14,7 +13,7 @@ use super::{
 use crate::{
     graph::{context::DatabaseContext, model::without_prefix},
     text::truncate,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolResult, number},
 };
 
 /// Maximum number of nodes in a query graph. With more nodes, services need minutes.
@@ -26,15 +25,13 @@ const ADVICE: &str = "Omit the predicates, exchange subject and object, use a wi
     as \
     biolink:ChemicalEntity, or list the supported relations with get_meta_knowledge_graph.";
 
-pub(super) struct QueryBte(pub(super) Bte);
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
     /// The query graph in the form of TRAPI.
     query_graph: QueryGraph,
     /// Maximum number of results to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<25>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Adds all results to the knowledge graph of this conversation.
@@ -46,52 +43,39 @@ pub(super) struct Input {
     database_context: Option<DatabaseContext>,
 }
 
-fn default_limit() -> usize {
-    25
+/// Returns the tool `query_bte`.
+pub(super) fn query_bte(bte: &Bte) -> BundledTool {
+    bte.query_tool(
+        "query_bte",
+        "Ask BioThings Explorer",
+        "Queries BioThings Explorer (BTE) with a TRAPI query graph, for queries that the other \
+         tools do not support: several known things, particular predicates, relations between \
+         two known things, or two hops. Example, drugs that affect a gene: {\"nodes\": {\"n0\": \
+         {\"ids\": [\"NCBIGene:4353\"]}, \"n1\": {\"categories\": \
+         [\"biolink:SmallMolecule\"]}}, \"edges\": {\"e0\": {\"subject\": \"n1\", \"object\": \
+         \"n0\", \"predicates\": [\"biolink:affects\"]}}}. Results come with sources and \
+         publications, the best first.",
+        call,
+    )
 }
 
-impl BundledTool for QueryBte {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "query_bte";
-    const TITLE: &'static str = "Ask BioThings Explorer";
-    const DESCRIPTION: &'static str = "Queries BioThings Explorer (BTE) with a TRAPI query graph, \
-        for \
-        queries that the other tools do not support: several known things, particular predicates, \
-        relations between two known things, or two hops. Example, drugs that affect a gene: \
-        {\"nodes\": {\"n0\": {\"ids\": [\"NCBIGene:4353\"]}, \"n1\": {\"categories\": \
-        [\"biolink:SmallMolecule\"]}}, \"edges\": {\"e0\": {\"subject\": \"n1\", \"object\": \
-            \"n0\", \
-        \"predicates\": [\"biolink:affects\"]}}}. Results come with sources and publications, the \
-        best first.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        self.0.annotations()
+async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
+    let mut query_graph = input.query_graph;
+    let problems = validate(&mut query_graph);
+    if !problems.is_empty() {
+        let problems = problems.join(" ");
+        let text = format!("The query graph is invalid. {problems}");
+        return Err(ToolError::Refused(text));
     }
-
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        self.0.adjust_input(schema);
-    }
-
-    async fn call(&self, input: Self::Input) -> Result<ToolOutput<Output>, ToolError> {
-        let mut query_graph = input.query_graph;
-        let problems = validate(&mut query_graph);
-        if !problems.is_empty() {
-            let problems = problems.join(" ");
-            let text = format!("The query graph is invalid. {problems}");
-            return Err(ToolError::Refused(text));
-        }
-        let options = OutputOptions {
-            description: describe(&query_graph),
-            advice: ADVICE,
-            limit: input.limit,
-            add_to_graph: input.add_to_graph,
-            context: input.database_context.as_ref(),
-        };
-        let findings = self.0.query(vec![query_graph]).await?;
-        output(&self.0, findings, options).await
-    }
+    let options = OutputOptions {
+        description: describe(&query_graph),
+        advice: ADVICE,
+        limit: input.limit,
+        add_to_graph: input.add_to_graph,
+        context: input.database_context.as_ref(),
+    };
+    let findings = bte.query(vec![query_graph]).await?;
+    output(&bte, findings, options).await
 }
 
 /// Describes a query graph, such as `NCBIGene:4353 –affects→ SmallMolecule`.

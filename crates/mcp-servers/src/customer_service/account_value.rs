@@ -1,12 +1,14 @@
 //! `calculate_account_value`.
 
+use rusqlite::{OptionalExtension as _, Transaction};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CURRENCY, store::Store, unknown_customer};
-use crate::tool::{BundledTool, ToolError, ToolOutput};
-
-pub(super) struct CalculateAccountValue(pub(super) Store);
+use super::{CURRENCY, unknown_customer};
+use crate::{
+    sqlite::Database,
+    tool::{BundledTool, ToolOutput, ToolResult},
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,47 +33,54 @@ pub(super) struct Output {
     purchases: i64,
 }
 
-impl BundledTool for CalculateAccountValue {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "calculate_account_value";
-    const TITLE: &'static str = "Account value";
-    const DESCRIPTION: &'static str =
-        "Calculates the account value of one customer: the sum of all purchases, in euros.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let customer_id = input.customer_id;
-        let Some(account) = self.0.account(customer_id).await? else {
-            return Err(unknown_customer(&self.0, customer_id).await);
-        };
-        let customer_name = account.customer_name;
-        let purchases = account.purchases;
-        let account_value = amount(account.cents);
-        let from = match purchases {
-            0 => "no purchases yet".to_owned(),
-            1 => "1 purchase".to_owned(),
-            many => format!("{many} purchases"),
-        };
-        Ok(ToolOutput {
-            text: format!(
-                "The account value of customer {customer_id} ({customer_name}) is \
-                 {account_value} {CURRENCY} ({from})."
-            ),
-            data: Output {
-                customer_id,
-                customer_name,
-                account_value,
-                account_value_cents: account.cents,
-                currency: CURRENCY,
-                purchases,
-            },
-        })
-    }
+/// Returns the tool `calculate_account_value`.
+pub(super) fn calculate_account_value(database: Database) -> BundledTool {
+    BundledTool::new(
+        "calculate_account_value",
+        "Account value",
+        "Calculates the account value of one customer: the sum of all purchases, in euros.",
+        database,
+        call,
+    )
 }
 
-/// Formats cents in the main currency unit with two decimals. `schema.sql` excludes negative
-/// amounts.
-fn amount(cents: i64) -> String {
-    format!("{}.{:02}", cents / 100, cents % 100)
+async fn call(database: Database, Input { customer_id }: Input) -> ToolResult<Output> {
+    database
+        .read(move |transaction| account_value(transaction, customer_id))
+        .await
+}
+
+fn account_value(transaction: &Transaction<'_>, customer_id: i64) -> ToolResult<Output> {
+    let account = transaction.query_row(
+        "SELECT name, COUNT(purchase_id), COALESCE(SUM(amount_cents), 0) \
+         FROM customers LEFT JOIN purchases USING (customer_id) \
+         WHERE customer_id = ?1 GROUP BY customer_id",
+        [customer_id],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    );
+    let account: Option<(String, i64, i64)> = account.optional()?;
+    let Some((customer_name, purchases, cents)) = account else {
+        return unknown_customer(transaction, customer_id);
+    };
+    // `schema.sql` excludes negative amounts.
+    let account_value = format!("{}.{:02}", cents / 100, cents % 100);
+    let from = match purchases {
+        0 => "no purchases yet".to_owned(),
+        1 => "1 purchase".to_owned(),
+        many => format!("{many} purchases"),
+    };
+    Ok(ToolOutput {
+        text: format!(
+            "The account value of customer {customer_id} ({customer_name}) is \
+             {account_value} {CURRENCY} ({from})."
+        ),
+        data: Output {
+            customer_id,
+            customer_name,
+            account_value,
+            account_value_cents: cents,
+            currency: CURRENCY,
+            purchases,
+        },
+    })
 }

@@ -2,18 +2,19 @@
 
 mod account_value;
 mod recent_customers;
-mod store;
 mod support_ticket;
+
+use rusqlite::Transaction;
 
 use crate::{
     error::ServerError,
     options::ServerOptions,
-    tool::{BundledServer, ServedTool, ToolError, server::ToolServer},
+    sqlite::{Database, Layout},
+    tool::{BundledServer, ToolError, server::ToolServer},
 };
-use account_value::CalculateAccountValue;
-use recent_customers::GetRecentCustomers;
-use store::Store;
-use support_ticket::CreateSupportTicket;
+use account_value::calculate_account_value;
+use recent_customers::get_recent_customers;
+use support_ticket::create_support_ticket;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
     name: "customer-service",
@@ -21,11 +22,19 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "Customers of an invented shop, the value of their accounts, and support tickets",
 };
 
+static LAYOUT: Layout = Layout {
+    // The application id spells "sbcs" in ASCII.
+    application_id: 0x7362_6373,
+    version: 1,
+    schema: include_str!("schema.sql"),
+    seed: include_str!("seed.sql"),
+};
+
 /// Currency of all amounts in the shop (ISO 4217).
 const CURRENCY: &str = "EUR";
 
 pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
-    let store = Store::open(options.data.as_deref()).await?;
+    let database = Database::open(&LAYOUT, options.data.as_deref()).await?;
     let storage = if options.data.is_some() {
         "New tickets are stored."
     } else {
@@ -37,20 +46,25 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {storage}"
     );
     let tools = vec![
-        ServedTool::new(GetRecentCustomers(store.clone())),
-        ServedTool::new(CreateSupportTicket(store.clone())),
-        ServedTool::new(CalculateAccountValue(store)),
+        get_recent_customers(database.clone()),
+        create_support_ticket(database.clone()),
+        calculate_account_value(database),
     ];
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
 /// Returns the error for an unknown customer id, with the valid range of ids.
-async fn unknown_customer(store: &Store, customer_id: i64) -> ToolError {
-    match store.customer_ids().await {
-        Ok((first, last)) => ToolError::Refused(format!(
-            "There is no customer {customer_id}; ids go from {first} to {last}. \
-             get_recent_customers lists some."
-        )),
-        Err(error) => error,
-    }
+fn unknown_customer<T>(transaction: &Transaction<'_>, customer_id: i64) -> Result<T, ToolError> {
+    let sql = "SELECT MIN(customer_id), MAX(customer_id) FROM customers";
+    let ids = transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    let (first, last): (i64, i64) = ids?;
+    Err(format!(
+        "There is no customer {customer_id}; ids go from {first} to {last}. \
+         get_recent_customers lists some."
+    )
+    .into())
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;

@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 
+use rusqlite::{Transaction, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::store::{Customer, Store};
-use crate::tool::{BundledTool, ToolError, ToolOutput};
-
-pub(super) struct GetRecentCustomers(pub(super) Store);
+use crate::{
+    sqlite::Database,
+    tool::{BundledTool, ToolOutput, ToolResult},
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +28,23 @@ fn default_limit() -> i64 {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the other tools have the same name `customer_id`"
+)]
+struct Customer {
+    /// The number that other tools take.
+    customer_id: i64,
+    name: String,
+    email: String,
+    city: String,
+    country: String,
+    /// The day on which the customer joined, YYYY-MM-DD.
+    #[schemars(extend("format" = "date"))]
+    joined: String,
+}
+
+#[derive(Serialize, JsonSchema)]
 pub(super) struct Output {
     /// The customers, the latest first.
     customers: Vec<Customer>,
@@ -34,47 +52,69 @@ pub(super) struct Output {
     matching: i64,
 }
 
-impl BundledTool for GetRecentCustomers {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `get_recent_customers`.
+pub(super) fn get_recent_customers(database: Database) -> BundledTool {
+    BundledTool::new(
+        "get_recent_customers",
+        "Recent customers",
+        "Lists the customers who joined most recently, the latest first, with customer_id, \
+         name, e-mail, city, country and the day they joined.",
+        database,
+        call,
+    )
+}
 
-    const NAME: &'static str = "get_recent_customers";
-    const TITLE: &'static str = "Recent customers";
-    const DESCRIPTION: &'static str = "Lists the customers who joined most recently, the latest \
-        first, with customer_id, name, e-mail, city, country and the day they joined.";
+async fn call(database: Database, input: Input) -> ToolResult<Output> {
+    database
+        .read(move |transaction| recent_customers(transaction, &input))
+        .await
+}
 
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let since = input.since.as_deref();
-        let (customers, matching) = self.0.recent_customers(input.limit, since).await?;
-        let mut text = match since {
-            Some(since) if customers.is_empty() => {
-                let latest = self.0.latest_join().await?;
-                format!("No customer joined on or after {since}; the latest joined on {latest}.")
-            }
-            _ => heading(customers.len(), matching, since),
+fn recent_customers(transaction: &Transaction<'_>, input: &Input) -> ToolResult<Output> {
+    let mut statement = transaction.prepare(
+        "SELECT customer_id, name, email, city, country, joined_on, COUNT(*) OVER () \
+         FROM customers WHERE ?2 IS NULL OR joined_on >= ?2 \
+         ORDER BY joined_on DESC, customer_id DESC LIMIT ?1",
+    )?;
+    let mut rows = statement.query(params![input.limit, input.since])?;
+    let (mut customers, mut matching, mut lines) = (Vec::new(), 0, String::new());
+    while let Some(row) = rows.next()? {
+        let customer = Customer {
+            customer_id: row.get(0)?,
+            name: row.get(1)?,
+            email: row.get(2)?,
+            city: row.get(3)?,
+            country: row.get(4)?,
+            joined: row.get(5)?,
         };
-        for customer in &customers {
-            let Customer {
-                customer_id,
-                name,
-                email,
-                city,
-                country,
-                joined,
-            } = customer;
-            let _ = write!(
-                text,
-                "\n- {customer_id}: {name}, {email}, {city}, {country}, joined {joined}"
-            );
-        }
-        Ok(ToolOutput {
-            text,
-            data: Output {
-                customers,
-                matching,
-            },
-        })
+        matching = row.get(6)?;
+        let Customer {
+            customer_id,
+            name,
+            email,
+            city,
+            country,
+            joined,
+        } = &customer;
+        let _ = write!(
+            lines,
+            "\n- {customer_id}: {name}, {email}, {city}, {country}, joined {joined}"
+        );
+        customers.push(customer);
     }
+    let text = match &input.since {
+        Some(since) if customers.is_empty() => {
+            let sql = "SELECT MAX(joined_on) FROM customers";
+            let latest: String = transaction.query_row(sql, [], |row| row.get(0))?;
+            format!("No customer joined on or after {since}; the latest joined on {latest}.")
+        }
+        since => heading(customers.len(), matching, since.as_deref()) + &lines,
+    };
+    let data = Output {
+        customers,
+        matching,
+    };
+    Ok(ToolOutput { text, data })
 }
 
 fn heading(listed: usize, matching: i64, since: Option<&str>) -> String {

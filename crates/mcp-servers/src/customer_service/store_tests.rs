@@ -1,26 +1,16 @@
+use serde_json::json;
+
 use super::*;
 
-async fn store() -> Store {
-    Store::open(None).await.unwrap()
-}
-
-async fn number(store: &Store, sql: &'static str) -> i64 {
-    let read = store
-        .database
-        .read(move |transaction| Ok(transaction.query_row(sql, [], |row| row.get(0))?));
+async fn number(database: &Database, sql: &'static str) -> i64 {
+    let read =
+        database.read(move |transaction| Ok(transaction.query_row(sql, [], |row| row.get(0))?));
     read.await.unwrap()
-}
-
-async fn execute(store: &Store, sql: &'static str) {
-    let write = store
-        .database
-        .write(move |transaction| Ok(transaction.execute_batch(sql)?));
-    write.await.unwrap();
 }
 
 #[tokio::test]
 async fn the_seed_data_is_consistent() {
-    let store = store().await;
+    let database = Database::open(&LAYOUT, None).await.unwrap();
     for (sql, expected) in [
         ("SELECT COUNT(*) FROM customers", 48),
         ("SELECT COUNT(DISTINCT name) FROM customers", 48),
@@ -55,16 +45,20 @@ async fn the_seed_data_is_consistent() {
         ),
         ("SELECT COUNT(*) FROM support_tickets", 0),
     ] {
-        assert_eq!(number(&store, sql).await, expected, "{sql}");
+        assert_eq!(number(&database, sql).await, expected, "{sql}");
     }
-    assert_eq!(store.customer_ids().await.unwrap(), (1, 48));
 }
 
 #[tokio::test]
 async fn ticket_numbers_are_not_reused() {
-    let store = store().await;
-    let create = || store.create_ticket(42, "Broken", None, Priority::High);
-    assert_eq!(create().await.unwrap().unwrap().ticket_id, 1);
-    execute(&store, "DELETE FROM support_tickets").await;
-    assert_eq!(create().await.unwrap().unwrap().ticket_id, 2);
+    let database = Database::open(&LAYOUT, None).await.unwrap();
+    let tool = create_support_ticket(database.clone());
+    for number in [1, 2] {
+        let arguments = json!({"customer_id": 42, "subject": "Broken"});
+        let created = tool.call(arguments.as_object().unwrap().clone()).await;
+        assert_eq!(created.structured_content.unwrap()["ticket_id"], number);
+        let sql = "DELETE FROM support_tickets";
+        let delete = database.write(move |transaction| Ok(transaction.execute_batch(sql)?));
+        delete.await.unwrap();
+    }
 }

@@ -1,13 +1,14 @@
 //! `create_support_ticket`.
 
-use rmcp::model::ToolAnnotations;
+use rusqlite::{OptionalExtension as _, Transaction, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{store::Store, unknown_customer};
-use crate::tool::{BundledTool, ToolError, ToolOutput};
-
-pub(super) struct CreateSupportTicket(pub(super) Store);
+use super::unknown_customer;
+use crate::{
+    sqlite::Database,
+    tool::{BundledTool, ToolOutput, ToolResult},
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +29,7 @@ pub(super) struct Input {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Priority {
+enum Priority {
     Low,
     #[default]
     Normal,
@@ -37,7 +38,7 @@ pub(super) enum Priority {
 
 impl Priority {
     /// Returns the name of the priority in JSON and in the database.
-    pub(super) fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
             Self::Normal => "normal",
@@ -61,61 +62,63 @@ pub(super) struct Output {
     status: String,
 }
 
-impl BundledTool for CreateSupportTicket {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `create_support_ticket`.
+pub(super) fn create_support_ticket(database: Database) -> BundledTool {
+    BundledTool::new(
+        "create_support_ticket",
+        "New support ticket",
+        "Opens a new support ticket for a customer and returns its number. Every call opens one \
+         more.",
+        database,
+        call,
+    )
+    .annotated(|it| it.read_only(false).idempotent(false))
+}
 
-    const NAME: &'static str = "create_support_ticket";
-    const TITLE: &'static str = "New support ticket";
-    const DESCRIPTION: &'static str = "Opens a new support ticket for a customer and returns its \
-        number. Every call opens one more.";
+async fn call(database: Database, input: Input) -> ToolResult<Output> {
+    database
+        .write(move |transaction| create_ticket(transaction, &input))
+        .await
+}
 
-    fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(false)
-            .idempotent(false)
-            .open_world(false)
+fn create_ticket(transaction: &Transaction<'_>, input: &Input) -> ToolResult<Output> {
+    let &Input {
+        customer_id,
+        priority,
+        ..
+    } = input;
+    let subject = input.subject.trim();
+    if subject.is_empty() {
+        return Err("subject is blank. Write the topic of the ticket in a few words.".into());
     }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let Input {
+    let description = input.description.as_deref().map(str::trim);
+    let description = description.filter(|text| !text.is_empty());
+    let ticket = transaction.query_row(
+        "INSERT INTO support_tickets (customer_id, subject, description, priority) \
+         SELECT customer_id, ?2, ?3, ?4 FROM customers WHERE customer_id = ?1 \
+         RETURNING ticket_id, status, \
+         (SELECT name FROM customers WHERE customers.customer_id = ?1)",
+        params![customer_id, subject, description, priority.as_str()],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    );
+    let ticket: Option<(i64, String, String)> = ticket.optional()?;
+    let Some((ticket_id, status, customer_name)) = ticket else {
+        return unknown_customer(transaction, customer_id);
+    };
+    Ok(ToolOutput {
+        text: format!(
+            "Ticket {ticket_id} is {status} for customer {customer_id} ({customer_name}) with {} \
+             priority: {subject}",
+            priority.as_str(),
+        ),
+        data: Output {
+            ticket_id,
             customer_id,
+            customer_name,
+            subject: subject.to_owned(),
+            description: description.map(str::to_owned),
             priority,
-            ..
-        } = input;
-        let subject = input.subject.trim();
-        if subject.is_empty() {
-            return Err(ToolError::Refused(
-                "subject is blank. Write the topic of the ticket in a few words.".to_owned(),
-            ));
-        }
-        let description = input.description.as_deref().map(str::trim);
-        let description = description.filter(|text| !text.is_empty());
-        let ticket = self
-            .0
-            .create_ticket(customer_id, subject, description, priority)
-            .await?;
-        let Some(ticket) = ticket else {
-            return Err(unknown_customer(&self.0, customer_id).await);
-        };
-        Ok(ToolOutput {
-            text: format!(
-                "Ticket {} is {} for customer {customer_id} ({}) with {} priority: {subject}",
-                ticket.ticket_id,
-                ticket.status,
-                ticket.customer_name,
-                priority.as_str(),
-            ),
-            data: Output {
-                ticket_id: ticket.ticket_id,
-                customer_id,
-                customer_name: ticket.customer_name,
-                subject: subject.to_owned(),
-                description: description.map(str::to_owned),
-                priority,
-                status: ticket.status,
-            },
-        })
-    }
+            status,
+        },
+    })
 }

@@ -1,6 +1,5 @@
 //! `add_nodes` and `add_edges`.
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +11,11 @@ use super::{
 };
 use crate::{
     text::{listed, quantity},
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult},
 };
 
 /// Maximum number of invalid items that an error message describes.
 const MAX_PROBLEMS: usize = 5;
-
-pub(super) struct AddNodes(pub(super) GraphStore);
-
-pub(super) struct AddEdges(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -52,59 +47,49 @@ pub(super) struct Output {
     metadata: Totals,
 }
 
-impl BundledTool for AddNodes {
-    type Input = NodesInput;
-    type Output = Output;
-
-    const NAME: &'static str = "add_nodes";
-    const TITLE: &'static str = "Add nodes";
-    const DESCRIPTION: &'static str = "Adds nodes to the knowledge graph of this conversation. An \
-        existing node gets the new label and type, and new data is merged with old data. \
-        If one node is invalid, none is added.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        annotations()
-    }
-
-    async fn call(&self, input: NodesInput) -> Result<ToolOutput<Output>, ToolError> {
-        let nodes = input.nodes.into_iter().map(Node::check);
-        let nodes = validate("node", nodes)?;
-        let conversation = conversation(input.database_context.as_ref());
-        let (done, _, totals) = self.0.upsert(conversation, nodes, Vec::new()).await?;
-        Ok(answer(done, totals, "node"))
-    }
+/// Returns the tool `add_nodes`.
+pub(super) fn add_nodes(store: GraphStore) -> BundledTool {
+    BundledTool::new(
+        "add_nodes",
+        "Add nodes",
+        "Adds nodes to the knowledge graph of this conversation. An existing node gets the new \
+         label and type, and new data is merged with old data. If one node is invalid, none is \
+         added.",
+        store,
+        call_add_nodes,
+    )
+    .annotated(|it| it.read_only(false))
 }
 
-impl BundledTool for AddEdges {
-    type Input = EdgesInput;
-    type Output = Output;
-
-    const NAME: &'static str = "add_edges";
-    const TITLE: &'static str = "Add edges";
-    const DESCRIPTION: &'static str = "Adds edges to the knowledge graph of this conversation: \
-        relations between two nodes, with the source and the publications. \
-        Both nodes must be in the graph; add_nodes adds them. In an existing edge, new data is \
-        merged with old data. If one edge is invalid, none is added.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        annotations()
-    }
-
-    async fn call(&self, input: EdgesInput) -> Result<ToolOutput<Output>, ToolError> {
-        let edges = input.edges.into_iter().map(Edge::check);
-        let edges = validate("edge", edges)?;
-        let conversation = conversation(input.database_context.as_ref());
-        let (_, done, totals) = self.0.upsert(conversation, Vec::new(), edges).await?;
-        Ok(answer(done, totals, "edge"))
-    }
+async fn call_add_nodes(store: GraphStore, input: NodesInput) -> ToolResult<Output> {
+    let nodes = input.nodes.into_iter().map(Node::check);
+    let nodes = validate("node", nodes)?;
+    let conversation = conversation(input.database_context.as_ref());
+    let (done, _, totals) = store.upsert(conversation, nodes, Vec::new()).await?;
+    Ok(answer(done, totals, "node"))
 }
 
-fn annotations() -> ToolAnnotations {
-    ToolAnnotations::new()
-        .read_only(false)
-        .destructive(false)
-        .idempotent(true)
-        .open_world(false)
+/// Returns the tool `add_edges`.
+pub(super) fn add_edges(store: GraphStore) -> BundledTool {
+    BundledTool::new(
+        "add_edges",
+        "Add edges",
+        "Adds edges to the knowledge graph of this conversation: relations between two nodes, \
+         with the source and the publications. Both nodes must be in the graph; add_nodes adds \
+         them. In an existing edge, new data is merged with old data. If one edge is invalid, \
+         none is added.",
+        store,
+        call_add_edges,
+    )
+    .annotated(|it| it.read_only(false))
+}
+
+async fn call_add_edges(store: GraphStore, input: EdgesInput) -> ToolResult<Output> {
+    let edges = input.edges.into_iter().map(Edge::check);
+    let edges = validate("edge", edges)?;
+    let conversation = conversation(input.database_context.as_ref());
+    let (_, done, totals) = store.upsert(conversation, Vec::new(), edges).await?;
+    Ok(answer(done, totals, "edge"))
 }
 
 fn validate<T>(
@@ -122,10 +107,7 @@ fn validate<T>(
     if problems.is_empty() {
         return Ok(valid);
     }
-    Err(ToolError::Refused(format!(
-        "Nothing was added. {}.",
-        listed(&problems, MAX_PROBLEMS)
-    )))
+    Err(format!("Nothing was added. {}.", listed(&problems, MAX_PROBLEMS)).into())
 }
 
 fn answer(done: Upserted, totals: Totals, noun: &str) -> ToolOutput<Output> {

@@ -14,10 +14,8 @@ use super::{
 };
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolOutput, ToolResult, number},
 };
-
-pub(super) struct AnalyzeNodeRelationships(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,16 +24,12 @@ pub(super) struct Input {
     #[schemars(length(min = 1, max = 500))]
     node_id: String,
     /// Maximum number of neighbours to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<10>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
-}
-
-fn default_limit() -> usize {
-    10
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -84,26 +78,27 @@ struct RankedNeighbour {
     labels: Vec<String>,
 }
 
-impl BundledTool for AnalyzeNodeRelationships {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `analyze_node_relationships`.
+pub(super) fn analyze_node_relationships(store: GraphStore) -> BundledTool {
+    BundledTool::new(
+        "analyze_node_relationships",
+        "Analyze a node's relationships",
+        "Analyzes the relations of a node of the knowledge graph of this conversation: numbers \
+         of edges by predicate, by type of neighbour and by source, and the most strongly \
+         related neighbours.",
+        store,
+        call,
+    )
+}
 
-    const NAME: &'static str = "analyze_node_relationships";
-    const TITLE: &'static str = "Analyze a node's relationships";
-    const DESCRIPTION: &'static str = "Analyzes the relations of a node of the knowledge graph of \
-        this \
-        conversation: numbers of edges by predicate, by type of neighbour and by source, and the \
-        most strongly related neighbours.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let conversation = conversation(input.database_context.as_ref());
-        let graph = self.0.load(conversation).await?;
-        let data = analyze(&graph, graph.find(&input.node_id)?, input.limit);
-        Ok(ToolOutput {
-            text: describe(&data),
-            data,
-        })
-    }
+async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let conversation = conversation(input.database_context.as_ref());
+    let graph = store.load(conversation).await?;
+    let data = analyze(&graph, graph.find(&input.node_id)?, input.limit);
+    Ok(ToolOutput {
+        text: describe(&data),
+        data,
+    })
 }
 
 fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {

@@ -14,13 +14,11 @@ use super::{
 };
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
 /// Maximum number of edges listed between two neighbours. There may be hundreds.
 const MAX_EDGES_PER_STEP: usize = 10;
-
-pub(super) struct FindConnections(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -36,7 +34,7 @@ pub(super) struct Input {
     #[schemars(range(min = 1, max = 6))]
     max_length: Option<usize>,
     /// Maximum number of paths or neighbours to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<10>")]
     #[schemars(range(min = 1, max = 100))]
     limit: usize,
     /// Follows edges only from their source to their target.
@@ -48,10 +46,6 @@ pub(super) struct Input {
     /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
-}
-
-fn default_limit() -> usize {
-    10
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -105,44 +99,44 @@ struct Neighbour {
     edges: Vec<Relation>,
 }
 
-impl BundledTool for FindConnections {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `find_connections`.
+pub(super) fn find_connections(store: GraphStore) -> BundledTool {
+    BundledTool::new(
+        "find_connections",
+        "Find connections",
+        "Finds the paths between two nodes of the knowledge graph of this conversation, the \
+         shortest first. Without `to`, it lists the neighbours of the node `from`.",
+        store,
+        call,
+    )
+}
 
-    const NAME: &'static str = "find_connections";
-    const TITLE: &'static str = "Find connections";
-    const DESCRIPTION: &'static str = "Finds the paths between two nodes of the knowledge graph \
-        of this \
-        conversation, the shortest first. Without `to`, it lists the neighbours of the node \
-        `from`.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let conversation = conversation(input.database_context.as_ref());
-        let graph = self.0.load(conversation).await?;
-        let labels: Option<Vec<&str>> = input
-            .labels
-            .as_ref()
-            .map(|labels| labels.iter().map(|it| without_prefix(it)).collect());
-        let network = Network::new(&graph, |edge| {
-            let labels = labels.as_ref();
-            labels.is_none_or(|it| it.iter().any(|it| it.eq_ignore_ascii_case(&edge.label)))
-        });
-        let search = ConnectionSearch {
-            graph: &graph,
-            network,
-            input: &input,
-        };
-        let from = graph.find(&input.from)?;
-        match &input.to {
-            None => Ok(search.neighbours(from)),
-            Some(to) => {
-                let to = graph.find(to)?;
-                if to.id == from.id {
-                    let text = "from and to are the same node.".to_owned();
-                    return Err(ToolError::Refused(text));
-                }
-                Ok(search.paths(from, to))
+async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let conversation = conversation(input.database_context.as_ref());
+    let graph = store.load(conversation).await?;
+    let labels: Option<Vec<&str>> = input
+        .labels
+        .as_ref()
+        .map(|labels| labels.iter().map(|it| without_prefix(it)).collect());
+    let network = Network::new(&graph, |edge| {
+        let labels = labels.as_ref();
+        labels.is_none_or(|it| it.iter().any(|it| it.eq_ignore_ascii_case(&edge.label)))
+    });
+    let search = ConnectionSearch {
+        graph: &graph,
+        network,
+        input: &input,
+    };
+    let from = graph.find(&input.from)?;
+    match &input.to {
+        None => Ok(search.neighbours(from)),
+        Some(to) => {
+            let to = graph.find(to)?;
+            if to.id == from.id {
+                let text = "from and to are the same node.".to_owned();
+                return Err(ToolError::Refused(text));
             }
+            Ok(search.paths(from, to))
         }
     }
 }

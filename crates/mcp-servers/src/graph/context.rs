@@ -10,6 +10,10 @@ pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 /// servers with a graph behind an HTTP API.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    dead_code,
+    reason = "the ignored fields are never read, because they may be credentials"
+)]
 pub(crate) struct DatabaseContext {
     /// The conversation of the graph.
     #[schemars(length(min = 1, max = 200))]
@@ -17,26 +21,14 @@ pub(crate) struct DatabaseContext {
     /// Ignored.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "accepted and never read, because it may be a credential"
-    )]
     artifact_id: IgnoredAny,
     /// Ignored.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "accepted and never read, because it may be a credential"
-    )]
     api_base_url: IgnoredAny,
     /// Ignored.
     #[schemars(with = "Option<String>")]
     #[serde(default)]
-    #[expect(
-        dead_code,
-        reason = "accepted and never read, because it may be a credential"
-    )]
     access_token: IgnoredAny,
 }
 

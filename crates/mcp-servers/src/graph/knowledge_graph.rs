@@ -113,9 +113,7 @@ impl KnowledgeGraph {
             several => {
                 let ids: Vec<&str> = several.iter().map(|node| node.id.as_str()).collect();
                 let ids = listed(&ids, 6);
-                Err(ToolError::Refused(format!(
-                    "Several nodes have the name {name}: {ids}. Use an id."
-                )))
+                Err(format!("Several nodes have the name {name}: {ids}. Use an id.").into())
             }
         }
     }

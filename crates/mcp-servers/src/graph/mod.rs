@@ -14,13 +14,13 @@ pub(crate) mod store;
 use crate::{
     error::ServerError,
     options::ServerOptions,
-    tool::{BundledServer, ServedTool, server::ToolServer},
+    tool::{BundledServer, server::ToolServer},
 };
-use add::{AddEdges, AddNodes};
-use analyze::AnalyzeNodeRelationships;
-use connections::FindConnections;
-use remove::RemoveFromGraph;
-use state::GetGraphState;
+use add::{add_edges, add_nodes};
+use analyze::analyze_node_relationships;
+use connections::find_connections;
+use remove::remove_from_graph;
+use state::get_graph_state;
 use store::GraphStore;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -43,12 +43,12 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          bundled bte server are valid arguments of add_nodes and add_edges. {storage}"
     );
     let tools = vec![
-        ServedTool::new(GetGraphState(store.clone())),
-        ServedTool::new(AddNodes(store.clone())),
-        ServedTool::new(AddEdges(store.clone())),
-        ServedTool::new(RemoveFromGraph(store.clone())),
-        ServedTool::new(FindConnections(store.clone())),
-        ServedTool::new(AnalyzeNodeRelationships(store)),
+        get_graph_state(store.clone()),
+        add_nodes(store.clone()),
+        add_edges(store.clone()),
+        remove_from_graph(store.clone()),
+        find_connections(store.clone()),
+        analyze_node_relationships(store),
     ];
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,13 +12,11 @@ use super::{
 };
 use crate::{
     text::{listed, quantity},
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult},
 };
 
 /// Maximum number of unknown ids that the text lists.
 const MAX_LISTED: usize = 10;
-
-pub(super) struct RemoveFromGraph(pub(super) GraphStore);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -50,64 +47,58 @@ pub(super) struct Output {
     metadata: Totals,
 }
 
-impl BundledTool for RemoveFromGraph {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `remove_from_graph`.
+pub(super) fn remove_from_graph(store: GraphStore) -> BundledTool {
+    BundledTool::new(
+        "remove_from_graph",
+        "Remove from the graph",
+        "Removes nodes, with all their edges, and edges from the knowledge graph of this \
+         conversation. It cannot be undone. get_graph_state lists the ids.",
+        store,
+        call,
+    )
+    .annotated(|it| it.read_only(false).destructive(true))
+}
 
-    const NAME: &'static str = "remove_from_graph";
-    const TITLE: &'static str = "Remove from the graph";
-    const DESCRIPTION: &'static str = "Removes nodes, with all their edges, and edges from the \
-        knowledge graph of this conversation. It cannot be undone. get_graph_state lists the ids.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(true)
-            .idempotent(true)
-            .open_world(false)
+async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let first = input.node_ids.first().or(input.edge_ids.first()).cloned();
+    let Some(first) = first else {
+        return Err(ToolError::from(
+            "nodeIds and edgeIds are empty. Give at least one id.",
+        ));
+    };
+    let only_nodes = input.edge_ids.is_empty();
+    let conversation = conversation(input.database_context.as_ref());
+    let removed = store
+        .remove(conversation, input.node_ids, input.edge_ids)
+        .await?;
+    let missing = listed(&removed.missing, MAX_LISTED);
+    if removed.nodes.is_empty() && removed.edges == 0 {
+        return Err(if only_nodes {
+            removed.graph.unknown(&first)
+        } else {
+            ToolError::from(format!(
+                "The graph contains none of these ids, so nothing was removed: {missing}."
+            ))
+        });
     }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let first = input.node_ids.first().or(input.edge_ids.first()).cloned();
-        let Some(first) = first else {
-            return Err(ToolError::Refused(
-                "nodeIds and edgeIds are empty. Give at least one id.".to_owned(),
-            ));
-        };
-        let only_nodes = input.edge_ids.is_empty();
-        let conversation = conversation(input.database_context.as_ref());
-        let removed = self
-            .0
-            .remove(conversation, input.node_ids, input.edge_ids)
-            .await?;
-        let missing = listed(&removed.missing, MAX_LISTED);
-        if removed.nodes.is_empty() && removed.edges == 0 {
-            return Err(if only_nodes {
-                removed.graph.unknown(&first)
-            } else {
-                ToolError::Refused(format!(
-                    "The graph contains none of these ids, so nothing was removed: {missing}."
-                ))
-            });
-        }
-        let totals = removed.graph.totals();
-        let mut text = format!(
-            "Removed {} and {}. The graph has {} now.",
-            quantity(removed.nodes.len(), "node"),
-            quantity(removed.edges, "edge"),
-            totals.describe()
-        );
-        if !missing.is_empty() {
-            let _ = write!(text, " Unknown ids: {missing}.");
-        }
-        Ok(ToolOutput {
-            text,
-            data: Output {
-                removed_nodes: removed.nodes,
-                removed_edges: removed.edges,
-                not_found: removed.missing,
-                metadata: totals,
-            },
-        })
+    let totals = removed.graph.totals();
+    let mut text = format!(
+        "Removed {} and {}. The graph has {} now.",
+        quantity(removed.nodes.len(), "node"),
+        quantity(removed.edges, "edge"),
+        totals.describe()
+    );
+    if !missing.is_empty() {
+        let _ = write!(text, " Unknown ids: {missing}.");
     }
+    Ok(ToolOutput {
+        text,
+        data: Output {
+            removed_nodes: removed.nodes,
+            removed_edges: removed.edges,
+            not_found: removed.missing,
+            metadata: totals,
+        },
+    })
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     text::{listed, quantity},
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolOutput, ToolResult, number},
 };
 
 /// Maximum number of node types and edge labels in the structured content.
@@ -25,8 +25,6 @@ const MAX_SHOWN_TYPES: usize = 20;
 /// Maximum number of publications that one line of the text lists.
 const MAX_SHOWN_PUBLICATIONS: usize = 5;
 
-pub(super) struct GetGraphState(pub(super) GraphStore);
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Input {
@@ -34,7 +32,7 @@ pub(super) struct Input {
     #[serde(default)]
     filter: Filter,
     /// Maximum number of nodes, and of edges, to list.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<100>")]
     #[schemars(range(min = 1, max = 500))]
     limit: usize,
     /// Number of nodes, and of edges, to skip: `nextOffset` of the previous result.
@@ -47,10 +45,6 @@ pub(super) struct Input {
     /// Added by the host: the conversation of this call.
     #[schemars(extend("writeOnly" = true))]
     database_context: Option<DatabaseContext>,
-}
-
-fn default_limit() -> usize {
-    100
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -87,26 +81,28 @@ pub(super) struct Output {
     next_offset: Option<usize>,
 }
 
-impl BundledTool for GetGraphState {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `get_graph_state`.
+pub(super) fn get_graph_state(store: GraphStore) -> BundledTool {
+    BundledTool::new(
+        "get_graph_state",
+        "State of the graph",
+        "Returns the knowledge graph of this conversation: its nodes and edges with their \
+         numbers and types. Can be filtered by the type of nodes, the label of edges and by \
+         ids. Long graphs have several pages. Call it before you change the graph or describe \
+         it.",
+        store,
+        call,
+    )
+}
 
-    const NAME: &'static str = "get_graph_state";
-    const TITLE: &'static str = "State of the graph";
-    const DESCRIPTION: &'static str = "Returns the knowledge graph of this conversation: its nodes \
-        and edges with their numbers and types. Can be filtered by the type of nodes, the label of \
-        edges and by ids. Long graphs have several pages. Call it before you change the graph or \
-        describe it.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let conversation = conversation(input.database_context.as_ref());
-        let graph = self.0.load(conversation).await?;
-        let data = page(&graph, &input);
-        Ok(ToolOutput {
-            text: describe(&graph, &data, &input),
-            data,
-        })
-    }
+async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let conversation = conversation(input.database_context.as_ref());
+    let graph = store.load(conversation).await?;
+    let data = page(&graph, &input);
+    Ok(ToolOutput {
+        text: describe(&graph, &data, &input),
+        data,
+    })
 }
 
 impl Filter {
@@ -141,30 +137,36 @@ fn page(graph: &KnowledgeGraph, input: &Input) -> Output {
     let nodes: Vec<&Node> = nodes.filter(|it| input.filter.matches_node(it)).collect();
     let edges = graph.edges.values();
     let edges: Vec<&Edge> = edges.filter(|it| input.filter.matches_edge(it)).collect();
-    let listed_nodes = nodes.iter().skip(skipped).take(limit).map(|node| Node {
-        data: if input.details {
-            node.data.clone()
-        } else {
-            NodeData::default()
-        },
-        ..(*node).clone()
-    });
-    let listed_edges = edges.iter().skip(skipped).take(limit).map(|edge| Edge {
-        data: if input.details {
-            edge.data.clone()
-        } else {
-            EdgeData::default()
-        },
-        ..(*edge).clone()
-    });
+    let mut listed_nodes: Vec<Node> = nodes
+        .iter()
+        .skip(skipped)
+        .take(limit)
+        .copied()
+        .cloned()
+        .collect();
+    let mut listed_edges: Vec<Edge> = edges
+        .iter()
+        .skip(skipped)
+        .take(limit)
+        .copied()
+        .cloned()
+        .collect();
+    if !input.details {
+        for node in &mut listed_nodes {
+            node.data = NodeData::default();
+        }
+        for edge in &mut listed_edges {
+            edge.data = EdgeData::default();
+        }
+    }
     let mut node_types = count_types(graph.nodes.values());
     node_types.truncate(MAX_TYPES);
     let mut edge_types = count_names(graph.edges.values().map(|edge| edge.label.as_str()));
     edge_types.truncate(MAX_TYPES);
     let end = skipped + limit;
     Output {
-        nodes: listed_nodes.collect(),
-        edges: listed_edges.collect(),
+        nodes: listed_nodes,
+        edges: listed_edges,
         matching_nodes: nodes.len(),
         matching_edges: edges.len(),
         metadata: graph.totals(),

@@ -166,11 +166,12 @@ fn upsert(
         }
     }
     if !missing.is_empty() {
-        return Err(ToolError::Refused(format!(
+        return Err(format!(
             "Edges have unknown nodes: {}. Nothing was added. Add these nodes first with \
              add_nodes.",
             listed(&missing, 10)
-        )));
+        )
+        .into());
     }
     let (mut for_edges, mut changed_edges) = (Upserted::default(), Vec::new());
     for edge in edges {
@@ -181,10 +182,11 @@ fn upsert(
     }
     let (nodes, edges) = (graph.nodes.len(), graph.edges.len());
     if nodes > MAX_NODES || edges > MAX_EDGES {
-        return Err(ToolError::Refused(format!(
+        return Err(format!(
             "The graph would have {nodes} nodes and {edges} edges; at most {MAX_NODES} nodes and \
              {MAX_EDGES} edges are possible. Nothing was added."
-        )));
+        )
+        .into());
     }
     if !changed_nodes.is_empty() || !changed_edges.is_empty() {
         let number = set_update_time(transaction, conversation, &mut graph)?;

@@ -2,8 +2,8 @@ use super::*;
 use serde_json::json;
 
 /// Returns a schema with kinds of violations that the bundled tools do not have.
-fn schema() -> JsonObject {
-    let schema = json!({
+fn schema() -> Value {
+    json!({
         "type": "object",
         "properties": {
             "ratio": {"type": "number", "minimum": 0.5},
@@ -24,8 +24,7 @@ fn schema() -> JsonObject {
             }},
         },
         "required": ["path"],
-    });
-    serde_json::from_value(schema).unwrap()
+    })
 }
 
 fn check(arguments: Value) -> String {
@@ -109,7 +108,6 @@ fn messages_about_unknown_arguments_list_the_known_ones() {
         ),
     ] {
         let schema = json!({"properties": properties, "additionalProperties": false});
-        let schema: JsonObject = serde_json::from_value(schema).unwrap();
         let given = serde_json::from_value(json!({"pth": "a"})).unwrap();
         let violations = violations(&validator(&schema).unwrap(), &schema, &given);
         assert_eq!(violations, [expected]);

@@ -24,57 +24,6 @@ pub struct BundledServer {
     pub description: &'static str,
 }
 
-/// A tool of a bundled server.
-pub(crate) trait BundledTool: Send + Sync + 'static {
-    /// Arguments of the tool. Their schema is the input schema of the tool, and the doc comments of
-    /// the fields are descriptions for the model.
-    type Input: DeserializeOwned + JsonSchema + Send;
-    /// Structured content of the tool's result. Its schema is the output schema of the tool.
-    type Output: Serialize + JsonSchema;
-
-    /// Name of the tool in the protocol.
-    const NAME: &'static str;
-    /// Display name of the tool.
-    const TITLE: &'static str;
-    /// Description of the tool for the model.
-    const DESCRIPTION: &'static str;
-
-    /// Returns the tool annotations for clients. By default, the tool only reads data of this
-    /// server.
-    fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false)
-    }
-
-    /// Returns a description that depends on the settings. It replaces [`Self::DESCRIPTION`].
-    fn description(&self) -> Option<String> {
-        None
-    }
-
-    /// Adjusts the input schema of the tool to the settings.
-    fn adjust_input(&self, _schema: &mut JsonObject) {}
-
-    /// Executes a tool call. The arguments have been validated against the schema.
-    fn call(
-        &self,
-        input: Self::Input,
-    ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
-}
-
-/// Removes an argument from an input schema.
-pub(crate) fn remove_argument(schema: &mut JsonObject, name: &str) {
-    // `retain`, because `remove` would change the order of the other arguments.
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        properties.retain(|argument, _| argument != name);
-    }
-    if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.retain(|argument| argument != name);
-    }
-}
-
 /// The result of a tool call, as text and as structured content.
 pub(crate) struct ToolOutput<T> {
     /// The complete result as text, for models and people.
@@ -98,46 +47,120 @@ pub(crate) enum ToolError {
     Database(#[source] rusqlite::Error),
 }
 
+/// The result of the function of a tool.
+pub(crate) type ToolResult<T> = Result<ToolOutput<T>, ToolError>;
+
+impl From<String> for ToolError {
+    fn from(text: String) -> Self {
+        Self::Refused(text)
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(text: &str) -> Self {
+        Self::Refused(text.to_owned())
+    }
+}
+
+/// Default value of a numeric argument.
+pub(crate) fn number<const N: usize>() -> usize {
+    N
+}
+
 type Call =
     Box<dyn Fn(JsonObject) -> Pin<Box<dyn Future<Output = CallToolResult> + Send>> + Send + Sync>;
 
-/// A [`BundledTool`] with its definition and compiled input schema.
-pub(crate) struct ServedTool {
+/// A tool of a bundled server, with its definition and compiled input schema.
+pub(crate) struct BundledTool {
     definition: Tool,
+    input_schema: Value,
     /// Validator of the arguments. `None` if the schema does not compile, which tests rule out.
     validator: Option<SchemaValidator>,
     call: Call,
 }
 
-impl ServedTool {
-    pub(crate) fn new<T: BundledTool>(tool: T) -> Self {
-        let mut input = schema::input::<T::Input>();
-        tool.adjust_input(&mut input);
-        let validator = arguments::validator(&input)
-            .inspect_err(|error| {
-                tracing::error!(tool = T::NAME, %error, "failed to compile the \
-                input schema");
-            })
-            .ok();
-        let mut annotations = tool.annotations();
+impl BundledTool {
+    /// Creates a tool that only reads data of this server. Its schemas come from the types of the
+    /// function, and the doc comments of their fields are descriptions for the model. Each call
+    /// receives a copy of `state` and the validated arguments.
+    pub(crate) fn new<S, I, O, F>(
+        name: &'static str,
+        title: &'static str,
+        description: impl Into<Cow<'static, str>>,
+        state: S,
+        function: impl Fn(S, I) -> F + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: Clone + Send + Sync + 'static,
+        I: DeserializeOwned + JsonSchema + Send,
+        O: Serialize + JsonSchema,
+        F: Future<Output = ToolResult<O>> + Send,
+    {
         // Clients with protocol version 2025-03-26 read the title of a tool from its annotations.
-        annotations.title = Some(T::TITLE.to_owned());
-        let description = tool.description();
-        let description = description.map_or(Cow::Borrowed(T::DESCRIPTION), Cow::Owned);
-        let definition = Tool::new(T::NAME, description, input)
-            .with_title(T::TITLE)
-            .with_raw_output_schema(Arc::new(schema::output::<T::Output>()))
+        let annotations = ToolAnnotations::with_title(title)
+            .read_only(true)
+            .destructive(false)
+            .idempotent(true)
+            .open_world(false);
+        let definition = Tool::new(name, description, JsonObject::new())
+            .with_title(title)
+            .with_raw_output_schema(Arc::new(schema::output::<O>()))
             .with_annotations(annotations);
-        let tool = Arc::new(tool);
         let call: Call = Box::new(move |arguments| {
-            let tool = Arc::clone(&tool);
-            Box::pin(async move { run(tool.as_ref(), arguments).await })
+            let (state, function) = (state.clone(), function.clone());
+            Box::pin(async move {
+                match serde_json::from_value(Value::Object(arguments)) {
+                    Ok(input) => to_mcp(name, function(state, input).await),
+                    Err(error) => error_result(format!("The arguments are invalid: {error}.")),
+                }
+            })
         });
-        Self {
+        let tool = Self {
             definition,
-            validator,
+            input_schema: Value::Null,
+            validator: None,
             call,
-        }
+        };
+        tool.with_input_schema(schema::input::<I>())
+    }
+
+    fn with_input_schema(mut self, schema: JsonObject) -> Self {
+        self.input_schema = Value::Object(schema.clone());
+        self.definition.input_schema = Arc::new(schema);
+        let validator = arguments::validator(&self.input_schema).inspect_err(|error| {
+            tracing::error!(tool = %self.definition.name, %error, "invalid input schema");
+        });
+        self.validator = validator.ok();
+        self
+    }
+
+    /// Changes the input schema.
+    pub(crate) fn with_input(self, change: impl FnOnce(&mut JsonObject)) -> Self {
+        let mut schema = self.definition.input_schema.as_ref().clone();
+        change(&mut schema);
+        self.with_input_schema(schema)
+    }
+
+    /// Removes an argument from the input schema.
+    pub(crate) fn without_argument(self, name: &str) -> Self {
+        self.with_input(|schema| {
+            // `retain`, because `remove` would change the order of the other arguments.
+            if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+                properties.retain(|argument, _| argument != name);
+            }
+            if let Some(Value::Array(required)) = schema.get_mut("required") {
+                required.retain(|argument| argument != name);
+            }
+        })
+    }
+
+    /// Changes the annotations for clients.
+    pub(crate) fn annotated(
+        mut self,
+        change: impl FnOnce(ToolAnnotations) -> ToolAnnotations,
+    ) -> Self {
+        self.definition.annotations = self.definition.annotations.map(change);
+        self
     }
 
     pub(crate) fn definition(&self) -> &Tool {
@@ -146,43 +169,37 @@ impl ServedTool {
 
     /// Validates the arguments and executes the tool. Errors become results with `isError`.
     pub(crate) async fn call(&self, arguments: JsonObject) -> CallToolResult {
-        let schema = &self.definition.input_schema;
+        let schema = &self.input_schema;
         let arguments = arguments::normalize(schema, arguments);
-        let violations = self
-            .validator
-            .as_ref()
-            .map(|validator| arguments::violations(validator, schema, &arguments));
-        match violations {
-            Some(violations) if !violations.is_empty() => error_result(violations.join(" ")),
-            _ => (self.call)(arguments).await,
+        if let Some(validator) = &self.validator {
+            let violations = arguments::violations(validator, schema, &arguments);
+            if !violations.is_empty() {
+                return error_result(violations.join(" "));
+            }
         }
+        (self.call)(arguments).await
     }
 }
 
-async fn run<T: BundledTool>(tool: &T, arguments: JsonObject) -> CallToolResult {
-    let input = match serde_json::from_value(Value::Object(arguments)) {
-        Ok(input) => input,
-        Err(error) => return error_result(format!("The arguments are invalid: {error}.")),
-    };
-    match tool.call(input).await {
-        Ok(ToolOutput { text, data }) => match serde_json::to_value(data) {
-            Ok(data) => {
-                let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-                result.structured_content = Some(data);
-                result
-            }
-            Err(error) => {
-                tracing::error!(tool = T::NAME, %error, "failed to serialize the output");
-                error_result("The result could not be converted to JSON.")
-            }
-        },
+fn to_mcp<T: Serialize>(tool: &str, result: ToolResult<T>) -> CallToolResult {
+    let ToolOutput { text, data } = match result {
+        Ok(output) => output,
         Err(error) => {
             if let ToolError::Database(source) = &error {
-                tracing::error!(tool = T::NAME, error = %source, "database failed");
+                tracing::error!(tool, error = %source, "database failed");
             }
-            error_result(error.to_string())
+            return error_result(error.to_string());
+        }
+    };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    match serde_json::to_value(data) {
+        Ok(data) => result.structured_content = Some(data),
+        Err(error) => {
+            tracing::error!(tool, %error, "failed to serialize the output");
+            return error_result("The result could not be converted to JSON.");
         }
     }
+    result
 }
 
 fn error_result(text: impl Into<String>) -> CallToolResult {

@@ -13,7 +13,7 @@ use rmcp::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{BundledServer, ServedTool};
+use super::{BundledServer, BundledTool};
 use crate::text::suggestion;
 
 /// Time for which a client may cache the list of tools, in milliseconds. The list never changes.
@@ -36,7 +36,7 @@ pub(crate) struct ToolServer {
 
 struct Inner {
     config: ServerConfig,
-    tools: Vec<ServedTool>,
+    tools: Vec<BundledTool>,
 }
 
 impl ToolServer {
@@ -44,7 +44,7 @@ impl ToolServer {
     pub(crate) fn new(
         identity: BundledServer,
         instructions: String,
-        tools: Vec<ServedTool>,
+        tools: Vec<BundledTool>,
     ) -> Self {
         let implementation = Implementation::new(identity.name, env!("CARGO_PKG_VERSION"))
             .with_title(identity.title)
@@ -66,7 +66,7 @@ impl ToolServer {
         self
     }
 
-    fn find(&self, name: &str) -> Option<&ServedTool> {
+    fn find(&self, name: &str) -> Option<&BundledTool> {
         self.inner
             .tools
             .iter()

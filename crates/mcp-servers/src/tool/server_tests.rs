@@ -79,22 +79,22 @@ fn accepts_the_same_as_its_schema(server: &str, options: &ServerOptions) {
     let server = runtime.block_on(catalogue::open(server, options)).unwrap();
     for tool in &server.inner.tools {
         let definition = tool.definition();
-        let input = arguments::validator(&definition.input_schema).unwrap();
-        let output = definition.output_schema.clone().unwrap();
-        let output = arguments::validator(&output).unwrap();
+        let schema = Value::Object(definition.input_schema.as_ref().clone());
+        let input = arguments::validator(&schema).unwrap();
+        let output = definition.output_schema.as_deref().unwrap().clone();
+        let output = arguments::validator(&Value::Object(output)).unwrap();
         let valid = Cell::new(0);
         let mut runner = TestRunner::new(ProptestConfig {
             failure_persistence: None,
             ..ProptestConfig::with_cases(150)
         });
-        let schema = Value::Object(definition.input_schema.as_ref().clone());
         let outcome = runner.run(&object(&schema), |given| {
             let given = given.as_object().unwrap().clone();
             let result = runtime.block_on(tool.call(given.clone()));
             let text = &result.content[0].as_text().unwrap().text;
             prop_assert!(!text.starts_with("The arguments are invalid"), "{text}");
             prop_assert!(!text.contains("database failed"), "{text}");
-            let given = arguments::normalize(&definition.input_schema, given);
+            let given = arguments::normalize(&schema, given);
             let is_valid = input.is_valid(&Value::Object(given)) == Ok(true);
             valid.set(valid.get() + usize::from(is_valid));
             if let Some(content) = result.structured_content {

@@ -17,16 +17,16 @@ use std::{io::ErrorKind, sync::Arc};
 use self::{
     command::{
         Command, Environment,
-        tools::{Compile, Runner, TestRun},
+        tools::{Runner, command_tools},
     },
-    data::{list::DataList, query::DataQuery, read::DataRead},
-    files::{list::FileList, load::FileLoad, save::FileSave},
+    data::{list::data_list, query::data_query, read::data_read},
+    files::{list::file_list, load::file_load, save::file_save},
     root::{Root, path::NameRules},
 };
 use crate::{
     error::ServerError,
     options::{ServerOptions, WorkspaceOptions},
-    tool::{BundledServer, ServedTool, server::ToolServer},
+    tool::{BundledServer, server::ToolServer},
 };
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -86,21 +86,17 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         return Err(setting_error("with --read-only no command can be allowed"));
     }
     let root = Arc::new(root);
-    let runner = Arc::new(Runner::new(&root, environment, options.command_timeout));
-    let mut tools = vec![
-        ServedTool::new(FileLoad(Arc::clone(&root))),
-        ServedTool::new(FileList(Arc::clone(&root))),
-    ];
+    let mut tools = vec![file_load(&root), file_list(&root)];
     if !options.read_only {
-        tools.push(ServedTool::new(FileSave(Arc::clone(&root))));
+        tools.push(file_save(&root));
     }
     tools.extend([
-        ServedTool::new(DataList(Arc::clone(&root))),
-        ServedTool::new(DataRead(Arc::clone(&root))),
-        ServedTool::new(DataQuery::new(&root, options.query_timeout)),
+        data_list(&root),
+        data_read(&root),
+        data_query(&root, options.query_timeout),
     ]);
-    tools.extend(Compile::new(&runner, &commands).map(ServedTool::new));
-    tools.extend(TestRun::new(&runner, &commands).map(ServedTool::new));
+    let runner = Runner::new(&root, environment, options.command_timeout);
+    tools.extend(command_tools(runner, &commands));
     Ok(ToolServer::new(
         IDENTITY,
         instructions(options, &commands),

@@ -256,24 +256,6 @@ async fn a_stored_graph_is_kept_and_shared() {
 }
 
 #[tokio::test]
-async fn the_file_of_another_server_is_refused_unchanged() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("customers.db");
-    let customers = client_of("customer-service", ServerOptions::new().with_data(&file)).await;
-    customers.cancel().await.unwrap();
-    let before = std::fs::read(&file).unwrap();
-    let (_near, far) = tokio::io::duplex(1024);
-    let (reader, writer) = tokio::io::split(far);
-    let options = ServerOptions::new().with_data(&file);
-    let error = serve_stream("graph", options, reader, writer, std::future::pending())
-        .await
-        .unwrap_err();
-    assert!(error.is_usage());
-    assert!(error.to_string().contains("another program"), "{error}");
-    assert_eq!(std::fs::read(&file).unwrap(), before);
-}
-
-#[tokio::test]
 async fn concurrent_additions_are_all_stored() {
     let client = fresh().await;
     let add = |caller: usize| {

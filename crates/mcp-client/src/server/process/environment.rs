@@ -1,26 +1,13 @@
 //! The environment of a server's process.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use secrecy::{ExposeSecret, SecretString};
+use switchboard_domain::child_environment::is_inherited;
 
-/// Environment variables that every server inherits, because programs need them to start, to find
-/// files or to use a proxy. None of them is a credential, so API keys of model providers are not
-/// inherited.
+/// Variables for terminals, proxies (in both spellings) and certificates that servers inherit.
 const INHERITED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
     "TERM",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "TZ",
-    // Variables for proxies, in both spellings, and for certificates.
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -29,33 +16,7 @@ const INHERITED: &[&str] = &[
     "https_proxy",
     "all_proxy",
     "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
-];
-
-const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
-
-/// Environment variables that Windows programs need. Their names are not case-sensitive.
-const INHERITED_ON_WINDOWS: &[&str] = &[
-    "APPDATA",
-    "COMSPEC",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "NUMBER_OF_PROCESSORS",
-    "OS",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "PROGRAMFILES(X86)",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "USERDOMAIN",
-    "USERNAME",
-    "USERPROFILE",
-    "WINDIR",
 ];
 
 /// Returns the environment of a server process: the inherited variables, then the configured ones.
@@ -65,26 +26,12 @@ pub(crate) fn child_environment(
 ) -> Vec<(OsString, OsString)> {
     let inherited = own.into_iter().filter(|(name, value)| {
         // A value that starts with `()` is an exported shell function, which is code.
-        inherits(name) && !value.as_encoded_bytes().starts_with(b"()")
+        is_inherited(name, INHERITED) && !value.as_encoded_bytes().starts_with(b"()")
     });
     let configured = configured
         .iter()
         .map(|(name, value)| (name.into(), value.expose_secret().into()));
     inherited.chain(configured).collect()
-}
-
-fn inherits(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else {
-        return false;
-    };
-    if cfg!(windows) {
-        let name = name.to_ascii_uppercase();
-        return INHERITED.contains(&name.as_str()) || INHERITED_ON_WINDOWS.contains(&name.as_str());
-    }
-    INHERITED.contains(&name)
-        || INHERITED_PREFIXES
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
 }
 
 /// Returns the last value of an environment variable.

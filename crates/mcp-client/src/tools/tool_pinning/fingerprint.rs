@@ -44,12 +44,14 @@ pub struct ToolChange {
 /// Returns the fingerprint of a tool definition: the SHA-256 hash of its
 /// [identity](ToolDefinition::identity) in hexadecimal digits.
 pub fn fingerprint(tool: &ToolDefinition) -> String {
-    let digest = Sha256::digest(tool.identity());
-    digest
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
-        .collect()
+    hex(&Sha256::digest(tool.identity()))
+}
+
+/// Returns the hexadecimal digits of bytes.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let digits = digits.filter_map(|digit| char::from_digit(u32::from(digit), 16));
+    digits.collect()
 }
 
 #[cfg(test)]

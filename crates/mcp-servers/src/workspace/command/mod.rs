@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use switchboard_domain::child_environment::is_inherited;
+
 /// The tool to which a configured command belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -120,20 +122,9 @@ fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf
 #[derive(Debug, Clone, Default)]
 pub(super) struct Environment(Vec<(OsString, OsString)>);
 
-/// Names of inherited variables that many programs need. Proxy variables are excluded, because
-/// their URLs may contain passwords.
+/// Names of inherited variables of development tools. Proxy variables are excluded, because their
+/// URLs may contain passwords.
 const INHERITED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "TZ",
     "CARGO_HOME",
     "RUSTUP_HOME",
     "RUSTUP_TOOLCHAIN",
@@ -147,31 +138,6 @@ const INHERITED: &[&str] = &[
     "VIRTUAL_ENV",
     "PYENV_ROOT",
     "DOTNET_ROOT",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
-
-const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_"];
-
-/// Names of inherited variables that Windows programs need. They are not case-sensitive.
-const INHERITED_ON_WINDOWS: &[&str] = &[
-    "APPDATA",
-    "COMSPEC",
-    "HOMEDRIVE",
-    "HOMEPATH",
-    "LOCALAPPDATA",
-    "NUMBER_OF_PROCESSORS",
-    "OS",
-    "PATHEXT",
-    "PROCESSOR_ARCHITECTURE",
-    "PROGRAMDATA",
-    "PROGRAMFILES",
-    "PROGRAMFILES(X86)",
-    "SYSTEMDRIVE",
-    "SYSTEMROOT",
-    "USERNAME",
-    "USERPROFILE",
-    "WINDIR",
 ];
 
 impl Environment {
@@ -187,7 +153,7 @@ impl Environment {
         let plain = [("TERM", "dumb"), ("NO_COLOR", "1")];
         let mut environment: Vec<(OsString, OsString)> = own
             .iter()
-            .filter(|(name, _)| inherits(name))
+            .filter(|(name, _)| is_inherited(name, INHERITED))
             .cloned()
             .chain(plain.map(|(name, value)| (name.into(), value.into())))
             .collect();
@@ -217,18 +183,6 @@ impl Environment {
             .find(|(known, _)| known == name || cfg!(windows) && known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_os_str())
     }
-}
-
-fn inherits(name: &OsStr) -> bool {
-    let Some(name) = name.to_str() else {
-        return false;
-    };
-    if cfg!(windows) {
-        let name = name.to_ascii_uppercase();
-        return INHERITED.contains(&name.as_str()) || INHERITED_ON_WINDOWS.contains(&name.as_str());
-    }
-    let mut prefixes = INHERITED_PREFIXES.iter();
-    INHERITED.contains(&name) || prefixes.any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -13,7 +12,7 @@ use super::{
     process::{self, CommandResult},
 };
 use crate::{
-    tool::{BundledTool, ToolError, ToolOutput, remove_argument},
+    tool::{BundledTool, ToolOutput, ToolResult},
     workspace::root::Root,
 };
 
@@ -42,17 +41,6 @@ impl Runner {
         }
     }
 }
-
-/// The tool `test_run` (`RUNS_TESTS`) or `compile`.
-pub(in crate::workspace) struct CommandTool<const RUNS_TESTS: bool> {
-    runner: Arc<Runner>,
-    /// The configured commands of this tool, at least one.
-    list: Vec<Command>,
-}
-
-pub(in crate::workspace) type Compile = CommandTool<false>;
-
-pub(in crate::workspace) type TestRun = CommandTool<true>;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -95,115 +83,122 @@ pub(in crate::workspace) enum Outcome {
     Signalled,
 }
 
-impl<const RUNS_TESTS: bool> BundledTool for CommandTool<RUNS_TESTS> {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = if RUNS_TESTS { "test_run" } else { "compile" };
-    const TITLE: &'static str = if RUNS_TESTS { "Run tests" } else { "Compile" };
-    const DESCRIPTION: &'static str = if RUNS_TESTS {
+/// Returns the tools `compile` and `test_run`. Each one exists only if it has a command.
+pub(in crate::workspace) fn command_tools(
+    runner: Runner,
+    commands: &[Command],
+) -> impl Iterator<Item = BundledTool> {
+    let runner = Arc::new(runner);
+    let compile = (
+        Purpose::Compile,
+        "compile",
+        "Compile",
+        "Compiles or checks the code of the workspace and returns the end of the output.",
+    );
+    let test = (
+        Purpose::Test,
+        "test_run",
+        "Run tests",
         "Runs the tests of the workspace and returns the end of the output. Failed tests are a \
-         result, not an error."
-    } else {
-        "Compiles or checks the code of the workspace and returns the end of the output."
-    };
+         result, not an error.",
+    );
+    let tools = [compile, test].map(|(purpose, name, title, description)| {
+        let commands = commands.iter().filter(|it| it.purpose == purpose).cloned();
+        let commands: Arc<[Command]> = commands.collect();
+        let description = describe(description, &commands, runner.timeout);
+        let state = (runner.clone(), commands.clone());
+        // Commands have all permissions of the user.
+        let tool = BundledTool::new(name, title, description, state, call)
+            .annotated(|it| it.read_only(false).destructive(true))
+            .annotated(|it| it.idempotent(false).open_world(true));
+        (!commands.is_empty()).then(|| restrict(tool, &commands))
+    });
+    tools.into_iter().flatten()
+}
 
-    /// Returns annotations without restrictions, because commands have all permissions of the user.
-    fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(true)
-            .idempotent(false)
-            .open_world(true)
+fn names(commands: &[Command]) -> Vec<&str> {
+    commands.iter().map(|it| it.name.as_str()).collect()
+}
+
+fn describe(purpose: &str, commands: &[Command], timeout: Duration) -> String {
+    let mut text = format!(
+        "{purpose} The commands are: {}. ",
+        names(commands).join("; ")
+    );
+    let open: Vec<Command> = commands.iter().filter(|it| it.open).cloned().collect();
+    if !open.is_empty() && open.len() < commands.len() {
+        let _ = write!(text, "Only these take args: {}. ", names(&open).join("; "));
     }
+    let _ = write!(
+        text,
+        "A command is stopped after {} seconds.",
+        timeout.as_secs()
+    );
+    text
+}
 
-    fn description(&self) -> Option<String> {
-        let seconds = self.runner.timeout.as_secs();
-        let names = self.names().join("; ");
-        let mut text = format!("{} The commands are: {names}. ", Self::DESCRIPTION);
-        let open = self.list.iter().filter(|command| command.open);
-        let open: Vec<&str> = open.map(|command| command.name.as_str()).collect();
-        if !open.is_empty() && open.len() < self.list.len() {
-            let _ = write!(text, "Only these take args: {}. ", open.join("; "));
+/// Lists the commands in the input schema. Removes `args` if no command allows added arguments.
+fn restrict(tool: BundledTool, commands: &[Command]) -> BundledTool {
+    let tool = tool.with_input(|schema| {
+        if let Some(command) = schema
+            .get_mut("properties")
+            .and_then(|it| it.get_mut("command"))
+        {
+            command["enum"] = json!(names(commands));
         }
-        let _ = write!(text, "A command is stopped after {seconds} seconds.");
-        Some(text)
-    }
-
-    /// Lists the allowed commands in the input schema. Removes `args` if no command allows added
-    /// arguments.
-    fn adjust_input(&self, schema: &mut JsonObject) {
-        let properties = schema.get_mut("properties");
-        let command = properties.and_then(|properties| properties.get_mut("command"));
-        if let Some(Value::Object(command)) = command {
-            command.insert("enum".to_owned(), json!(self.names()));
-        }
-        if !self.list.iter().any(|command| command.open) {
-            remove_argument(schema, "args");
-        }
-        if self.list.len() > 1 {
+        if commands.len() > 1 {
             schema.insert("required".to_owned(), json!(["command"]));
         }
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let refuse = |text: String| Err(ToolError::Refused(text));
-        let command = match &input.command {
-            Some(name) => self.list.iter().find(|command| command.name == *name),
-            None if self.list.len() == 1 => self.list.first(),
-            None => None,
-        };
-        let Some(command) = command else {
-            let names = self.names().join("; ");
-            return refuse(format!("Only these commands are possible: {names}."));
-        };
-        if !command.open && !input.args.is_empty() {
-            return refuse(format!("{} takes no args.", command.name));
-        }
-        let Ok(_permit) = self.runner.permit.acquire().await else {
-            return refuse("The server is ending.".to_owned());
-        };
-        let Some(directory) = self.runner.root.directory() else {
-            return refuse(
-                "The root folder was moved or replaced after the start of the server.".to_owned(),
-            );
-        };
-        // Arguments are checked after waiting for other commands, because those may create links.
-        let args = input.args.clone();
-        let check = move |root: &Root| added::check(&args, root).map_err(ToolError::Refused);
-        self.runner.root.run(check).await?;
-        let name = shown(&command.name, &input.args);
-        let (environment, limit) = (&self.runner.environment, self.runner.timeout);
-        tracing::debug!(command = name, "runs a command");
-        match process::run(command, &input.args, directory, environment, limit).await {
-            Ok(result) => Ok(output(name, result, limit)),
-            Err(error) => {
-                tracing::warn!(command = name, %error, "a command cannot be run");
-                refuse(format!("{name} cannot be run: {}.", error.kind()))
-            }
-        }
+    });
+    if commands.iter().any(|command| command.open) {
+        tool
+    } else {
+        tool.without_argument("args")
     }
 }
 
-impl<const RUNS_TESTS: bool> CommandTool<RUNS_TESTS> {
-    /// Creates the tool. Returns `None` if no command is configured for it.
-    pub(in crate::workspace) fn new(runner: &Arc<Runner>, all: &[Command]) -> Option<Self> {
-        let runs_tests = |command: &&Command| command.purpose == Purpose::Test;
-        let list = all.iter().filter(|it| runs_tests(it) == RUNS_TESTS);
-        let list: Vec<Command> = list.cloned().collect();
-        let runner = Arc::clone(runner);
-        (!list.is_empty()).then_some(Self { runner, list })
+async fn call(
+    (runner, commands): (Arc<Runner>, Arc<[Command]>),
+    Input { command, args }: Input,
+) -> ToolResult<Output> {
+    let is_wanted = |it: &&Command| command.as_ref().is_none_or(|name| it.name == *name);
+    let command = commands
+        .iter()
+        .find(is_wanted)
+        .ok_or("This command is not possible.")?;
+    if !command.open && !args.is_empty() {
+        return Err(format!("{} takes no args.", command.name).into());
     }
-
-    fn names(&self) -> Vec<&str> {
-        self.list.iter().map(|it| it.name.as_str()).collect()
+    let permit = runner.permit.acquire().await;
+    let _permit = permit.map_err(|_| "The server is ending.")?;
+    let directory = runner.root.directory();
+    let directory =
+        directory.ok_or("The root folder was moved or replaced after the start of the server.")?;
+    // Arguments are checked after waiting for other commands, because those may create links.
+    let added = args.clone();
+    runner
+        .root
+        .run(move |root| Ok(added::check(&added, root)?))
+        .await?;
+    let name = [std::slice::from_ref(&command.name), args.as_slice()]
+        .concat()
+        .join(" ");
+    tracing::debug!(command = name, "runs a command");
+    let result = process::run(
+        command,
+        &args,
+        directory,
+        &runner.environment,
+        runner.timeout,
+    )
+    .await;
+    match result {
+        Ok(result) => Ok(output(name, result, runner.timeout)),
+        Err(error) => {
+            tracing::warn!(command = name, %error, "a command cannot be run");
+            Err(format!("{name} cannot be run: {}.", error.kind()).into())
+        }
     }
-}
-
-fn shown(name: &str, args: &[String]) -> String {
-    let mut words = vec![name];
-    words.extend(args.iter().map(String::as_str));
-    words.join(" ")
 }
 
 fn output(command: String, result: CommandResult, limit: Duration) -> ToolOutput<Output> {

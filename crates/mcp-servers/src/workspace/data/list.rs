@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::{Format, csv};
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolOutput, ToolResult},
     workspace::{
         root::{
             Root,
             folder::Kind,
+            folder_tool,
             path::{Access, RelativePath},
             walk::Walk,
         },
@@ -31,8 +32,6 @@ const HEAD_BYTES: u64 = 64 * 1024;
 const MAX_JSON_BYTES: u64 = 1024 * 1024;
 /// Maximum number of columns that are listed for a file.
 const MAX_LISTED_COLUMNS: usize = 50;
-
-pub(in crate::workspace) struct DataList(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -68,21 +67,19 @@ pub(in crate::workspace) struct DataFile {
     columns: Option<Vec<String>>,
 }
 
-impl BundledTool for DataList {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "data_list";
-    const TITLE: &'static str = "List data files";
-    const DESCRIPTION: &'static str = "Lists the data files (CSV, TSV, JSON, JSON Lines) of a \
-        folder with their sizes and columns, and its subfolders.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(move |root| list(root, &input)).await
-    }
+/// Returns the tool `data_list`.
+pub(in crate::workspace) fn data_list(root: &Arc<Root>) -> BundledTool {
+    folder_tool(
+        "data_list",
+        "List data files",
+        "Lists the data files (CSV, TSV, JSON, JSON Lines) of a folder with their sizes and \
+         columns, and its subfolders.",
+        root,
+        list,
+    )
 }
 
-fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
+fn list(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse(&input.path, Access::Read)?;
     let walk = Walk {
         recursive: input.recursive,

@@ -135,10 +135,11 @@ impl ColumnType {
 /// Loads a data file of at most `limit` bytes. Returns the table and the file size.
 fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
     let Some(format) = Format::from_path(path) else {
-        return Err(ToolError::Refused(format!(
+        return Err(format!(
             "{path} does not have the extension of a data file (.csv, .tsv, .json, .jsonl or \
              .ndjson). file_load loads any text file."
-        )));
+        )
+        .into());
     };
     let file = root.read_at_most(path, limit)?;
     let size = u64::try_from(file.bytes.len()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
     workspace::root::{Root, path::Access},
 };
 
@@ -28,20 +28,12 @@ const MAX_QUERIES: usize = 2;
 /// Maximum wait for the end of a query after its time limit.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(in crate::workspace) struct DataQuery {
+/// The state of the tool.
+#[derive(Clone)]
+struct Queries {
     root: Arc<Root>,
     time: Duration,
     permits: Arc<Semaphore>,
-}
-
-impl DataQuery {
-    pub(in crate::workspace) fn new(root: &Arc<Root>, time: Duration) -> Self {
-        Self {
-            root: Arc::clone(root),
-            time,
-            permits: Arc::new(Semaphore::new(MAX_QUERIES)),
-        }
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -55,13 +47,9 @@ pub(in crate::workspace) struct Input {
     #[schemars(length(min = 1, max = 8))]
     files: Vec<String>,
     /// Maximum number of rows to return.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<100>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-}
-
-fn default_limit() -> usize {
-    100
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -83,48 +71,56 @@ pub(in crate::workspace) struct QueryTable {
     records: usize,
 }
 
-impl BundledTool for DataQuery {
-    type Input = Input;
-    type Output = Output;
+/// Returns the tool `data_query`.
+pub(in crate::workspace) fn data_query(root: &Arc<Root>, time: Duration) -> BundledTool {
+    let queries = Queries {
+        root: root.clone(),
+        time,
+        permits: Arc::new(Semaphore::new(MAX_QUERIES)),
+    };
+    BundledTool::new(
+        "data_query",
+        "Query data",
+        "Runs one SQL query (SELECT, SQLite) over data files (CSV, TSV, JSON, JSON Lines): \
+         counts, sums, filters, joins. The files are only read.",
+        queries,
+        call,
+    )
+}
 
-    const NAME: &'static str = "data_query";
-    const TITLE: &'static str = "Query data";
-    const DESCRIPTION: &'static str = "Runs one SQL query (SELECT, SQLite) over data files (CSV, \
-        TSV, JSON, JSON Lines): counts, sums, filters, joins. The files are only read.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let permit = Arc::clone(&self.permits).acquire_owned();
-        let Ok(Ok(permit)) = tokio::time::timeout(self.time, permit).await else {
-            return Err(ToolError::Refused(
-                "Other queries are still running. Try again in a moment.".to_owned(),
-            ));
-        };
-        let files = input.files;
-        let (tables, described) = self.root.run(move |root| tables(root, &files)).await?;
-        let limits = Limits {
-            rows: input.limit,
-            bytes: MAX_BYTES,
-            time: self.time,
-        };
-        let stop = CancellationToken::new();
-        // The drop guard stops the query if the call is dropped.
-        let _guard = stop.clone().drop_guard();
-        let sql = input.sql;
-        let query = tokio::task::spawn_blocking(move || {
-            let result = database::run(&tables, &sql, limits, stop);
-            drop(permit);
-            result
-        });
-        let rows = match tokio::time::timeout(self.time + END_TIMEOUT, query).await {
-            Ok(Ok(Ok(rows))) => rows,
-            Ok(Ok(Err(error))) => return Err(refused(error, &described)),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "a query panicked");
-                return Err(ToolError::Refused("The query failed.".to_owned()));
-            }
-            Err(_) => return Err(refused(QueryError::Timeout(self.time), &described)),
-        };
-        Ok(answer(rows, described))
+async fn call(queries: Queries, input: Input) -> ToolResult<Output> {
+    let Queries {
+        root,
+        time,
+        permits,
+    } = queries;
+    let Ok(Ok(permit)) = timeout(time, permits.acquire_owned()).await else {
+        return Err("Other queries are still running. Try again in a moment.".into());
+    };
+    let files = input.files;
+    let (tables, described) = root.run(move |root| tables(root, &files)).await?;
+    let limits = Limits {
+        rows: input.limit,
+        bytes: MAX_BYTES,
+        time,
+    };
+    let stop = CancellationToken::new();
+    // The drop guard stops the query if the call is dropped.
+    let _guard = stop.clone().drop_guard();
+    let sql = input.sql;
+    let query = tokio::task::spawn_blocking(move || {
+        let result = database::run(&tables, &sql, limits, stop);
+        drop(permit);
+        result
+    });
+    match timeout(time + END_TIMEOUT, query).await {
+        Ok(Ok(Ok(rows))) => Ok(answer(rows, described)),
+        Ok(Ok(Err(error))) => Err(refused(error, &described)),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "a query panicked");
+            Err("The query failed.".into())
+        }
+        Err(_) => Err(refused(QueryError::Timeout(time), &described)),
     }
 }
 
@@ -134,9 +130,7 @@ type NamedTables = Vec<(String, Table)>;
 /// Reads the data files. Returns their tables with names, and descriptions for the model.
 fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
     if files.len() > MAX_FILES {
-        return Err(ToolError::Refused(format!(
-            "At most {MAX_FILES} files are possible in one query."
-        )));
+        return Err(format!("At most {MAX_FILES} files are possible in one query.").into());
     }
     // The total size of all files may be twice the maximum size of one file.
     let mut left = root.max_file_bytes().saturating_mul(2);
@@ -195,7 +189,7 @@ fn refused(error: QueryError, tables: &[QueryTable]) -> ToolError {
             let tables: Vec<_> = tables
                 .map(|table| format!("{} ({})", table.name, table.columns.join(", ")))
                 .collect();
-            ToolError::Refused(format!("{error} The tables are {}.", tables.join("; ")))
+            ToolError::from(format!("{error} The tables are {}.", tables.join("; ")))
         }
         error => ToolError::Refused(error.to_string()),
     }

@@ -9,15 +9,13 @@ use serde_json::{Map, Value};
 use super::{load, max_shown_bytes, shortened};
 use crate::{
     text::{quantity, suggestion},
-    tool::{BundledTool, ToolError, ToolOutput},
-    workspace::root::{Root, path::Access},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
+    workspace::root::{Root, folder_tool, path::Access},
 };
 
 /// Maximum size of all returned records, in bytes. The size is approximate, and long values are
 /// shortened.
 const MAX_BYTES: usize = 64 * 1024;
-
-pub(in crate::workspace) struct DataRead(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,15 +27,11 @@ pub(in crate::workspace) struct Input {
     #[serde(default)]
     offset: usize,
     /// Maximum number of records to read.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
     /// Only these columns, in this order.
     columns: Option<Vec<String>>,
-}
-
-fn default_limit() -> usize {
-    50
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -63,22 +57,19 @@ pub(in crate::workspace) struct ReadColumn {
     kind: &'static str,
 }
 
-impl BundledTool for DataRead {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "data_read";
-    const TITLE: &'static str = "Read data";
-    const DESCRIPTION: &'static str = "Reads records of a data file (CSV, TSV, JSON, JSON Lines) \
-        in \
-        pages. Use data_query to count, sum, filter or join.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(move |root| read(root, &input)).await
-    }
+/// Returns the tool `data_read`.
+pub(in crate::workspace) fn data_read(root: &Arc<Root>) -> BundledTool {
+    folder_tool(
+        "data_read",
+        "Read data",
+        "Reads records of a data file (CSV, TSV, JSON, JSON Lines) in pages. Use data_query to \
+         count, sum, filter or join.",
+        root,
+        read,
+    )
 }
 
-fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
+fn read(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse(&input.path, Access::Read)?;
     let (table, _) = load(root, &path, root.max_file_bytes())?;
     let names = || table.columns.iter().map(|column| column.name.as_str());
@@ -88,7 +79,7 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
                 names().position(|name| name == wanted).ok_or_else(|| {
                     let suggestion = suggestion(wanted, names());
                     let known = names().collect::<Vec<_>>().join(", ");
-                    ToolError::Refused(format!(
+                    ToolError::from(format!(
                         "{path} has no column {wanted}.{suggestion} Its columns are {known}."
                     ))
                 })
@@ -99,10 +90,7 @@ fn read(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     };
     let total = table.rows.len();
     if input.offset > 0 && input.offset >= total {
-        return Err(ToolError::Refused(format!(
-            "{path} has only {}.",
-            quantity(total, "record")
-        )));
+        return Err(format!("{path} has only {}.", quantity(total, "record")).into());
     }
     let shown = max_shown_bytes(MAX_BYTES, indexes.len());
     let mut lines = String::new();

@@ -30,15 +30,11 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String
                     ref several => return Err(several_at(text, several)),
                 }
             }
-            let similar = similar_passage(text, old).map_or_else(String::new, |line| {
-                format!(
-                    ", but a passage that differs from it only in white space begins on line {line}"
-                )
-            });
-            Err(format!(
-                "does not contain old_text{similar}. Load the file and copy the passage exactly, \
-                 without line numbers."
-            ))
+            Err(
+                "does not contain old_text. Load the file and copy the passage exactly, without \
+                 line numbers."
+                    .to_owned(),
+            )
         }
         ref several => Err(several_at(text, several)),
     }
@@ -99,18 +95,6 @@ fn with_returns(text: &str) -> String {
 
 fn has_bare_breaks(text: &str) -> bool {
     text.matches('\n').count() != text.matches("\r\n").count()
-}
-
-/// Returns the line number of a passage that differs from `old` only in white space.
-fn similar_passage(text: &str, old: &str) -> Option<usize> {
-    let squeeze = |line: &str| line.split_whitespace().collect::<String>();
-    let wanted: Vec<String> = old.trim().lines().map(squeeze).collect();
-    if wanted.iter().all(String::is_empty) {
-        return None;
-    }
-    let lines: Vec<String> = text.lines().map(squeeze).collect();
-    let found = lines.windows(wanted.len()).position(|here| here == wanted);
-    found.map(|index| index + 1)
 }
 
 #[cfg(test)]

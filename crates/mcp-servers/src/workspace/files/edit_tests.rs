@@ -35,10 +35,7 @@ fn the_line_breaks_of_the_file_are_kept() {
     assert!(edited.line_breaks_changed);
     // In a file that mixes them, only the exact bytes count.
     let mixed = replace("a\r\nb\nc", "a\nb", "x").unwrap_err();
-    assert!(
-        mixed.contains("only in white space begins on line 1."),
-        "{mixed}"
-    );
+    assert!(mixed.contains("does not contain"), "{mixed}");
 }
 
 proptest! {

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
             Root,
             folder::Kind,
+            folder_tool,
             path::Access,
             walk::{Walk, parse_pattern},
         },
@@ -21,8 +22,6 @@ use crate::{
 
 /// Maximum number of files and folders that one call lists.
 const MAX_ENTRIES: usize = 500;
-
-pub(in crate::workspace) struct FileList(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,25 +61,23 @@ pub(in crate::workspace) struct Entry {
     bytes: Option<u64>,
 }
 
-impl BundledTool for FileList {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "file_list";
-    const TITLE: &'static str = "List files";
-    const DESCRIPTION: &'static str = "Lists the files and folders of a folder with their sizes, \
-        optionally with all subfolders. Use it to find files and their names.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(move |root| list(root, &input)).await
-    }
+/// Returns the tool `file_list`.
+pub(in crate::workspace) fn file_list(root: &Arc<Root>) -> BundledTool {
+    folder_tool(
+        "file_list",
+        "List files",
+        "Lists the files and folders of a folder with their sizes, optionally with all \
+         subfolders. Use it to find files and their names.",
+        root,
+        list,
+    )
 }
 
-fn list(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
+fn list(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse(&input.path, Access::Read)?;
     let pattern = input.pattern.as_deref().map(parse_pattern).transpose();
-    let pattern = pattern
-        .map_err(|_| ToolError::Refused("match is too long. Use a shorter pattern.".to_owned()))?;
+    let pattern =
+        pattern.map_err(|_| ToolError::from("match is too long. Use a shorter pattern."))?;
     let walk = Walk {
         recursive: input.recursive,
         hidden: input.hidden,

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolOutput, ToolResult},
     workspace::{
-        root::{Root, path::Access},
+        root::{Root, folder_tool, path::Access},
         text::{count_lines, cut, decode, hash, numbered},
     },
 };
@@ -18,8 +18,6 @@ use crate::{
 const MAX_LINES: usize = 2000;
 /// Maximum size of the text that one call returns, in bytes.
 const MAX_BYTES: usize = 96 * 1024;
-
-pub(in crate::workspace) struct FileLoad(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,22 +55,19 @@ pub(in crate::workspace) struct Output {
     line_is_cut: bool,
 }
 
-impl BundledTool for FileLoad {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "file_load";
-    const TITLE: &'static str = "Load a file";
-    const DESCRIPTION: &'static str = "Loads a text file, or some lines of it, with line numbers \
-        and with the hash that file_save needs to replace the file. Load a file before you \
-        describe or change it.";
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(move |root| load(root, &input)).await
-    }
+/// Returns the tool `file_load`.
+pub(in crate::workspace) fn file_load(root: &Arc<Root>) -> BundledTool {
+    folder_tool(
+        "file_load",
+        "Load a file",
+        "Loads a text file, or some lines of it, with line numbers and with the hash that \
+         file_save needs to replace the file. Load a file before you describe or change it.",
+        root,
+        load,
+    )
 }
 
-fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
+fn load(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse(&input.path, Access::Read)?;
     let file = root.read(&path)?;
     let (bytes, hash) = (file.bytes.len(), hash(&file.bytes));
@@ -80,16 +75,11 @@ fn load(root: &Root, input: &Input) -> Result<ToolOutput<Output>, ToolError> {
     let total_lines = count_lines(&text);
     let first_line = input.first_line.unwrap_or(1);
     if first_line > total_lines.max(1) {
-        return Err(ToolError::Refused(format!(
-            "{path} has only {}.",
-            quantity(total_lines, "line")
-        )));
+        return Err(format!("{path} has only {}.", quantity(total_lines, "line")).into());
     }
     let wanted = input.last_line.unwrap_or(total_lines).min(total_lines);
     if input.last_line.is_some_and(|last| last < first_line) {
-        return Err(ToolError::Refused(
-            "last_line is before first_line.".to_owned(),
-        ));
+        return Err("last_line is before first_line.".into());
     }
     let max_lines = input.last_line.map_or(MAX_LINES, |_| usize::MAX);
     let mut content = String::new();

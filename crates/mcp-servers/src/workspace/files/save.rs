@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::edit::{self, Edited};
 use crate::{
     text::quantity,
-    tool::{BundledTool, ToolError, ToolOutput},
+    tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
-            FileFault, ReadFile, Root,
+            FileFault, ReadFile, Root, folder_tool,
             path::{Access, RelativePath},
         },
         text::{count_lines, cut, decode, hash, numbered},
@@ -23,8 +22,6 @@ use crate::{
 const CONTEXT_LINES: usize = 3;
 /// Maximum size of the edited passage that is shown, in bytes.
 const MAX_SHOWN_BYTES: usize = 4 * 1024;
-
-pub(in crate::workspace) struct FileSave(pub(in crate::workspace) Arc<Root>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,128 +69,89 @@ pub(in crate::workspace) enum Action {
     Unchanged,
 }
 
-impl BundledTool for FileSave {
-    type Input = Input;
-    type Output = Output;
-
-    const NAME: &'static str = "file_save";
-    const TITLE: &'static str = "Save a file";
-    const DESCRIPTION: &'static str = "Saves a text file: creates it, replaces its complete \
-        content \
-        (with the hash from file_load), or changes one passage (old_text and new_text), which is \
-        best for small changes.";
-
-    fn annotations(&self) -> ToolAnnotations {
-        ToolAnnotations::new()
-            .read_only(false)
-            .destructive(true)
-            .idempotent(false)
-            .open_world(false)
-    }
-
-    async fn call(&self, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        self.0.run(move |root| save(root, input)).await
-    }
+/// Returns the tool `file_save`.
+pub(in crate::workspace) fn file_save(root: &Arc<Root>) -> BundledTool {
+    folder_tool(
+        "file_save",
+        "Save a file",
+        "Saves a text file: creates it, replaces its complete content (with the hash from \
+         file_load), or changes one passage (old_text and new_text), which is best for small \
+         changes.",
+        root,
+        save,
+    )
+    .annotated(|it| it.read_only(false).destructive(true).idempotent(false))
 }
 
-fn save(root: &Root, input: Input) -> Result<ToolOutput<Output>, ToolError> {
+fn save(root: &Root, input: &Input) -> ToolResult<Output> {
     let path = root.parse(&input.path, Access::Write)?;
     // Some models fill in every argument, so an empty hash is ignored.
-    let expected = input.expected_hash.filter(|hash| !hash.is_empty());
+    let expected = input.expected_hash.as_deref();
+    let expected = expected.filter(|hash| !hash.is_empty());
     let _lock = root.lock_for_save();
     let now = match root.kind(&path)? {
         None => None,
         Some(_) => Some(root.read(&path)?),
     };
-    match (now, input.content, input.old_text, input.new_text) {
+    let (content, old) = (input.content.as_deref(), input.old_text.as_deref());
+    match (now, content, old, input.new_text.as_deref()) {
+        (Some(now), Some(content), None, None) if now.bytes == content.as_bytes() => {
+            Ok(answer(&path, Action::Unchanged, content, None))
+        }
         (Some(now), Some(content), None, None) => {
-            replace(root, &path, &now, &content, expected.as_deref())
+            let expected = expected.ok_or_else(|| {
+                format!(
+                    "{path} exists, and replacing it requires expected_hash. Load it first, then \
+                     save it with the hash from file_load; or change one passage with old_text \
+                     and new_text."
+                )
+            })?;
+            unchanged(&path, &now, expected)?;
+            root.replace(&path, content.as_bytes(), &now)?;
+            Ok(answer(&path, Action::Replaced, content, None))
         }
-        (None, Some(content), None, None) => create(root, &path, &content, expected.as_deref()),
-        (Some(now), None, Some(old), Some(new)) => {
-            edit(root, &path, now, &old, &new, expected.as_deref())
-        }
-        (None, None, Some(_), Some(_)) => match root.read(&path) {
-            Err(fault) => Err(fault.into()),
-            // Another process created the file in the meantime.
-            Ok(_) => Err(FileFault::changed(&path).into()),
-        },
-        (_, None, Some(_), None) => refuse("new_text is missing; it may be empty."),
-        (_, None, None, Some(_)) => refuse("old_text is missing: give the passage to replace."),
-        (_, None, None, None) => refuse("Nothing to save. Give content, or old_text and new_text."),
-        (_, Some(_), _, _) => {
-            refuse("Give either content or old_text and new_text; both together are not possible.")
-        }
-    }
-}
-
-fn refuse(text: impl Into<String>) -> Result<ToolOutput<Output>, ToolError> {
-    Err(ToolError::Refused(text.into()))
-}
-
-fn create(
-    root: &Root,
-    path: &RelativePath,
-    content: &str,
-    expected: Option<&str>,
-) -> Result<ToolOutput<Output>, ToolError> {
-    if expected.is_some() {
-        return refuse(format!(
+        (None, Some(_), None, None) if expected.is_some() => Err(format!(
             "{path} was removed, so nothing was saved. Omit expected_hash to create a new file."
-        ));
-    }
-    root.create(path, content.as_bytes())?;
-    Ok(answer(path, Action::Created, content, None))
-}
-
-fn replace(
-    root: &Root,
-    path: &RelativePath,
-    now: &ReadFile,
-    content: &str,
-    expected: Option<&str>,
-) -> Result<ToolOutput<Output>, ToolError> {
-    if now.bytes == content.as_bytes() {
-        return Ok(answer(path, Action::Unchanged, content, None));
-    }
-    match expected {
-        None => refuse(format!(
-            "{path} exists, and replacing it requires expected_hash. Load it first, then save it \
-             with the hash from file_load; or change one passage with old_text and new_text."
-        )),
-        Some(expected) => {
-            unchanged(path, now, expected)?;
-            root.replace(path, content.as_bytes(), now)?;
-            Ok(answer(path, Action::Replaced, content, None))
+        )
+        .into()),
+        (None, Some(content), None, None) => {
+            root.create(&path, content.as_bytes())?;
+            Ok(answer(&path, Action::Created, content, None))
         }
+        (Some(mut now), None, Some(old), Some(new)) => {
+            if let Some(expected) = expected {
+                unchanged(&path, &now, expected)?;
+            }
+            let text = decode(&path, std::mem::take(&mut now.bytes))?;
+            let edited =
+                edit::replace(&text, old, new).map_err(|fault| format!("{path} {fault}"))?;
+            root.replace(&path, edited.text.as_bytes(), &now)?;
+            Ok(answer(&path, Action::Edited, &edited.text, Some(&edited)))
+        }
+        (None, None, Some(_), Some(_)) => {
+            root.read(&path)?;
+            // Another process created the file in the meantime.
+            Err(FileFault::changed(&path).into())
+        }
+        (_, None, Some(_), None) => Err("new_text is missing; it may be empty.".into()),
+        (_, None, None, Some(_)) => Err("old_text is missing: give the passage to replace.".into()),
+        (_, None, None, None) => {
+            Err("Nothing to save. Give content, or old_text and new_text.".into())
+        }
+        (_, Some(_), _, _) => Err(
+            "Give either content or old_text and new_text; both together are not possible.".into(),
+        ),
     }
-}
-
-fn edit(
-    root: &Root,
-    path: &RelativePath,
-    mut now: ReadFile,
-    old: &str,
-    new: &str,
-    expected: Option<&str>,
-) -> Result<ToolOutput<Output>, ToolError> {
-    if let Some(expected) = expected {
-        unchanged(path, &now, expected)?;
-    }
-    let text = decode(path, std::mem::take(&mut now.bytes))?;
-    let edited = edit::replace(&text, old, new)
-        .map_err(|fault| ToolError::Refused(format!("{path} {fault}")))?;
-    root.replace(path, edited.text.as_bytes(), &now)?;
-    Ok(answer(path, Action::Edited, &edited.text, Some(&edited)))
 }
 
 fn unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Result<(), ToolError> {
     if hash(&now.bytes).eq_ignore_ascii_case(expected.trim()) {
         return Ok(());
     }
-    Err(ToolError::Refused(format!(
-        "{path} has changed since it was loaded, so it was not saved. Load it again."
-    )))
+    Err(
+        format!("{path} has changed since it was loaded, so it was not saved. Load it again.")
+            .into(),
+    )
 }
 
 fn answer(

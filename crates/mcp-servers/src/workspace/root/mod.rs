@@ -15,7 +15,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::{text::suggestion, tool::ToolError};
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    text::suggestion,
+    tool::{BundledTool, ToolError, ToolResult},
+};
 use folder::{Folder, Kind, Meta, Stamp};
 use path::{Access, NameRules, RelativePath};
 
@@ -85,7 +91,7 @@ impl Root {
         let done = tokio::task::spawn_blocking(move || work(&root)).await;
         done.unwrap_or_else(|error| {
             tracing::error!(%error, "a tool of the workspace panicked");
-            Err(ToolError::Refused("The tool failed.".to_owned()))
+            Err("The tool failed.".into())
         })
     }
 
@@ -333,6 +339,23 @@ impl Root {
             suggestion: suggestion(&path.to_string(), paths.iter().map(String::as_str)),
         }
     }
+}
+
+/// Creates a tool that works on files in a blocking thread and only reads them.
+pub(super) fn folder_tool<I, O>(
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    root: &Arc<Root>,
+    work: fn(&Root, &I) -> ToolResult<O>,
+) -> BundledTool
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    O: Serialize + JsonSchema + Send + 'static,
+{
+    let call =
+        move |root: Arc<Root>, input| async move { root.run(move |root| work(root, &input)).await };
+    BundledTool::new(name, title, description, root.clone(), call)
 }
 
 impl FileFault {

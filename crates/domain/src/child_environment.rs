@@ -1,0 +1,60 @@
+//! Environment variables of this process that child processes may inherit.
+
+use std::ffi::OsStr;
+
+/// Variables that programs need to start and to find files and certificates. None of them is a
+/// credential, so API keys are not inherited.
+const COMMON: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "TZ",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+const PREFIXES: &[&str] = &["LC_", "XDG_"];
+
+/// Variables that Windows programs need. Their names are not case-sensitive.
+const WINDOWS: &[&str] = &[
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "OS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "USERDOMAIN",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// Returns whether a child process inherits the variable. `further` are names that the kind of
+/// child also needs.
+pub fn is_inherited(name: &OsStr, further: &[&str]) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    if cfg!(windows) {
+        let name = name.to_ascii_uppercase();
+        let mut names = COMMON.iter().chain(WINDOWS).chain(further);
+        return names.any(|known| *known == name);
+    }
+    let mut names = COMMON.iter().chain(further);
+    names.any(|known| *known == name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}

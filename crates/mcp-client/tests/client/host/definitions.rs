@@ -1,0 +1,139 @@
+//! That a tool is still what it was.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use futures_util::StreamExt;
+use switchboard_domain::{ToolHost, ToolHostChange};
+use switchboard_mcp_client::{McpHost, ServerConfig, ToolPinFile, ToolPins, fingerprint};
+
+use crate::host::stage::*;
+
+#[tokio::test]
+async fn a_definition_that_changes_while_it_is_there_is_seen() {
+    for kind in [OLDER_ERA, NEWER_ERA] {
+        let host = host([program("s", kind)]).await;
+        assert!(host.changed_tools().is_empty());
+        let told = host.changes();
+        assert_eq!(text(&host, "s__grow").await, "grown");
+        status_when(&host, "s", |status| !status.changed_tools.is_empty()).await;
+
+        let changes = host.changed_tools();
+        let [change] = changes.as_slice() else {
+            panic!("{changes:?}");
+        };
+        assert_eq!(
+            (change.server.as_str(), change.tool.as_str()),
+            ("s", "meta")
+        );
+        assert_eq!(change.name, "s__meta");
+        assert_ne!(change.before, change.now);
+        let catalog = host.tools().await;
+        let meta = catalog
+            .tools
+            .iter()
+            .find(|tool| tool.name == "s__meta")
+            .unwrap();
+        assert_eq!(change.now, fingerprint(meta));
+        assert_eq!(status(&host, "s").changed_tools, ["meta"]);
+        assert_eq!(
+            problems(&host).await,
+            ["s: the definition of `meta` has changed"]
+        );
+        // A new tool is no changed one.
+        assert!(tool_names(&host).await.contains(&"s__grown".to_owned()));
+        // It is told once, after the new list is there.
+        soon(host.close()).await;
+        let told: Vec<ToolHostChange> = soon(told.collect()).await;
+        let told: Vec<_> = told
+            .into_iter()
+            .filter(|told| matches!(told, ToolHostChange::ToolRedefined { .. }))
+            .collect();
+        let expected = ToolHostChange::ToolRedefined {
+            server: "s".to_owned(),
+            tool: "s__meta".to_owned(),
+            before: change.before.clone(),
+            now: change.now.clone(),
+        };
+        assert_eq!(told, [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_changed_between_two_runs_is_seen() {
+    // As it was approved once, and as nobody offers it any more.
+    let known = [("echo", "another"), ("vanished", "kept")];
+    let known = known.map(|(tool, pin)| (tool.to_owned(), pin.to_owned()));
+    let mut options = options();
+    options.tool_pins = ToolPins(BTreeMap::from([("s".to_owned(), known.into())]));
+    let third = McpHost::start(vec![program("s", BOTH_ERAS)], options).unwrap();
+    soon(third.settled()).await;
+    let changes = third.changed_tools();
+    assert_eq!(changes.len(), 1);
+    assert_eq!(
+        (changes[0].tool.as_str(), changes[0].before.as_str()),
+        ("echo", "another")
+    );
+}
+
+/// A run with a memory in this folder.
+fn run(folder: &Path, config: ServerConfig) -> McpHost {
+    let places = BTreeMap::from([("s".to_owned(), "here".to_owned())]);
+    let memory = ToolPinFile::new(folder.join("known.json"), places);
+    let mut options = options();
+    options.tool_pins = memory.load().unwrap();
+    options.tool_pin_store = Some(Arc::new(memory));
+    McpHost::start(vec![config], options).unwrap()
+}
+
+fn grown() -> ServerConfig {
+    let mut config = program("s", BOTH_ERAS);
+    set_env(&mut config, "GROWN", "1");
+    config
+}
+
+#[tokio::test]
+async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = run(folder.path(), program("s", BOTH_ERAS));
+    soon(first.settled()).await;
+    assert!(first.redefined_tools().is_empty());
+    soon(first.close()).await;
+
+    // Also in the run after the one in which it was seen first.
+    for _ in 0..2 {
+        let host = run(folder.path(), grown());
+        let told = host.changes();
+        soon(host.settled()).await;
+        let redefined: Vec<String> = host.redefined_tools().into_iter().collect();
+        assert_eq!(redefined, ["s__meta"]);
+        soon(host.close()).await;
+        let told: Vec<ToolHostChange> = soon(told.collect()).await;
+        let told = told.iter().filter_map(|change| match change {
+            ToolHostChange::ToolRedefined { tool, .. } => Some(tool.as_str()),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["s__meta"]);
+    }
+
+    let host = run(folder.path(), grown());
+    soon(host.settled()).await;
+    assert_eq!(
+        host.accept_tools(|change| change.tool == "echo").unwrap(),
+        []
+    );
+    let accepted = host.accept_tools(|_| true).unwrap();
+    assert_eq!(accepted.len(), 1);
+    assert_eq!(accepted[0].tool, "meta");
+    assert!(host.redefined_tools().is_empty());
+    assert!(problems(&host).await.is_empty());
+    soon(host.close()).await;
+    let host = run(folder.path(), grown());
+    soon(host.settled()).await;
+    assert!(host.redefined_tools().is_empty());
+    soon(host.close()).await;
+    // And what it was is a change now.
+    let host = run(folder.path(), program("s", BOTH_ERAS));
+    soon(host.settled()).await;
+    assert_eq!(host.redefined_tools().len(), 1);
+    soon(host.close()).await;
+}

@@ -1,0 +1,232 @@
+//! How servers end, and that nothing of them stays.
+
+#![cfg(unix)]
+
+use std::{task::Poll, time::Duration};
+
+use rustix::process::{Pid, test_kill_process};
+use serde_json::json;
+use switchboard_domain::ToolHost;
+use switchboard_mcp_client::{McpHost, ServerConfig, ServerState};
+
+use crate::host::stage::*;
+
+/// Runs, and is no zombie that only waits for whoever adopted it.
+pub(crate) fn runs(pid: u32) -> bool {
+    let raw = i32::try_from(pid).unwrap();
+    if test_kill_process(Pid::from_raw(raw).unwrap()).is_err() {
+        return false;
+    }
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        // The state stands behind the name, which is in brackets and may hold anything.
+        Ok(stat) => !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .trim_start()
+            .starts_with('Z'),
+        // Gone in between, or a system without /proc.
+        Err(_) => !cfg!(target_os = "linux"),
+    }
+}
+
+pub(crate) async fn gone(pid: u32) {
+    soon(async {
+        while runs(pid) {
+            // sleep: nobody is told when a process ends that is not one's child.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// A server with a process of its own, both deaf to `SIGTERM`, and the ids of the two.
+pub(crate) fn stubborn(name: &str) -> ServerConfig {
+    program_after(
+        "trap '' TERM; sleep 1000 </dev/null >/dev/null 2>&1 & echo grandchild $! >&2",
+        name,
+        "stubborn",
+    )
+}
+
+/// The id that the shell told before it became the server.
+async fn grandchild(host: &McpHost, name: &str) -> u32 {
+    soon(async {
+        loop {
+            let status = status(host, name);
+            let mut lines = status.stderr_tail.iter();
+            if let Some(pid) = lines.find_map(|line| line.strip_prefix("grandchild ")) {
+                return pid.parse().unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+}
+
+pub(crate) async fn pids(host: &McpHost, name: &str) -> (u32, u32) {
+    (
+        status(host, name).pid.unwrap(),
+        grandchild(host, name).await,
+    )
+}
+
+#[tokio::test]
+async fn a_server_leaves_when_its_input_ends() {
+    // With this grace a server that has to be told by a signal fails the test.
+    let host = host([program("old", OLDER_ERA), program("new", NEWER_ERA)]).await;
+    let all: Vec<u32> = host.servers().iter().map(|s| s.pid.unwrap()).collect();
+    let begun = std::time::Instant::now();
+    soon(host.close()).await;
+    assert!(
+        begun.elapsed() < options().grace.after_stdin,
+        "it took the whole grace"
+    );
+    for pid in all {
+        assert!(!runs(pid));
+    }
+    for status in host.servers() {
+        assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
+    }
+    let error = call(&host, "old__echo", json!({})).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "server `old` is not available: it was closed"
+    );
+    assert!(host.tools().await.tools.is_empty());
+    // Twice is no error.
+    soon(host.close()).await;
+}
+
+/// With this grace closing would not end within the patience of a test.
+#[tokio::test]
+async fn killing_waits_for_nobody() {
+    let mut patient = options();
+    patient.grace.after_stdin = Duration::from_mins(10);
+    let servers = vec![
+        stubborn("s"),
+        program("good", BOTH_ERAS),
+        program("mute", "mute"),
+    ];
+    let host = McpHost::start(servers, patient).unwrap();
+    for name in ["s", "good"] {
+        status_when(&host, name, |status| status.state == ServerState::Ready).await;
+    }
+    let (server, grandchild) = pids(&host, "s").await;
+    let mute = status(&host, "mute").pid.unwrap();
+    let killing = async {
+        // A call that is answered shows that the one before it has left.
+        assert_eq!(text(&host, "good__echo").await, "{}");
+        host.kill().await;
+    };
+    let (answer, ()) =
+        soon(async { tokio::join!(host.call(tool_call("good__endless", json!({}))), killing) })
+            .await;
+    let error = answer.unwrap_err().to_string();
+    assert!(error.ends_with("it was closed"), "{error}");
+    for status in host.servers() {
+        assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
+    }
+    for pid in [server, grandchild, mute] {
+        gone(pid).await;
+    }
+    // Nothing is left to wait for.
+    soon(host.close()).await;
+    soon(host.kill()).await;
+}
+
+#[tokio::test]
+async fn killing_ends_a_close_that_takes_its_time() {
+    let mut patient = options();
+    patient.grace.after_stdin = Duration::from_mins(10);
+    let host = host_with([stubborn("s")], patient).await;
+    let (server, grandchild) = pids(&host, "s").await;
+    let mut closing = std::pin::pin!(host.close());
+    // It is polled once, and so under way.
+    let under_way =
+        std::future::poll_fn(|context| Poll::Ready(closing.as_mut().poll(context).is_pending()));
+    assert!(under_way.await);
+    soon(async { tokio::join!(host.kill(), closing) }).await;
+    assert_eq!(status(&host, "s").state, ServerState::Stopped);
+    gone(server).await;
+    gone(grandchild).await;
+}
+
+#[tokio::test]
+async fn dropping_the_host_kills_everything() {
+    let host = host([stubborn("s")]).await;
+    let (server, grandchild) = pids(&host, "s").await;
+    assert!(runs(server) && runs(grandchild));
+    drop(host);
+    gone(server).await;
+    gone(grandchild).await;
+}
+
+#[test]
+fn ending_the_runtime_kills_everything() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (host, (server, grandchild)) = runtime.block_on(async {
+        let host = host([stubborn("s")]).await;
+        let pids = pids(&host, "s").await;
+        (host, pids)
+    });
+    runtime.shutdown_background();
+    drop(host);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        gone(server).await;
+        gone(grandchild).await;
+    });
+}
+
+#[tokio::test]
+async fn a_server_that_never_came_up_leaves_nothing_behind() {
+    let mut config = program_after(
+        "trap '' TERM; sleep 1000 </dev/null >/dev/null 2>&1 & echo grandchild $! >&2",
+        "s",
+        "mute",
+    );
+    config.connect_timeout = Duration::from_millis(500);
+    let mut options = options();
+    options.grace.after_stdin = Duration::from_millis(50);
+    options.grace.after_term = Duration::from_millis(50);
+    let host = host_with([config], options).await;
+    let status = status(&host, "s");
+    assert_eq!(status.state, ServerState::Failed);
+    gone(grandchild(&host, "s").await).await;
+}
+
+#[tokio::test]
+async fn what_a_dead_server_started_goes_with_it() {
+    let config = program_after(
+        "sleep 1000 </dev/null >/dev/null 2>&1 & echo grandchild $! >&2",
+        "s",
+        "dies in a call",
+    );
+    let mut options = options();
+    options.restarts = 0;
+    options.grace.after_stdin = Duration::from_millis(50);
+    let host = host_with([config], options).await;
+    let (_, grandchild) = pids(&host, "s").await;
+    call(&host, "s__work", json!({})).await.unwrap_err();
+    gone(grandchild).await;
+}
+
+#[tokio::test]
+async fn closing_ends_calls_and_servers_that_are_still_starting() {
+    let mut mute = program("mute", "mute");
+    mute.connect_timeout = Duration::from_mins(10);
+    let host = McpHost::start(vec![mute, program("s", BOTH_ERAS)], options()).unwrap();
+    status_when(&host, "s", |status| status.state == ServerState::Ready).await;
+    let (answer, ()) = soon(async {
+        let endless = host.call(tool_call("s__endless", json!({})));
+        tokio::join!(endless, host.close())
+    })
+    .await;
+    let error = answer.unwrap_err().to_string();
+    assert!(error.ends_with("it was closed"), "{error}");
+    assert_eq!(status(&host, "mute").state, ServerState::Stopped);
+}

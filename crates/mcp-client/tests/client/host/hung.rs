@@ -1,0 +1,138 @@
+//! Servers that hang: that this is seen, and that what only looks like it is left alone.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use switchboard_domain::{ProgressSink, ToolCallError, ToolHost, ToolHostChange, ToolRetry};
+use switchboard_mcp_client::{CircuitOptions, HangDetection, McpHost, ServerConfig, ServerState};
+
+use crate::host::stage::*;
+
+const fn hang_detection(ping_timeout: u64, max_failed_pings: u32) -> HangDetection {
+    HangDetection {
+        ping_timeout: Duration::from_millis(ping_timeout),
+        max_failed_pings,
+    }
+}
+
+async fn host_that_probes(config: ServerConfig, hang_detection: HangDetection) -> McpHost {
+    let mut options = options();
+    options.hang_detection = hang_detection;
+    // One call without an answer and the server is not called any more, until it is another
+    // process.
+    options.circuits = CircuitOptions {
+        server_failures: 1,
+        ..CircuitOptions::default()
+    };
+    options.grace.after_stdin = Duration::from_millis(50);
+    let host = host_with([config], options).await;
+    assert_ready(&host, "s");
+    host
+}
+
+/// Hangs in the first call of its first life.
+fn hangs_once(era: &str, folder: &tempfile::TempDir) -> ServerConfig {
+    let mut config = program("s", "hangs in a call");
+    config.call_timeout = Some(Duration::from_millis(200));
+    set_env(&mut config, "ERA", era);
+    let mark = folder.path().join("mark");
+    set_env(&mut config, "MARK", mark.to_str().unwrap());
+    config
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_started_again() {
+    for era in ["older", "newer"] {
+        let folder = tempfile::tempdir().unwrap();
+        let host = host_that_probes(hangs_once(era, &folder), hang_detection(100, 2)).await;
+        let first = status(&host, "s").pid;
+        let mut changes = host.changes();
+        let error = call(&host, "s__work", json!({})).await.unwrap_err();
+        assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
+        let mut states = Vec::new();
+        while states.last().is_none_or(|(state, _)| state != "ready") {
+            if let Some(ToolHostChange::ServerState { state, reason, .. }) =
+                soon(changes.next()).await
+            {
+                states.push((state, reason.unwrap_or_default()));
+            }
+        }
+        let names: Vec<&str> = states.iter().map(|(state, _)| state.as_str()).collect();
+        assert_eq!(names, ["blocked", "starting", "ready"], "{era}");
+        assert_eq!(
+            states[1].1,
+            "it is restarted (restart 1 of 5): it hangs: it did not answer a call, nor 2 pings within 100ms each"
+        );
+        assert_ne!(status(&host, "s").pid, first);
+        // Its circuit is closed again.
+        assert_eq!(text(&host, "s__work").await, "did \"work\"");
+        soon(host.close()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_answers_pings_is_left_alone() {
+    let mut config = program("s", "silent in three calls");
+    config.call_timeout = Some(Duration::from_millis(100));
+    let mut options = options();
+    // A single ping that is not answered would do.
+    options.hang_detection = hang_detection(5000, 1);
+    let host = host_with([config], options).await;
+    let first = status(&host, "s").pid;
+    for _ in 0..2 {
+        let error = call(&host, "s__work", json!({})).await.unwrap_err();
+        assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
+        assert_eq!(text(&host, "s__rest").await, "did \"rest\"");
+    }
+    assert_ready(&host, "s");
+    assert_eq!(status(&host, "s").pid, first);
+    soon(host.close()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_with_another_call_does_not_hang() {
+    let mut options = options();
+    options.hang_detection = hang_detection(100, 3);
+    let host = host_with([program("s", "slow in a call")], options).await;
+    let first = status(&host, "s").pid;
+    let mut long = tool_call("s__work", json!({"ms": 1500}));
+    long.deadline = Some(Duration::from_secs(20));
+    let mut short = tool_call("s__work", json!({"ms": 0}));
+    short.deadline = Some(Duration::from_millis(100));
+    let (long, short) = soon(async { tokio::join!(host.call(long), host.call(short)) }).await;
+    assert_eq!(all_text(&long.unwrap()), "did \"work\"");
+    assert!(matches!(short, Err(ToolCallError::Timeout { .. })));
+    assert_eq!(status(&host, "s").pid, first);
+    assert_eq!(status(&host, "s").state, ServerState::Ready);
+    soon(host.close()).await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_made_again_is_told_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = program("s", "dies once");
+    let mark = folder.path().join("mark");
+    set_env(&mut config, "MARK", mark.to_str().unwrap());
+    set_env(&mut config, "TOOLS", "work,read");
+    let host = host([config]).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let mut read = tool_call("s__read", json!({}));
+    // Also where progress is listened to.
+    read.progress = ProgressSink::new(|_| {}).with_retries(move |retry| {
+        // Fails when the test is over.
+        let _ = told.send(retry);
+    });
+    let output = soon(host.call(read)).await.unwrap();
+    assert_eq!(all_text(&output), "did \"read\"");
+    assert_eq!(
+        soon(heard.recv()).await,
+        Some(ToolRetry {
+            attempt: 2,
+            reason: "it exited with code 9".to_owned(),
+        })
+    );
+    // The sink is gone with the call.
+    assert_eq!(soon(heard.recv()).await, None);
+    soon(host.close()).await;
+}

@@ -1,0 +1,108 @@
+//! A server asks a model.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use switchboard_domain::{
+    ChatResponse, FinishReason, Message, SampleError, SampleRequest, Sampler, ToolCallError,
+    ToolChoiceOutcome, Usage,
+};
+use switchboard_mcp_client::{ClientHandlers, McpHost, SamplingLimits};
+
+use crate::server_requests::support::*;
+
+#[derive(Default)]
+struct Model {
+    asked: Mutex<Vec<SampleRequest>>,
+}
+
+#[async_trait]
+impl Sampler for Model {
+    async fn sample(&self, sample: &SampleRequest) -> Result<ChatResponse, SampleError> {
+        self.asked.lock().unwrap().push(sample.clone());
+        Ok(ChatResponse {
+            message: Message::assistant("Hello!"),
+            finish: FinishReason::Stop,
+            finish_raw: None,
+            usage: Usage::default(),
+            tool_choice: ToolChoiceOutcome::default(),
+            warnings: Vec::new(),
+            response_id: None,
+            model: Some("m-1".to_owned()),
+        })
+    }
+}
+
+fn handlers(model: &Arc<Model>) -> ClientHandlers {
+    ClientHandlers {
+        sampler: Some(model.clone()),
+        ..ClientHandlers::default()
+    }
+}
+
+/// What the server got of its request, or the code of the error that it was told or that it made of
+/// the call.
+async fn sample(host: &McpHost) -> Result<Value, String> {
+    match call(host, "sample").await {
+        Ok(answer) => match answer.get("error") {
+            Some(error) => Err(error.to_string()),
+            None => Ok(answer),
+        },
+        Err(ToolCallError::Refused { code, message, .. }) => Err(format!("{code}: {message}")),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn no_server_may_ask_a_model_unless_it_was_allowed_to() {
+    with_each(every_variant().await, |support| async move {
+        let model = Arc::new(Model::default());
+        let host = support.host(handlers(&model)).await;
+        assert_eq!(call(&host, "offered").await.unwrap(), json!({}));
+        let error = sample(&host).await.unwrap_err();
+        assert!(error.contains("-32601"), "{error}");
+        // Since 2026-07-28 there is no way to tell the server, and the call ends with the reason.
+        let why =
+            "it needs an answer of a model: set `sampling` in its configuration to allow that";
+        assert_eq!(error.contains(why), support.version == MODERN, "{error}");
+        assert!(model.asked.lock().unwrap().is_empty());
+        soon(host.close()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_may_ask_gets_answers_within_its_limits() {
+    with_each(every_variant().await, |mut support| async move {
+        support.config.sampling = Some(SamplingLimits {
+            calls: 1,
+            max_tokens: 100,
+        });
+        let model = Arc::new(Model::default());
+        let host = support.host(handlers(&model)).await;
+        assert_eq!(
+            call(&host, "offered").await.unwrap(),
+            json!({"sampling": {"tools": {}}})
+        );
+        assert_eq!(
+            sample(&host).await.unwrap(),
+            json!({
+                "role": "assistant", "model": "m-1", "stopReason": "endTurn",
+                "content": {"type": "text", "text": "Hello!"},
+            })
+        );
+        let asked = model.asked.lock().unwrap().clone();
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].server, "s");
+        let request = &asked[0].request;
+        assert_eq!(request.max_output_tokens, Some(100));
+        let said: Vec<String> = request.messages.iter().map(|m| m.text()).collect();
+        assert_eq!(said, ["Be brief.", "Say hello"]);
+        let error = sample(&host).await.unwrap_err();
+        assert!(error.contains("all 1 allowed model answers"), "{error}");
+        assert_eq!(model.asked.lock().unwrap().len(), 1);
+        soon(host.close()).await;
+    })
+    .await;
+}
