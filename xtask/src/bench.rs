@@ -1,14 +1,19 @@
 //! `cargo xtask bench`: benchmarks that compare two programs within one run, so that the load of
 //! the machine affects both.
+//!
+//! Each benchmark is a program that prints one line for each batch: a name and numbers, which
+//! [`Bench::columns`] describes.
 
-mod decode;
-mod load;
-mod stats;
-mod turn;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail, ensure};
 
-use stats::Series;
+use crate::process;
+
+/// Runs per round of `load`. A round has 512 requests for each kind and side.
+const RUNS_PER_ROUND: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -22,79 +27,166 @@ pub(crate) struct Args {
     runs: u32,
 }
 
-/// A benchmark: name, description and function.
-type Bench = (&'static str, &'static str, fn(u32) -> Result<()>);
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    /// Builds the program and returns the command that measures.
+    prepare: fn(u32) -> Result<Command>,
+    /// The meaning of the numbers in a line. Lines with more or fewer numbers are invalid.
+    columns: &'static [&'static str],
+    /// The columns whose ratio is reported.
+    ratio: (usize, usize),
+    /// Returns whether the median ratio of the measurements with this name is within the limit.
+    is_allowed: fn(&str, f64) -> bool,
+}
 
 const BENCHES: [Bench; 3] = [
-    (
-        "decode",
-        "parsing of a response of each wire, compared with `serde_json` values",
-        decode::decode,
-    ),
-    (
-        "turn",
-        "a turn with a tool call over stdio, compared with reqwest, serde_json and rmcp",
-        turn::turn,
-    ),
-    (
-        "load",
-        "requests per second through `switchboard serve`, compared with direct requests to the \
-         model",
-        load::load,
-    ),
+    Bench {
+        name: "decode",
+        about: "parsing of a response of each wire, compared with `serde_json` values",
+        prepare: |runs| {
+            let mut measure = process::cargo(["bench", "--package", "switchboard-testkit"]);
+            measure.args(["--bench", "beside_serde", "--", &runs.to_string()]);
+            Ok(measure)
+        },
+        columns: &["bytes", "serde_json (ns)", "adapter (ns)"],
+        ratio: (1, 2),
+        is_allowed: |_, speed| speed >= 0.5,
+    },
+    Bench {
+        name: "turn",
+        about: "a turn with a tool call over stdio, compared with reqwest, serde_json and rmcp",
+        prepare: |runs| {
+            build(&["--example", "turn"])?;
+            let mut measure = process::command(dist_program("examples/turn"));
+            measure.arg(runs.to_string());
+            Ok(measure)
+        },
+        columns: &[
+            "CPU of the floor (µs)",
+            "CPU (µs)",
+            "floor (µs)",
+            "elapsed (µs)",
+        ],
+        ratio: (1, 0),
+        is_allowed: |kind, cost| cost <= if kind.starts_with("stream") { 1.3 } else { 1.5 },
+    },
+    Bench {
+        name: "load",
+        about: "requests per second through `switchboard serve`, compared with direct requests to \
+                the model",
+        prepare: |runs| {
+            build(&["--bin", "switchboard"])?;
+            build(&["--example", "load", "--example", "turn"])?;
+            let mut measure = process::command(dist_program("examples/load"));
+            measure
+                .arg(dist_program("switchboard"))
+                .arg(dist_program("examples/turn"))
+                .arg(runs.div_ceil(RUNS_PER_ROUND).to_string());
+            Ok(measure)
+        },
+        columns: &[
+            "direct (1/s)",
+            "direct p50 (µs)",
+            "direct p99 (µs)",
+            "served (1/s)",
+            "served p50 (µs)",
+            "served p99 (µs)",
+            "CPU per request (µs)",
+            "peak memory (bytes)",
+        ],
+        ratio: (3, 0),
+        is_allowed: |_, _| true,
+    },
 ];
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if args.list {
-        for (name, about, _) in BENCHES {
-            println!("{name}: {about}");
+        for bench in BENCHES {
+            println!("{}: {}", bench.name, bench.about);
         }
         return Ok(());
     }
     for name in &args.names {
-        if !BENCHES.iter().any(|(known, ..)| known == name) {
+        if !BENCHES.iter().any(|known| known.name == name) {
             bail!("unknown benchmark `{name}`; `cargo xtask bench --list` lists them");
         }
     }
-    for (name, about, measure) in BENCHES {
-        if args.names.is_empty() || args.names.iter().any(|wanted| wanted == name) {
-            println!("\n## {name}\n\n{about}\n");
-            measure(args.runs)?;
+    let is_wanted =
+        |bench: &Bench| args.names.is_empty() || args.names.iter().any(|it| it == bench.name);
+    for bench in BENCHES.into_iter().filter(is_wanted) {
+        println!("\n## {}\n\n{}\n", bench.name, bench.about);
+        if bench.name == "load" && !cfg!(target_os = "linux") {
+            println!("The benchmark reads /proc and runs on Linux only.");
+            continue;
+        }
+        let measured = process::stdout_of(&mut (bench.prepare)(args.runs)?)?;
+        let (report, over_limit) = report(&bench, &measured)?;
+        print!("{report}");
+        if !over_limit.is_empty() {
+            bail!("beyond the limit: {}", over_limit.join(", "));
         }
     }
     Ok(())
 }
 
-/// Formats two series and the ratio of each pair as a Markdown table.
-fn table(unit: &str, a_name: &str, a: &[f64], b_name: &str, b: &[f64]) -> Result<String> {
-    let row = |name: &str, unit: &str, values: Vec<f64>| -> Result<String> {
-        let runs = values.len();
-        let series = series(values)?;
-        Ok(format!(
-            "| {name} | {runs} | {:.2}{unit} | {:.2}–{:.2}{unit} | {:.2}{unit} |\n",
-            series.median(),
-            series.quantile(0.1),
-            series.quantile(0.9),
-            series.quantile(0.0),
-        ))
-    };
-    let head = "| program | runs | median | p10–p90 | fastest |\n|---|---:|---:|---:|---:|\n";
-    let unit = format!(" {unit}");
-    Ok([
-        head.to_owned(),
-        row(a_name, &unit, a.to_vec())?,
-        row(b_name, &unit, b.to_vec())?,
-        row("ratio of a pair", "×", ratios(a, b))?,
-    ]
-    .concat())
+fn build(targets: &[&str]) -> Result<()> {
+    let mut build = process::cargo(["build", "--profile", "dist", "--package", "switchboard-app"]);
+    process::run(build.args(targets))
 }
 
-fn series(values: Vec<f64>) -> Result<Series> {
-    Series::new(values).context("no measurement")
+fn dist_program(name: &str) -> std::path::PathBuf {
+    let name = format!("dist/{name}{}", std::env::consts::EXE_SUFFIX);
+    process::target_dir().join(name)
 }
 
-fn ratios(a: &[f64], b: &[f64]) -> Vec<f64> {
-    a.iter().zip(b).map(|(a, b)| a / b).collect()
+/// Returns a Markdown table of the medians, and the ratios that are beyond their limit.
+fn report(bench: &Bench, measured: &str) -> Result<(String, Vec<String>)> {
+    // One list of numbers for each column.
+    let mut series: BTreeMap<&str, Vec<Vec<f64>>> = BTreeMap::new();
+    for line in measured.lines() {
+        let fields: Vec<&str> = line.rsplitn(bench.columns.len() + 1, [' ', '\t']).collect();
+        let (numbers, name) = fields.split_at(bench.columns.len().min(fields.len()));
+        let numbers: Result<Vec<f64>, _> = numbers.iter().rev().map(|it| it.parse()).collect();
+        let ([name], Ok(numbers)) = (name, numbers) else {
+            bail!("`{line}` is not a measurement of `{}`", bench.name);
+        };
+        let columns = series.entry(*name).or_default();
+        columns.resize(numbers.len(), Vec::new());
+        for (column, number) in columns.iter_mut().zip(numbers) {
+            column.push(number);
+        }
+    }
+    ensure!(!series.is_empty(), "`{}` has no measurement", bench.name);
+    let titles = bench.columns.join(" | ");
+    let mut table = format!("| measured | batches | {titles} | ratio | p10–p90 |\n|---|");
+    table += &"---:|".repeat(bench.columns.len() + 3);
+    let mut over_limit = Vec::new();
+    for (name, columns) in series {
+        let (above, below) = (&columns[bench.ratio.0], &columns[bench.ratio.1]);
+        let ratios: Vec<f64> = above.iter().zip(below).map(|(a, b)| a / b).collect();
+        let ratio = quantile(&ratios, 5);
+        if !(bench.is_allowed)(name, ratio) {
+            over_limit.push(format!("{name} has the ratio {ratio:.2}"));
+        }
+        let medians = columns.iter().map(|it| format!("{:.0}", quantile(it, 5)));
+        let medians = medians.collect::<Vec<_>>().join(" | ");
+        let (low, high) = (quantile(&ratios, 1), quantile(&ratios, 9));
+        let name = name.replace('\t', ", ");
+        let _ = write!(
+            table,
+            "\n| {name} | {} | {medians} | {ratio:.2}× | {low:.2}–{high:.2}× |",
+            ratios.len()
+        );
+    }
+    Ok((table + "\n", over_limit))
+}
+
+/// Returns the value that this number of tenths of the values do not exceed (nearest rank).
+fn quantile(values: &[f64], tenths: usize) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values[(values.len() * tenths).div_ceil(10).max(1) - 1]
 }
 
 #[cfg(test)]
@@ -102,9 +194,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_both_programs_and_the_ratio_of_the_pairs() {
-        let table = table("ms", "ours", &[4.0, 6.0, 8.0], "empty", &[2.0, 2.0, 2.0]).unwrap();
-        assert!(table.contains("| ours | 3 | 6.00 ms |"), "{table}");
-        assert!(table.contains("| ratio of a pair | 3 | 3.00× |"), "{table}");
+    fn the_report_has_medians_and_the_ratios_beyond_their_limit() {
+        let [decode, turn, _] = BENCHES;
+        let measured =
+            "a\ttext\t1000\t2000\t1000\nb\tcalls\t500\t900\t2000\na\ttext\t1000\t4000\t1000\n";
+        let (table, over_limit) = report(&decode, measured).unwrap();
+        let row = "| a, text | 2 | 1000 | 2000 | 1000 | 2.00× | 2.00–4.00× |";
+        assert!(table.lines().any(|line| line == row), "{table}");
+        assert_eq!(over_limit, ["b\tcalls has the ratio 0.45"]);
+        let (_, over_limit) = report(&turn, "stream-1 100 140 3 3\nwhole-1 100 140 3 3\n").unwrap();
+        assert_eq!(over_limit, ["stream-1 has the ratio 1.40"]);
+    }
+
+    #[test]
+    fn invalid_and_missing_measurements_are_errors() {
+        let [decode, ..] = BENCHES;
+        for wrong in ["", "a\tb\t1", "a\tb\t1\t2\tx", "1\t2\t3"] {
+            let error = report(&decode, &format!("{wrong}\n")).unwrap_err();
+            assert!(error.to_string().contains(wrong), "{error}");
+        }
+        assert!(report(&decode, "").is_err());
     }
 }

@@ -1,28 +1,48 @@
 //! `cargo xtask catalogue`: generates the data file of `providers-common` with the capabilities and
 //! prices of models.
 //!
-//! The facts come from the price list that litellm ships, in the version that `source` pins. The
-//! overlay beside the data is written by hand and takes precedence. The data is committed, so that
-//! builds and tests do not need the source.
+//! The facts come from the price list in the pinned version of litellm. The overlay beside the data
+//! is written by hand and takes precedence. The data is committed, so that builds and tests do not
+//! need the source.
 
-mod entry;
-mod overlay;
-mod source;
-mod table;
-
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-use crate::process;
+use crate::{packages, process};
 
-/// The data, made here and read by the crate.
+/// The generated data.
 const DATA: &str = "models.tsv";
-/// Ours, written by hand.
+/// The rules that take precedence over the source.
 const OVERLAY: &str = "overlay.json";
-/// Under which the source may be copied.
+/// The licence of the source.
 const LICENCE: &str = "LICENSE-litellm";
+
+/// The version of the source. With another one, `WHEEL` changes too; then read what changed in the
+/// data line by line.
+const VERSION: &str = "1.109.1";
+
+/// Requirement in pip's format with hashes, so that pip verifies the download.
+const WHEEL: &str = "litellm==1.109.1 \
+                     --hash=sha256:1c8b4dd671fa0cd0850aa751678704ff77e595fb1e6085b2dc3be39ee19bdaaf";
+
+/// The providers whose models are listed: those with a wire or a profile of ours, unless the
+/// provider reports these facts itself, as Ollama does.
+const PROVIDERS: [&str; 7] = [
+    "anthropic",
+    "deepseek",
+    "gemini",
+    "groq",
+    "mistral",
+    "openai",
+    "xai",
+];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -31,28 +51,101 @@ pub(crate) struct Args {
     check: bool,
 }
 
+/// The known facts about a model, by the name of their field. A missing field is unknown.
+type Entry = Map<String, Value>;
+
+/// The fields in the order of their columns: name, kind, and fields of the source in order of
+/// precedence. A kind that is not `tokens`, `price` or `date` is the word of an ability, which is
+/// true or false; all abilities share one column. In the source, `modality:x` means that `x` is a
+/// supported modality, and `mode:x` that the model has this mode. `supports_tool_choice` covers any
+/// tool choice; few models have `supports_forced_tool_use`.
+const FIELDS: &str = "\
+context_window tokens max_input_tokens
+max_output_tokens tokens max_output_tokens
+input_price price input_cost_per_token
+output_price price output_cost_per_token
+cache_read_price price cache_read_input_token_cost
+cache_write_price price cache_creation_input_token_cost
+tools tools supports_function_calling
+parallel_tools parallel supports_parallel_function_calling
+forced_tool_choice forced supports_forced_tool_use supports_tool_choice
+structured_output schema supports_response_schema
+sampling sampling supports_sampling_params
+reasoning reasoning supports_reasoning
+images images supports_vision modality:image
+documents documents supports_pdf_input
+audio audio supports_audio_input modality:audio
+responses_only responses-only mode:responses
+deprecated_on date deprecation_date";
+
+struct Field {
+    name: &'static str,
+    kind: &'static str,
+    sources: Vec<&'static str>,
+}
+
+fn fields() -> impl Iterator<Item = Field> {
+    FIELDS.lines().map(|line| {
+        let mut words = line.split(' ');
+        Field {
+            name: words.next().unwrap_or_default(),
+            kind: words.next().unwrap_or_default(),
+            sources: words.collect(),
+        }
+    })
+}
+
+/// Rules that take precedence over the source.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Overlay {
+    #[serde(default, rename = "about")]
+    _about: Value,
+    /// Featured models by provider. The first of each list is the default.
+    featured: BTreeMap<String, Vec<String>>,
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    why: String,
+    /// Patterns of existing models to change. `*` matches any text.
+    #[serde(default)]
+    models: Vec<String>,
+    /// Names of new models.
+    #[serde(default)]
+    add: Vec<String>,
+    /// Values that an existing model must have.
+    #[serde(default, rename = "where")]
+    conditions: Entry,
+    set: Entry,
+}
+
 /// Writes or checks the data. Needs the network only while the source is not in the target folder.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = folder();
     let overlay = fs::read_to_string(folder.join(OVERLAY))
         .with_context(|| format!("{OVERLAY} could not be read"))?;
-    let source = source::load()?;
-    let data = table::make(&source.models, &overlay)?;
-    for (name, text) in [(DATA, &data), (LICENCE, &source.licence)] {
+    let source = install_source()?;
+    let models = source.join("litellm/model_prices_and_context_window_backup.json");
+    let models = fs::read(models).context("litellm has no price list")?;
+    let data = generate(&serde_json::from_slice(&models)?, &overlay)?;
+    let licence = source.join(format!("litellm-{VERSION}.dist-info/licenses/LICENSE"));
+    let licence = fs::read_to_string(licence).context("litellm has no licence")?;
+    for (name, text) in [(DATA, &data), (LICENCE, &licence.replace("\r\n", "\n"))] {
         let path = folder.join(name);
-        if args.check {
-            // A checkout may have converted the line ends.
-            let committed = fs::read_to_string(&path).unwrap_or_default();
-            if committed.replace("\r\n", "\n") != *text {
-                bail!(
-                    "{name} differs from litellm {} with {OVERLAY}: run `cargo xtask catalogue` \
-                     and commit its output",
-                    source::VERSION
-                );
-            }
-        } else {
-            fs::write(&path, text)
-                .with_context(|| format!("{} could not be written", path.display()))?;
+        if !args.check {
+            fs::write(path, text).with_context(|| format!("{name} could not be written"))?;
+            continue;
+        }
+        // A checkout may have converted the line ends.
+        let committed = fs::read_to_string(path).unwrap_or_default();
+        if committed.replace("\r\n", "\n") != *text {
+            bail!(
+                "{name} differs from litellm {VERSION} with {OVERLAY}: run `cargo xtask catalogue` \
+                 and commit its output"
+            );
         }
     }
     let models = data.lines().filter(|line| !line.starts_with('#')).count();
@@ -64,16 +157,252 @@ fn folder() -> PathBuf {
     process::root().join("crates/providers-common/src/catalog")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Returns the folder with litellm's files. They are read, never run, so the platform is the same
+/// on every machine.
+fn install_source() -> Result<PathBuf> {
+    let folder = process::target_dir().join(format!("catalogue/litellm-{VERSION}"));
+    let requirements = folder.join("requirements.txt");
+    // Written last, so that an interrupted installation is repeated.
+    let mark = folder.join("installed.txt");
+    if !mark.exists() {
+        fs::create_dir_all(&folder)?;
+        fs::write(&requirements, WHEEL)?;
+        let mut install = process::command(packages::system_python("import pip")?);
+        install
+            .args(["-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"])
+            .args(["--disable-pip-version-check", "--require-hashes"])
+            .args([
+                "--only-binary",
+                ":all:",
+                "--platform",
+                "manylinux_2_28_x86_64",
+            ])
+            .args([
+                "--python-version",
+                "3.10",
+                "--implementation",
+                "cp",
+                "--abi",
+                "abi3",
+            ])
+            .arg("--target")
+            .arg(&folder)
+            .arg("--requirement")
+            .arg(&requirements);
+        process::run(&mut install)?;
+        fs::write(&mark, WHEEL)?;
+    }
+    Ok(folder)
+}
 
-    #[test]
-    fn what_is_committed_is_there() {
-        for name in [DATA, OVERLAY, LICENCE] {
-            assert!(folder().join(name).is_file(), "{name}");
+/// Returns the data for the source's models and an overlay, a line for each model.
+fn generate(models: &Value, overlay: &str) -> Result<String> {
+    let overlay: Overlay = serde_json::from_str(overlay).context("the overlay is not valid")?;
+    let mut entries = read_source(models)?;
+    for rule in &overlay.rules {
+        apply_rule(rule, &mut entries)
+            .with_context(|| format!("the overlay's rule: {}", rule.why))?;
+    }
+    // The reader falls back to the base name of a versioned name.
+    let is_repeated = |(name, entry): &(&String, &Entry)| {
+        unversioned(name).is_some_and(|base| entries.get(base) == Some(entry))
+    };
+    let kept = entries.iter().filter(|it| !is_repeated(it));
+    let columns = fields().filter(|it| matches!(it.kind, "tokens" | "price" | "date"));
+    let mut columns: Vec<&str> = columns.map(|field| field.name).collect();
+    columns.insert(columns.len() - 1, "abilities");
+    let mut text = format!(
+        "# Capabilities and prices of models, generated by `cargo xtask catalogue`. Edit \
+         overlay.json.\n\
+         # The facts of the source are under its licence, LICENSE-litellm.\n\
+         # source: litellm {VERSION}\n\
+         # Limits: tokens. Prices: US dollars per million tokens. `!`: no. Missing or `-`: \
+         unknown.\n\
+         # model | {} | featured\n",
+        columns.join(" | ")
+    );
+    for (name, entry) in kept {
+        let cells = cells(entry).with_context(|| format!("model `{name}`"))?;
+        let rank = name.split_once('/').and_then(|(provider, name)| {
+            let position = overlay
+                .featured
+                .get(provider)?
+                .iter()
+                .position(|it| it == name)?;
+            Some((position + 1).to_string())
+        });
+        let cells = cells.into_iter().chain([rank]);
+        let cells = cells.map(|it| it.unwrap_or_else(|| "-".to_owned()));
+        let _ = writeln!(text, "{name}\t{}", cells.collect::<Vec<_>>().join("\t"));
+    }
+    for (provider, names) in &overlay.featured {
+        for name in names {
+            let key = format!("{provider}/{name}");
+            ensure!(entries.contains_key(&key), "no model `{key}` to feature");
         }
-        let licence = fs::read_to_string(folder().join(LICENCE)).unwrap();
-        assert!(licence.contains("MIT License"), "{licence}");
+    }
+    Ok(text)
+}
+
+/// Returns the entries of all models that generate text, by `provider/name`.
+fn read_source(models: &Value) -> Result<BTreeMap<String, Entry>> {
+    let models = models.as_object().context("the source is not an object")?;
+    let mut entries = BTreeMap::new();
+    // An entry with its provider as a prefix is more specific than one without it: it comes last.
+    for has_prefix in [false, true] {
+        for (key, model) in models {
+            let provider = model["litellm_provider"].as_str().unwrap_or_default();
+            let own = key.strip_prefix(provider);
+            let own = own.and_then(|rest| rest.strip_prefix('/'));
+            if !PROVIDERS.contains(&provider) || !writes_text(model) || own.is_some() != has_prefix
+            {
+                continue;
+            }
+            let name = own.unwrap_or(key);
+            ensure!(
+                !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic()),
+                "`{key}` cannot be used as a name in the data"
+            );
+            let fields = fields().filter_map(|field| {
+                let value = field.sources.iter().find_map(|it| field.read(model, it))?;
+                Some((field.name.to_owned(), value))
+            });
+            let entry: Entry = fields.collect();
+            if !entry.is_empty() {
+                entries.insert(format!("{provider}/{name}"), entry);
+            }
+        }
+    }
+    Ok(entries)
+}
+
+/// Returns whether the model generates text. Embedding and music models do not.
+fn writes_text(model: &Value) -> bool {
+    let outputs = model["supported_output_modalities"].as_array();
+    (model["mode"] == "chat" || model["mode"] == "responses")
+        && outputs.is_none_or(|outputs| outputs.contains(&json!("text")))
+}
+
+impl Field {
+    /// Returns a fact of the source, unless it is unknown.
+    fn read(&self, model: &Value, source: &str) -> Option<Value> {
+        match source.split_once(':') {
+            Some(("mode", mode)) => return (model["mode"] == mode).then(|| json!(true)),
+            Some((_, modality)) => {
+                // The list is complete where there is one.
+                let inputs = model["supported_modalities"].as_array()?;
+                return Some(json!(inputs.contains(&json!(modality))));
+            }
+            None => {}
+        }
+        let value = model.get(source)?.clone();
+        match self.kind {
+            "tokens" => (value != 0).then_some(value),
+            // The source's numbers are binary fractions of short decimal ones.
+            "price" => Some(match value.as_f64() {
+                Some(price) => json!((price * 1e12).round() / 1e6),
+                None => value,
+            }),
+            "date" => Some(value),
+            _ => value.is_boolean().then_some(value),
+        }
     }
 }
+
+/// Applies a rule of the overlay. A rule that matches nothing, or that adds a model of the source,
+/// is an error, so that the overlay stays minimal.
+fn apply_rule(rule: &Rule, entries: &mut BTreeMap<String, Entry>) -> Result<()> {
+    ensure!(!rule.why.is_empty(), "it has no reason in `why`");
+    ensure!(!rule.set.is_empty(), "it sets nothing");
+    ensure!(
+        rule.models.is_empty() != rule.add.is_empty(),
+        "it has neither `models` nor `add`, or both"
+    );
+    ensure!(
+        rule.add.is_empty() || rule.conditions.is_empty(),
+        "`where` selects existing models: it cannot be combined with `add`"
+    );
+    for name in rule.set.keys().chain(rule.conditions.keys()) {
+        let is_known = fields().any(|field| field.name == name);
+        ensure!(is_known, "no field `{name}`");
+    }
+    let change = |entry: &mut Entry| {
+        entry.extend(rule.set.clone());
+        entry.retain(|_, value| !value.is_null());
+    };
+    for pattern in &rule.models {
+        let regex = regex::escape(pattern).replace(r"\*", ".*");
+        let regex = Regex::new(&format!("^{regex}$"))?;
+        let meets = |entry: &Entry| {
+            let mut conditions = rule.conditions.iter();
+            conditions.all(|(field, value)| entry.get(field).unwrap_or(&Value::Null) == value)
+        };
+        let mut has_match = false;
+        for (name, entry) in entries.iter_mut() {
+            if regex.is_match(name) && meets(entry) {
+                has_match = true;
+                change(entry);
+            }
+        }
+        ensure!(has_match, "no model is `{pattern}`");
+    }
+    for name in &rule.add {
+        let mut entry = Entry::new();
+        change(&mut entry);
+        let old = entries.insert(name.clone(), entry);
+        ensure!(old.is_none(), "the source has `{name}` now");
+    }
+    Ok(())
+}
+
+/// Returns the cells of a model's line. `None` is an unknown value.
+fn cells(entry: &Entry) -> Result<Vec<Option<String>>> {
+    let mut cells = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    for field in fields() {
+        let cell = entry.get(field.name).map(|value| {
+            let text = match (field.kind, value) {
+                ("tokens", Value::Number(it)) if it.is_u64() => Some(it.to_string()),
+                ("price", value) => {
+                    let price = value.as_f64().filter(|it| *it >= 0.0);
+                    price.map(|it| format!("{it}"))
+                }
+                ("date", Value::String(date)) if has_form(date, "20dd-dd-dd") => Some(date.clone()),
+                ("tokens" | "date", _) => None,
+                (word, Value::Bool(true)) => Some(word.to_owned()),
+                (word, Value::Bool(false)) => Some(format!("!{word}")),
+                _ => None,
+            };
+            text.with_context(|| format!("`{}` is {value}", field.name))
+        });
+        let cell = cell.transpose()?;
+        match field.kind {
+            "tokens" | "price" => cells.push(cell),
+            "date" => cells.extend([(!words.is_empty()).then(|| words.join(",")), cell]),
+            _ => words.extend(cell),
+        }
+    }
+    Ok(cells)
+}
+
+/// Removes the version suffix of a name: `-latest`, a date, or a number such as `-001`. The reader,
+/// `providers-common/src/catalog/names.rs`, has the same rule. A test of the data checks that both
+/// agree.
+fn unversioned(name: &str) -> Option<&str> {
+    let forms = ["-latest", "-20dd-dd-dd", "-20dddddd", "@20dddddd", "-00d"];
+    let mut bases = forms.iter().filter_map(|form| {
+        let (base, tail) = name.split_at_checked(name.len().checked_sub(form.len())?)?;
+        has_form(tail, form).then_some(base)
+    });
+    bases.next().filter(|base| !base.is_empty())
+}
+
+/// Returns whether a text has this form. `d` matches a digit.
+fn has_form(text: &str, form: &str) -> bool {
+    let mut pairs = text.bytes().zip(form.bytes());
+    text.len() == form.len()
+        && pairs.all(|(byte, form)| byte == form || (form == b'd' && byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -55,9 +55,9 @@ enum Task {
     /// Compare our scorer with that of the Berkeley Function Calling Leaderboard, on its data
     Bfcl,
     /// Measure the MCP client with the protocol's own conformance suite
-    Conformance(conformance::Args),
+    Conformance,
     /// Point official packages of other interfaces at a real server
-    Clients(clients::Args),
+    Clients,
     /// Send requests generated from the OpenAPI document, valid and invalid, to a real server
     Schemathesis,
     /// Test the session store on a real PostgreSQL server, which is installed if need be
@@ -98,8 +98,8 @@ fn perform(task: Task) -> anyhow::Result<()> {
         Task::Snapshots { action } => snapshots::run(action.unwrap_or_default()),
         Task::Oracle => oracle::run(),
         Task::Bfcl => bfcl::run(),
-        Task::Conformance(args) => conformance::run(&args),
-        Task::Clients(args) => clients::run(&args),
+        Task::Conformance => conformance::run(),
+        Task::Clients => clients::run(),
         Task::Schemathesis => schemathesis::run(),
         Task::Postgres => postgres::run(),
         Task::Catalogue(args) => catalogue::run(&args),

@@ -1,9 +1,8 @@
-//! `cargo xtask layers`: the crate graph against the layer table of the architecture.
+//! `cargo xtask layers`: checks the crate graph against the layer table of the architecture.
 
-mod rules;
-#[cfg(test)]
-mod rules_tests;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -11,12 +10,39 @@ use anyhow::{Context as _, Result, bail};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 
 use crate::process;
-use rules::{Crate, Dependency, Graph, Kind};
+use table::{BANNED, CONFINED, ROWS, Row, TESTKIT};
 
 /// Checks the workspace of `manifest_path`, or ours without one.
 pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
-    let graph = read(manifest_path)?;
-    let violations = rules::check(&graph);
+    let manifest = manifest_path.map_or_else(|| process::root().join("Cargo.toml"), Path::to_owned);
+    // Reads the manifests, with optional and platform-specific dependencies. Does not resolve them,
+    // because the rules concern manifests only and nothing must be downloaded.
+    let metadata = MetadataCommand::new()
+        .manifest_path(&manifest)
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .with_context(|| format!("cannot read the crate graph of {}", manifest.display()))?;
+    let packages = metadata.workspace_packages();
+    let mut violations = Vec::new();
+    for package in &packages {
+        let folder = folder(&metadata, package);
+        let Some(row) = ROWS.iter().find(|row| row.folder == folder) else {
+            violations.push(format!(
+                "{folder} (package {})\n  rule: every crate has a row in the layer table\n  way \
+                 out: add it to the table: docs/architecture.md and \
+                 xtask/src/checks/layers/table.rs, with its allowed dependencies",
+                package.name
+            ));
+            continue;
+        };
+        // The package's own name, also where a manifest renames it. Dependents of the crate build
+        // its build dependencies too.
+        violations.extend(package.dependencies.iter().filter_map(|dependency| {
+            let is_dev = dependency.kind == DependencyKind::Development;
+            check_dependency(row, &dependency.name, is_dev)
+        }));
+    }
     for violation in &violations {
         eprintln!("{violation}\n");
     }
@@ -26,65 +52,91 @@ pub(crate) fn run(manifest_path: Option<&Path>) -> Result<()> {
             violations.len()
         );
     }
-    let edges: usize = graph.crates.iter().map(|one| one.dependencies.len()).sum();
+    let edges: usize = packages.iter().map(|it| it.dependencies.len()).sum();
     println!(
         "layers: {} crates, {edges} dependencies, all allowed",
-        graph.crates.len()
+        packages.len()
     );
     Ok(())
 }
 
-/// Reads the dependencies from the manifests, optional and platform-specific ones included. Does
-/// not resolve them, because the rules concern manifests only and nothing must be downloaded.
-fn read(manifest_path: Option<&Path>) -> Result<Graph> {
-    let root = process::root();
-    let manifest = manifest_path.map_or_else(|| root.join("Cargo.toml"), Path::to_path_buf);
-    let metadata = MetadataCommand::new()
-        .manifest_path(&manifest)
-        .no_deps()
-        .other_options(["--offline".to_owned()])
-        .exec()
-        .with_context(|| {
-            format!(
-                "the crate graph of {} could not be read",
-                manifest.display()
-            )
-        })?;
-    Ok(graph(&metadata))
-}
-
-fn graph(metadata: &Metadata) -> Graph {
-    let packages = metadata.workspace_packages();
-    let mut crates: Vec<Crate> = packages
-        .into_iter()
-        .map(|package| Crate {
-            folder: folder(metadata, package),
-            package: package.name.to_string(),
-            dependencies: package.dependencies.iter().map(dependency).collect(),
-        })
-        .collect();
-    crates.sort_by(|a, b| a.folder.cmp(&b.folder));
-    Graph { crates }
-}
-
 fn folder(metadata: &Metadata, package: &Package) -> String {
     let manifest = &package.manifest_path;
-    let inside = manifest
-        .strip_prefix(&metadata.workspace_root)
-        .unwrap_or(manifest);
-    let folder = inside.parent().map_or("", |folder| folder.as_str());
-    let folder = folder.replace('\\', "/");
-    let name = folder.strip_prefix("crates/").unwrap_or(&folder);
-    name.to_owned()
+    let inside = manifest.strip_prefix(&metadata.workspace_root);
+    let folder = inside.unwrap_or(manifest).parent();
+    let folder = folder
+        .map_or("", |folder| folder.as_str())
+        .replace('\\', "/");
+    folder.strip_prefix("crates/").unwrap_or(&folder).to_owned()
 }
 
-fn dependency(dependency: &cargo_metadata::Dependency) -> Dependency {
-    Dependency {
-        // The package's own name, also where a manifest renames it.
-        package: dependency.name.clone(),
-        kind: match dependency.kind {
-            DependencyKind::Development => Kind::Dev,
-            _ => Kind::Normal,
-        },
+/// Returns the first rule that a dependency breaks, with the way out. The rules are ordered by
+/// strictness.
+fn check_dependency(from: &Row, package: &str, is_dev: bool) -> Option<String> {
+    let folder = from.folder;
+    // A package whose name looks like ours (from a registry, for example) counts as ours, so that
+    // no such edge is missed.
+    let (to, rule, way_out) = match package.strip_prefix("switchboard-") {
+        Some(to) if from.may_use.contains(&to) || (is_dev && to != "app") => return None,
+        Some(to) => {
+            let layer = from.layer;
+            let rule = match from.may_use {
+                [] => format!("`{folder}` (layer {layer}) depends on no crate of ours"),
+                some => format!(
+                    "`{folder}` (layer {layer}) may only depend on {}",
+                    some.join(", ")
+                ),
+            };
+            let way_out = match to {
+                TESTKIT => "testkit is for tests: put it under [dev-dependencies]",
+                _ => {
+                    "put the type or port that both need into `domain`, and let `app` join the \
+                     two; or change the table in docs/architecture.md and \
+                     xtask/src/checks/layers/table.rs, with the reason"
+                }
+            };
+            (to, rule, way_out)
+        }
+        None => {
+            let (rule, way_out) = check_third_party(from, package, is_dev)?;
+            (package, rule, way_out)
+        }
+    };
+    let kind = if is_dev {
+        "dev-dependency"
+    } else {
+        "dependency"
+    };
+    Some(format!(
+        "{folder} -> {to} ({kind})\n  rule: {rule}\n  way out: {way_out}"
+    ))
+}
+
+fn check_third_party(from: &Row, package: &str, is_dev: bool) -> Option<(String, &'static str)> {
+    let folder = from.folder;
+    let mut banned = BANNED.iter().filter(|it| it.folder == folder && !is_dev);
+    if let Some(ban) = banned.find(|it| it.packages.contains(&package)) {
+        return Some((
+            format!("`{folder}` never depends on {package}: {}", ban.why),
+            "describe the requirement as a port (a trait) in `domain`, and implement it in an \
+             adapter",
+        ));
     }
+    let confined = CONFINED.iter().find(|it| it.packages.contains(&package))?;
+    let is_listed = |folders: &[&str]| {
+        let mut folders = folders.iter();
+        folders.any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => folder.starts_with(start),
+            None => folder == *pattern,
+        })
+    };
+    let is_allowed = is_listed(confined.to) || (is_dev && is_listed(confined.to_tests_of));
+    let (to, why) = (confined.to.join(", "), confined.why);
+    (!is_allowed).then(|| {
+        (
+            format!("{package} stays inside {to}: {why}"),
+            "use the domain's types and ports here; or move the code that needs it into one of \
+             those crates",
+        )
+    })
 }

@@ -19,30 +19,11 @@ use crate::process;
 /// Where the tests are, from the root.
 const TESTS: &str = "crates/server/clients";
 
-#[derive(Debug, Default, clap::Args)]
-pub(crate) struct Args {
-    /// Only the packages of this language
-    #[arg(long, value_enum, value_name = "LANGUAGE")]
-    only: Option<Language>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Language {
-    Python,
-    Javascript,
-}
-
 /// Installs missing packages, starts the servers and runs the tests.
-pub(crate) fn run(args: &Args) -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folder = process::target_dir().join("clients");
-    let is_wanted = |language| args.only.is_none_or(|only| only == language);
-    // Before the servers are started: what cannot be installed need not wait for them.
-    let python = is_wanted(Language::Python)
-        .then(|| install_python(&folder))
-        .transpose()?;
-    let javascript = is_wanted(Language::Javascript)
-        .then(|| install_javascript(&folder))
-        .transpose()?;
+    let python = install_python(&folder)?;
+    let javascript = install_javascript(&folder)?;
     let program = Server::program()?;
     // Reserves the port of the scripted model, which the tests start, while the servers bind
     // theirs.
@@ -60,21 +41,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .env("SWITCHBOARD_SCRIPTED_PORT", port.to_string())
             .env("SWITCHBOARD_TOKEN", served::TOKEN);
     };
-    if let Some(python) = python {
-        let mut tests = process::command(python);
-        // Without leaving compiled files among the sources.
-        tests.args(["-B", "-m", "unittest", "discover", "-v", "-s"]);
-        tests.arg(format!("{TESTS}/python"));
-        with_servers(&mut tests);
-        process::run(&mut tests)?;
-    }
-    if let Some(javascript) = javascript {
-        let mut tests = process::command("node");
-        tests.arg("--test").current_dir(javascript);
-        with_servers(&mut tests);
-        process::run(&mut tests)?;
-    }
-    Ok(())
+    let mut tests = process::command(python);
+    // Without leaving compiled files among the sources.
+    tests.args(["-B", "-m", "unittest", "discover", "-v", "-s"]);
+    tests.arg(format!("{TESTS}/python"));
+    with_servers(&mut tests);
+    process::run(&mut tests)?;
+    let mut tests = process::command("node");
+    tests.arg("--test").current_dir(javascript);
+    with_servers(&mut tests);
+    process::run(&mut tests)
 }
 
 /// Creates the virtual environment and returns its interpreter.

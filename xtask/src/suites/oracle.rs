@@ -82,18 +82,14 @@ fn golden_requests(folder: &Path) -> Result<Vec<Golden>> {
     Ok(golden)
 }
 
-/// Reads `<anything>__request__<wire>__<fixture>`.
+/// Parses `<anything>__request__<wire>__<fixture>`.
 fn wire_and_fixture(stem: &str) -> Option<(&'static str, &str)> {
-    const MARK: &str = "request__";
-    stem.match_indices(MARK)
-        .filter(|(at, _)| *at == 0 || stem[..*at].ends_with("__"))
-        .find_map(|(at, _)| {
-            let rest = &stem[at + MARK.len()..];
-            WIRES.iter().find_map(|wire| {
-                let fixture = rest.strip_prefix(wire)?.strip_prefix("__")?;
-                (!fixture.is_empty()).then_some((*wire, fixture))
-            })
-        })
+    let mut wires = WIRES.iter().filter_map(|wire| {
+        let (before, fixture) = stem.split_once(&format!("request__{wire}__"))?;
+        let is_marked = before.is_empty() || before.ends_with("__");
+        (is_marked && !fixture.is_empty()).then_some((*wire, fixture))
+    });
+    wires.next()
 }
 
 /// The JSON below insta's header, which stands between two lines of `---`.

@@ -140,16 +140,18 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
         let through = TargetServer::new(&server.address, kind, kind.stored)?;
         // The first request warms up the server and is not measured.
         through.send_question().await?;
-        let cpu_before = server.read_usage()?.cpu;
         for _ in 0..rounds {
             let [rate, p50, p99] = direct.measure_round().await?;
+            let cpu_before = server.read_usage()?.cpu;
             let [our_rate, our_p50, our_p99] = through.measure_round().await?;
-            let name = kind.name;
-            println!("{name} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0}");
+            let usage = server.read_usage()?;
+            let cpu = (usage.cpu - cpu_before) / f64::from(REQUESTS);
+            println!(
+                "{} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0} {cpu:.1} \
+                 {:.0}",
+                kind.name, usage.peak
+            );
         }
-        let usage = server.read_usage()?;
-        let cpu = (usage.cpu - cpu_before) / f64::from(rounds * REQUESTS);
-        println!("{} used {cpu:.1} {:.0}", kind.name, usage.peak);
         server.kill().await?;
     }
     model.kill().await

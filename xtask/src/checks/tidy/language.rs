@@ -4,7 +4,7 @@ use anyhow::Result;
 use proc_macro2::{TokenStream, TokenTree};
 use regex::{Regex, RegexBuilder};
 
-use super::source::Prose;
+use super::source::{Prose, flatten};
 use crate::files;
 
 #[cfg(test)]
@@ -70,26 +70,19 @@ impl Idioms {
 
     /// Returns the number of idioms in comment lines.
     pub(super) fn in_comments(&self, comments: &[Prose]) -> usize {
-        comments
-            .iter()
-            .map(|comment| self.0.find_iter(&comment.text).count())
-            .sum()
+        let counts = comments.iter().map(|it| self.0.find_iter(&it.text).count());
+        counts.sum()
     }
 
     /// Returns the number of messages, and the number of messages with an idiom.
     pub(super) fn in_messages(&self, strings: &[Prose]) -> (usize, usize) {
-        let messages = strings
-            .iter()
-            .filter(|string| string.text.split_whitespace().count() >= MIN_MESSAGE_WORDS);
-        messages.fold((0, 0), |(all, with_idiom), message| {
-            (
-                all + 1,
-                with_idiom + usize::from(self.0.is_match(&message.text)),
-            )
-        })
+        let words = |it: &&Prose| it.text.split_whitespace().count();
+        let messages = strings.iter().filter(|it| words(it) >= MIN_MESSAGE_WORDS);
+        let with_idiom = messages.clone().filter(|it| self.0.is_match(&it.text));
+        (messages.count(), with_idiom.count())
     }
 
-    /// Returns the lines with an idiom, for `lint --words`.
+    /// Returns the lines with an idiom, for `lint --list`.
     pub(super) fn lines<'a>(&self, prose: &'a [Prose]) -> impl Iterator<Item = &'a Prose> {
         prose.iter().filter(|prose| self.0.is_match(&prose.text))
     }
@@ -133,51 +126,27 @@ const REPLACED_PREFIXES: &[&str] = &["MOST_", "LONGEST_"];
 
 /// Returns the replaced identifiers that a file uses, each with its line and its replacement.
 pub(super) fn replaced_names(tokens: TokenStream) -> Vec<Prose> {
-    let mut found = Vec::new();
-    add_replaced_names(tokens, &mut found);
-    found
-}
-
-fn add_replaced_names(tokens: TokenStream, found: &mut Vec<Prose>) {
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) => add_replaced_names(group.stream(), found),
-            TokenTree::Ident(ident) => {
-                let name = ident.to_string();
-                if let Some(replacement) = replacement(&name) {
-                    found.push(Prose {
-                        line: ident.span().start().line,
-                        text: format!("`{name}`: use `{replacement}`"),
-                    });
-                }
-            }
-            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
-        }
-    }
+    let names = flatten(tokens).into_iter().filter_map(|token| {
+        let name = token.to_string();
+        let replacement = replacement(&name)?;
+        matches!(token, TokenTree::Ident(_)).then(|| Prose {
+            line: token.span().start().line,
+            text: format!("`{name}`: use `{replacement}`"),
+        })
+    });
+    names.collect()
 }
 
 /// Returns the new name of a replaced identifier, whether it is written as a type or as a value.
 fn replacement(name: &str) -> Option<&'static str> {
-    if REPLACED_PREFIXES
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
-    {
+    if REPLACED_PREFIXES.iter().any(|it| name.starts_with(it)) {
         return Some("MAX_");
     }
-    let name = snake_case(name);
-    let found = REPLACED_NAMES.iter().find(|(old, _)| *old == name)?;
+    let is_same = |old: &str| name.replace('_', "").to_lowercase() == old.replace('_', "");
+    let found = REPLACED_NAMES.iter().find(|(old, _)| is_same(old));
+    // Constants may have these names.
+    let found = found.filter(|_| name.contains(char::is_lowercase))?;
     Some(found.1)
-}
-
-fn snake_case(name: &str) -> String {
-    let mut snake = String::with_capacity(name.len());
-    for (at, character) in name.chars().enumerate() {
-        if character.is_uppercase() && at > 0 && !snake.ends_with('_') {
-            snake.push('_');
-        }
-        snake.extend(character.to_lowercase());
-    }
-    snake
 }
 
 /// Returns the lines that are too wide. Skips tables, code blocks of Markdown, lines with a long

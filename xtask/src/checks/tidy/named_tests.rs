@@ -32,13 +32,11 @@ impl NamedTests {
             if code.starts_with("//") {
                 continue;
             }
-            let name = code
+            let rest = code
                 .strip_prefix("fn ")
-                .or_else(|| Some(code.split_once(" fn ")?.1))
-                .map(|rest| rest.split(|c: char| !is_of_a_name(c)).next());
-            if let Some(Some(name)) = name {
-                self.defined.insert(name.to_owned());
-            }
+                .or(code.split_once(" fn ").map(|it| it.1));
+            let name = rest.and_then(|rest| rest.split(|c: char| !is_of_a_name(c)).next());
+            self.defined.extend(name.map(str::to_owned));
         }
     }
 

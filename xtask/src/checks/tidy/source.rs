@@ -1,7 +1,12 @@
 //! A Rust file as the language rules see it: its comments and its string literals, without tests.
 
+use std::ops::RangeInclusive;
+
 use proc_macro2::{TokenStream, TokenTree};
-use syn::visit::{self, Visit};
+use syn::{
+    spanned::Spanned as _,
+    visit::{self, Visit},
+};
 
 #[cfg(test)]
 #[path = "source_tests.rs"]
@@ -24,104 +29,46 @@ pub(super) fn is_test_file(file: &str) -> bool {
     in_test_folder || stem == "tests" || stem.ends_with("_tests") || stem.ends_with("_test")
 }
 
-/// Returns the comment lines of a file, without its inline test modules.
-pub(super) fn comments(text: &str) -> Vec<Prose> {
-    let mut comments = Vec::new();
-    let mut lines = text.lines().enumerate().peekable();
-    while let Some((at, line)) = lines.next() {
-        let code = line.trim();
-        if code.starts_with("#[cfg(test)") || code.starts_with("#[cfg(all(test") {
-            skip_item(&mut lines);
-        } else if code.starts_with("//") {
-            let text = code.to_owned();
-            comments.push(Prose { line: at + 1, text });
-        }
-    }
-    comments
-}
-
-/// Advances past the item that follows a `#[cfg(test)]` line.
-fn skip_item<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) {
-    let (mut depth, mut opened) = (0_usize, false);
-    for (_, line) in lines {
-        let code = without_strings(line);
-        for brace in code.chars() {
-            match brace {
-                '{' => {
-                    depth += 1;
-                    opened = true;
-                }
-                '}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-        }
-        let ends_without_body = !opened && code.trim_end().ends_with(';');
-        if ends_without_body || (opened && depth == 0) {
-            return;
-        }
-    }
-}
-
-/// Returns the code of one line without its string literals and its trailing comment.
-fn without_strings(line: &str) -> String {
-    let mut code = String::new();
-    let (mut in_string, mut escaped) = (false, false);
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => in_string = !in_string,
-            '/' if !in_string && characters.peek() == Some(&'/') => break,
-            _ if in_string => {}
-            other => code.push(other),
-        }
-    }
-    code
+/// Returns the comment lines of a file, without its test items.
+pub(super) fn comments(text: &str, file: &syn::File) -> Vec<Prose> {
+    let tests = visit_items(file).tests;
+    let lines = text
+        .lines()
+        .zip(1..)
+        .filter(|(line, _)| line.trim().starts_with("//"));
+    let lines = lines.filter(|(_, number)| !tests.iter().any(|range| range.contains(number)));
+    let comment = |(text, line): (&str, usize)| Prose {
+        line,
+        text: text.trim().to_owned(),
+    };
+    lines.map(comment).collect()
 }
 
 /// Returns the string literals of a parsed file, also those inside macro calls, without tests and
 /// doc comments.
 pub(super) fn strings(file: &syn::File) -> Vec<Prose> {
-    let mut strings = Strings::default();
-    strings.visit_file(file);
-    strings.found
+    visit_items(file).strings
+}
+
+fn visit_items(file: &syn::File) -> Items {
+    let mut items = Items::default();
+    items.visit_file(file);
+    items
 }
 
 #[derive(Default)]
-struct Strings {
-    found: Vec<Prose>,
+struct Items {
+    strings: Vec<Prose>,
+    /// The lines of the test items.
+    tests: Vec<RangeInclusive<usize>>,
 }
 
-impl Strings {
-    fn add(&mut self, literal: &syn::LitStr) {
-        self.found.push(Prose {
-            line: literal.span().start().line,
-            text: literal.value(),
-        });
-    }
-
-    fn add_tokens(&mut self, tokens: TokenStream) {
-        for token in tokens {
-            match token {
-                TokenTree::Group(group) => self.add_tokens(group.stream()),
-                TokenTree::Literal(literal) => {
-                    if let Ok(literal) = syn::parse_str::<syn::LitStr>(&literal.to_string()) {
-                        self.found.push(Prose {
-                            line: 0,
-                            text: literal.value(),
-                        });
-                    }
-                }
-                TokenTree::Ident(_) | TokenTree::Punct(_) => {}
-            }
-        }
-    }
-}
-
-impl<'ast> Visit<'ast> for Strings {
+impl<'ast> Visit<'ast> for Items {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if !is_test_item(item) {
+        if is_test_item(item) {
+            let span = item.span();
+            self.tests.push(span.start().line..=span.end().line);
+        } else {
             visit::visit_item(self, item);
         }
     }
@@ -134,21 +81,32 @@ impl<'ast> Visit<'ast> for Strings {
     }
 
     fn visit_lit_str(&mut self, literal: &'ast syn::LitStr) {
-        self.add(literal);
+        self.strings.push(Prose {
+            line: literal.span().start().line,
+            text: literal.value(),
+        });
     }
 
     fn visit_macro(&mut self, call: &'ast syn::Macro) {
-        let line = call
-            .path
-            .segments
-            .first()
-            .map_or(0, |segment| segment.ident.span().start().line);
-        let before = self.found.len();
-        self.add_tokens(call.tokens.clone());
-        for prose in &mut self.found[before..] {
-            prose.line = line;
+        for token in flatten(call.tokens.clone()) {
+            let line = token.span().start().line;
+            if let TokenTree::Literal(literal) = token
+                && let Ok(literal) = syn::parse_str::<syn::LitStr>(&literal.to_string())
+            {
+                let text = literal.value();
+                self.strings.push(Prose { line, text });
+            }
         }
     }
+}
+
+/// Returns all tokens, with the contents of groups instead of the groups.
+pub(super) fn flatten(tokens: TokenStream) -> Vec<TokenTree> {
+    let flat = tokens.into_iter().flat_map(|token| match token {
+        TokenTree::Group(group) => flatten(group.stream()),
+        token => vec![token],
+    });
+    flat.collect()
 }
 
 /// Returns whether an item is compiled for tests only.

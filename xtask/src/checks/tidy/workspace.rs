@@ -71,7 +71,7 @@ impl Workspace {
         }
         self.add_wide_lines(file, text);
         let parsed = syn::parse_file(text).with_context(|| format!("{file} is not valid Rust"))?;
-        let (comments, mut strings) = (comments(text), strings(&parsed));
+        let (comments, mut strings) = (comments(text, &parsed), strings(&parsed));
         if STRINGS_ARE_DATA.contains(&name) {
             strings.clear();
         }

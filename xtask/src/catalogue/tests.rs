@@ -5,7 +5,7 @@ use super::*;
 const NOTHING: &str = r#"{ "featured": {}, "rules": [] }"#;
 
 fn lines(models: &Value, overlay: &str) -> Vec<String> {
-    let text = make(models, overlay).unwrap();
+    let text = generate(models, overlay).unwrap();
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(str::to_owned)
@@ -112,7 +112,95 @@ fn what_is_no_number_and_no_date_is_an_error() {
         ("input_cost_per_token", json!(-1.0)),
         ("deprecation_date", json!("soon")),
     ] {
-        let error = make(&model(field, value.clone()), NOTHING);
+        let error = generate(&model(field, value.clone()), NOTHING);
         assert!(error.is_err(), "{field}: {value}");
     }
+}
+
+fn applied(rules: &Value) -> Result<String> {
+    let model = |window: u64| json!({ "mode": "chat", "litellm_provider": "openai", "max_input_tokens": window });
+    let mut b = model(1);
+    b["litellm_provider"] = json!("xai");
+    let overlay = json!({ "featured": { "xai": ["b"] }, "rules": rules });
+    generate(
+        &json!({ "a-1": model(1), "a-2": model(2), "b": b }),
+        &overlay.to_string(),
+    )
+}
+
+#[test]
+fn rules_change_the_models_that_they_name() {
+    let text = applied(&json!([
+        { "why": "x", "models": ["openai/a*"], "where": { "context_window": 1 },
+          "set": { "context_window": 10, "tools": false } },
+        { "why": "x", "models": ["openai/a-1"], "set": { "tools": true } },
+        { "why": "x", "models": ["xai/b"], "set": { "context_window": null } },
+        { "why": "x", "add": ["xai/c"], "set": { "images": true } },
+    ]));
+    let text = text.unwrap();
+    let lines: Vec<&str> = text.lines().filter(|it| !it.starts_with('#')).collect();
+    assert_eq!(
+        lines,
+        [
+            "openai/a-1\t10\t-\t-\t-\t-\t-\ttools\t-\t-",
+            "openai/a-2\t2\t-\t-\t-\t-\t-\t-\t-\t-",
+            "xai/b\t-\t-\t-\t-\t-\t-\t-\t-\t1",
+            "xai/c\t-\t-\t-\t-\t-\t-\timages\t-\t-",
+        ]
+    );
+}
+
+#[test]
+fn rules_without_effect_are_errors() {
+    for (rule, expected) in [
+        (
+            json!({ "why": "x", "models": ["xai/z"], "set": { "tools": true } }),
+            "no model is `xai/z`",
+        ),
+        (
+            json!({ "why": "x", "models": ["xai/b"], "where": { "tools": true }, "set": { "tools": true } }),
+            "no model is `xai/b`",
+        ),
+        (
+            json!({ "why": "x", "add": ["xai/b"], "set": { "tools": true } }),
+            "the source has `xai/b`",
+        ),
+        (
+            json!({ "why": "x", "models": ["xai/b"], "set": { "tool": true } }),
+            "no field `tool`",
+        ),
+        (
+            json!({ "why": "x", "models": ["xai/b"], "sets": {} }),
+            "unknown field `sets`",
+        ),
+        (
+            json!({ "why": "x", "models": ["xai/b"], "set": {} }),
+            "sets nothing",
+        ),
+        (
+            json!({ "models": ["xai/b"], "set": { "tools": true } }),
+            "missing field `why`",
+        ),
+        (
+            json!({ "why": "x", "set": { "tools": true } }),
+            "neither `models` nor `add`",
+        ),
+    ] {
+        let error = format!("{:#}", applied(&json!([rule])).unwrap_err());
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_featured_model_exists() {
+    let overlay = r#"{ "featured": { "xai": ["none"] }, "rules": [] }"#;
+    let error = generate(&json!({}), overlay).unwrap_err().to_string();
+    assert_eq!(error, "no model `xai/none` to feature");
+}
+
+#[test]
+fn the_source_is_pinned_and_its_licence_committed() {
+    assert!(WHEEL.starts_with(&format!("litellm=={VERSION} --hash=sha256:")));
+    let licence = fs::read_to_string(folder().join(LICENCE)).unwrap();
+    assert!(licence.contains("MIT License"), "{licence}");
 }
