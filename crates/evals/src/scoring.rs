@@ -2,23 +2,21 @@
 
 mod alignment;
 pub(crate) mod bfcl;
-mod call_key;
 mod call_matcher;
 pub(crate) mod first_response;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use switchboard_domain::ToolContent;
 use switchboard_orchestration::{ToolCallRecord, ToolFailure};
 
 use crate::{
     recording::is_redacted,
-    suite::{ExpectedCall, MatchResult, ToolPattern, Turn, maximum_matching},
+    suite::{ExpectedCall, MatchResult, ToolPattern, Turn, maximum_matching, values_match},
 };
 use alignment::{CallAssignment, assign_calls};
-use call_key::CallKey;
 use call_matcher::CallMatcher;
 pub(crate) use call_matcher::describe_expected_call;
 
@@ -182,21 +180,21 @@ pub fn score_turn(
         .map(|it| ToolPattern::new(it))
         .collect();
     let earlier = earlier.iter().filter(|call| !call.is_error);
-    let mut known: HashSet<CallKey<'_>> = earlier.map(CallKey::new).collect();
-    let mut failed = HashSet::new();
+    let mut known: Vec<&ToolCallRecord> = earlier.collect();
+    let mut failed: Vec<&ToolCallRecord> = Vec::new();
     let mut scored = Vec::with_capacity(calls.len());
     for (position, info) in calls.iter().enumerate() {
         let call = info.record;
-        let key = CallKey::new(call);
         // Redacted calls are never repetitions: different secrets are equal after redaction.
         let is_repeated = !info.is_redacted
-            && (known.contains(&key) || call.failure == Some(ToolFailure::Repeated));
+            && (known.iter().any(|it| is_same_call(it, call))
+                || call.failure == Some(ToolFailure::Repeated));
         // A retry of a failed call is not an unnecessary repetition.
-        let is_retry = failed.contains(&key);
+        let is_retry = failed.iter().any(|it| is_same_call(it, call));
         if call.is_error {
-            failed.insert(key);
+            failed.push(call);
         } else {
-            known.insert(key);
+            known.push(call);
         }
         let is_forbidden = |it: &ToolPattern| it.matches(call.server.as_deref(), &call.tool);
         let is_unjudged = turn.calls.is_none() || is_builtin(call) || is_retry;
@@ -235,6 +233,15 @@ pub fn score_turn(
         attempted,
         not_executed,
     }
+}
+
+/// Returns whether two calls have the same result.
+fn is_same_call(a: &ToolCallRecord, b: &ToolCallRecord) -> bool {
+    let is_empty = |input: &Value| input.as_object().is_some_and(Map::is_empty);
+    let has_same_input = values_match(Some(&a.input), &b.input)
+        || (a.input.is_null() && is_empty(&b.input))
+        || (b.input.is_null() && is_empty(&a.input));
+    (&a.server, &a.tool) == (&b.server, &b.tool) && has_same_input
 }
 
 /// A tool call with its outcome, as input for scoring.

@@ -24,7 +24,7 @@ const entries = (said) => [
   { at_ms: 301, type: "call", id: "1", server: "shop", tool: "look_up", scored_call: 0, input: { text: "{\"id\":42}" },
     notes: [{ at_ms: 310, kind: "tool_retried", text: "attempt 2, since the connection broke" }],
     result: { at_ms: 420, is_error: false, cached: false, attempts: 2, duration_ms: 110, content: [{ type: "text", text: said },
-      { type: "text", text: `long ${"and longer ".repeat(400)}` }, { type: "media", kind: "image", media_type: "image/png", bytes: 70 }] } },
+      { type: "text", text: `long ${"and longer ".repeat(400)}` }, { text: "[image image/png, 70 bytes]" }] } },
   { at_ms: 430, type: "note", kind: "warning", text: "option dropped: no temperature" },
   { at_ms: 440, type: "text", text: said },
 ];

@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use serde::{Deserialize, Serialize};
+
 use crate::GrammarViolation;
 
 /// A failed model request, classified in the same way for all providers.
@@ -34,7 +36,8 @@ struct RetryHint {
 }
 
 /// The classification of a failed model request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ModelErrorKind {
@@ -100,7 +103,8 @@ pub enum ModelErrorKind {
 }
 
 /// The phase of a request in which it timed out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TimeoutPhase {
     /// A connection.
     Connect,

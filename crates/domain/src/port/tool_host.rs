@@ -27,11 +27,12 @@ pub trait ToolHost: Send + Sync {
 pub type ToolHostChanges = Pin<Box<dyn Stream<Item = ToolHostChange> + Send>>;
 
 /// The tools of a host at one moment.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolCatalog {
     /// The tools with unique names, in a stable order.
     pub tools: Vec<Arc<ToolDefinition>>,
     /// The servers whose tools are missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ServerProblem>,
 }
 

@@ -186,25 +186,13 @@ fn simple_entries_ignore_the_function_name_of_the_answer() {
         simple.turns[0].calls.as_deref().unwrap()[0].tool,
         "geometry.area"
     );
-    // One call, and no other.
     let turn = &simple.turns[0];
-    assert_eq!(verdict(turn, &[right(10)]), (vec![Verdict::Right], 0));
-    assert_eq!(verdict(turn, &[right(9)]), (vec![Verdict::WrongInput], 1));
     let score = score_turn(turn, &[right(9)], &|_| false);
     assert_eq!(score.missing, [r#"geometry.area {"base":10,"height":5.0}"#]);
     assert_eq!(
         score.calls[0].reason.as_deref(),
         Some("`base` is 9, expected 10")
     );
-    assert_eq!(
-        verdict(turn, &[right(10), right(10)]),
-        (vec![Verdict::Right, Verdict::Unnecessary], 0)
-    );
-    assert_eq!(
-        verdict(turn, &[call("geometry.volume", json!({}))]),
-        (vec![Verdict::Unnecessary], 1)
-    );
-    assert_eq!(verdict(turn, &[]), (vec![], 1));
     let unknown = failed(call("area", json!({})), ToolFailure::UnknownTool);
     assert_eq!(verdict(turn, &[unknown]), (vec![Verdict::Hallucinated], 1));
     let null = call(
@@ -219,18 +207,7 @@ fn simple_entries_ignore_the_function_name_of_the_answer() {
 }
 
 #[test]
-fn parallel_calls_match_in_any_order_and_greedily() {
-    let parallel = scenario("parallel", &json!([area(10), area(20)]));
-    let turn = &parallel.turns[0];
-    assert!(turn.any_order);
-    assert_eq!(
-        verdict(turn, &[right(20), right(10)]),
-        (vec![Verdict::Right, Verdict::Right], 0)
-    );
-    assert_eq!(
-        verdict(turn, &[right(10), right(10)]),
-        (vec![Verdict::Right, Verdict::WrongInput], 1)
-    );
+fn parallel_calls_match_greedily() {
     // The first answer takes the call that the second one needs, as in the benchmark.
     let either = json!({"geometry.area": {"base": [10, 20], "height": [5.0], "unit": ["cm", ""]}});
     let greedy = scenario("parallel_multiple", &json!([either, area(10)]));

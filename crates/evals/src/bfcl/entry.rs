@@ -83,21 +83,18 @@ pub(super) fn parse_entries<T: DeserializeOwned>(
     let invalid = |number: usize, error: serde_json::Error| {
         BfclError(format!("entry {number} of the {file} file: {error}"))
     };
-    let text = text.trim_start_matches('\u{feff}').trim();
-    let entries: Vec<T> = if text.starts_with('[') {
-        let array: Vec<Value> = serde_json::from_str(text).map_err(|error| invalid(1, error))?;
-        let read =
-            |(at, entry)| serde_json::from_value(entry).map_err(|error| invalid(at + 1, error));
-        array
-            .into_iter()
-            .enumerate()
-            .map(read)
-            .collect::<Result<_, _>>()?
-    } else {
-        let lines = text.lines().filter(|line| !line.trim().is_empty());
-        let read = |(at, line)| serde_json::from_str(line).map_err(|error| invalid(at + 1, error));
-        lines.enumerate().map(read).collect::<Result<_, _>>()?
-    };
+    let text = text.trim_start_matches('\u{feff}');
+    let mut values = Vec::new();
+    for value in serde_json::Deserializer::from_str(text).into_iter() {
+        match value.map_err(|error| invalid(values.len() + 1, error))? {
+            Value::Array(entries) => values.extend(entries),
+            entry => values.push(entry),
+        }
+    }
+    let entries = values.into_iter().zip(1..).map(|(entry, number)| {
+        serde_json::from_value(entry).map_err(|error| invalid(number, error))
+    });
+    let entries = entries.collect::<Result<Vec<T>, _>>()?;
     if entries.is_empty() {
         return Err(BfclError(format!("the {file} file has no entry")));
     }

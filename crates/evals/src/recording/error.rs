@@ -24,12 +24,6 @@ pub enum RecordingError {
     /// The file is not a recording.
     #[error("the file is not a recording: create one with `--record FILE`")]
     NotARecording,
-    /// The recording has a format from before version 1, which is no longer supported.
-    #[error(
-        "the recording has an old format: commit f008d49 is the last one that reads it; record it \
-         again with this version"
-    )]
-    OldFormat,
     /// The recording has a newer format version than this program supports.
     #[error("the recording has version {found}, and this program reads version 1: update it")]
     UnknownVersion {

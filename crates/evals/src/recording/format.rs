@@ -4,14 +4,13 @@ use std::{
     collections::BTreeMap,
     io::{BufRead, Read as _},
     sync::Arc,
-    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchboard_domain::{
-    JsonObject, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId, ServerProblem,
-    TimeoutPhase, ToolCallError, ToolCatalog, ToolDefinition, ToolOutput,
+    JsonObject, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent, ModelId, ToolCallError,
+    ToolCatalog, ToolOutput,
 };
 
 use super::{
@@ -57,7 +56,7 @@ pub(super) enum RecordingLine {
     /// A request to a model with its response.
     ModelCall(Box<ModelCall>),
     /// A changed tool catalog of the tool host.
-    Catalog(RecordedCatalog),
+    Catalog(ToolCatalog),
     /// A call of a tool with its result.
     ToolCall(Box<RecordedToolCall>),
 }
@@ -100,27 +99,12 @@ pub(super) enum EarlyEnd {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredModelError {
     pub(super) provider: String,
-    kind: String,
-    /// The field, feature or phase that the error refers to, depending on its kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) subject: Option<String>,
-    /// The expired time-out or the time until a retry, in milliseconds, depending on the error
-    /// kind.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
+    pub(super) kind: ModelErrorKind,
     pub(super) message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) request_id: Option<String>,
-}
-
-/// The tool catalog of a tool host.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct RecordedCatalog {
-    tools: Vec<Arc<ToolDefinition>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<ServerProblem>,
 }
 
 /// A call of a tool with its result.
@@ -146,39 +130,11 @@ pub(super) enum CallResult {
     Dropped,
 }
 
-fn to_milliseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-impl From<ToolCatalog> for RecordedCatalog {
-    fn from(catalog: ToolCatalog) -> Self {
-        let ToolCatalog { tools, problems } = catalog;
-        Self { tools, problems }
-    }
-}
-
 impl From<&ModelError> for StoredModelError {
     fn from(error: &ModelError) -> Self {
-        let (subject, duration) = match &error.kind {
-            ModelErrorKind::InvalidRequest { field } => (field.clone(), None),
-            ModelErrorKind::Unsupported { feature } => (Some(feature.clone()), None),
-            ModelErrorKind::RateLimited { retry_after }
-            | ModelErrorKind::Overloaded { retry_after } => (None, *retry_after),
-            ModelErrorKind::Timeout { phase, after } => {
-                let phase = match phase {
-                    TimeoutPhase::Connect => "connect",
-                    TimeoutPhase::FirstByte => "first_byte",
-                    TimeoutPhase::Idle => "idle",
-                };
-                (Some(phase.to_owned()), Some(*after))
-            }
-            _ => (None, None),
-        };
         Self {
             provider: error.provider().to_owned(),
-            kind: error.kind.as_str().to_owned(),
-            subject,
-            duration_ms: duration.map(to_milliseconds),
+            kind: error.kind.clone(),
             message: error.message().to_owned(),
             status: error.status(),
             request_id: error.request_id().map(ToOwned::to_owned),
@@ -188,40 +144,8 @@ impl From<&ModelError> for StoredModelError {
 
 impl From<StoredModelError> for ModelError {
     fn from(stored: StoredModelError) -> Self {
-        let duration = stored.duration_ms.map(Duration::from_millis);
-        let subject = stored.subject;
-        let kind = match stored.kind.as_str() {
-            "authentication" => ModelErrorKind::Authentication,
-            "permission" => ModelErrorKind::Permission,
-            "not_found" => ModelErrorKind::NotFound,
-            "invalid_request" => ModelErrorKind::InvalidRequest { field: subject },
-            "rate_limited" => ModelErrorKind::RateLimited {
-                retry_after: duration,
-            },
-            "quota_exhausted" => ModelErrorKind::QuotaExhausted,
-            "overloaded" => ModelErrorKind::Overloaded {
-                retry_after: duration,
-            },
-            "timeout" => ModelErrorKind::Timeout {
-                phase: match subject.as_deref() {
-                    Some("connect") => TimeoutPhase::Connect,
-                    Some("idle") => TimeoutPhase::Idle,
-                    _ => TimeoutPhase::FirstByte,
-                },
-                after: duration.unwrap_or_default(),
-            },
-            "connection" => ModelErrorKind::Connection,
-            "context_overflow" => ModelErrorKind::ContextOverflow,
-            "content_filter" => ModelErrorKind::ContentFilter,
-            "interrupted" => ModelErrorKind::Interrupted,
-            "unsupported" => ModelErrorKind::Unsupported {
-                feature: subject.unwrap_or_default(),
-            },
-            "configuration" => ModelErrorKind::Configuration,
-            _ => ModelErrorKind::Protocol,
-        };
-        let error =
-            Self::new(stored.provider, kind, stored.message).with_request_id(stored.request_id);
+        let error = Self::new(stored.provider, stored.kind, stored.message);
+        let error = error.with_request_id(stored.request_id);
         match stored.status {
             Some(status) => error.with_status(status),
             None => error,
@@ -274,22 +198,12 @@ pub(super) fn read_recording(mut input: impl BufRead) -> Result<Recording, Recor
 }
 
 fn check_header(line: &[u8]) -> Result<(), RecordingError> {
-    /// The first line of a recording with the format from before version 1.
-    #[derive(Deserialize)]
-    struct UnversionedHeader {
-        #[serde(rename = "type")]
-        kind: String,
-    }
     match serde_json::from_slice::<RecordingHeader>(line) {
-        Ok(RecordingHeader { format, .. }) if format != FORMAT => {
-            Err(RecordingError::NotARecording)
-        }
-        Ok(RecordingHeader { version, .. }) if version == VERSION => Ok(()),
-        Ok(RecordingHeader { version: found, .. }) => Err(RecordingError::UnknownVersion { found }),
-        Err(_) => match serde_json::from_slice::<UnversionedHeader>(line) {
-            Ok(UnversionedHeader { kind }) if kind == "recording" => Err(RecordingError::OldFormat),
-            _ => Err(RecordingError::NotARecording),
-        },
+        Ok(header) if header.format == FORMAT && header.version == VERSION => Ok(()),
+        Ok(header) if header.format == FORMAT => Err(RecordingError::UnknownVersion {
+            found: header.version,
+        }),
+        _ => Err(RecordingError::NotARecording),
     }
 }
 
@@ -323,9 +237,7 @@ impl Recording {
                 let request = CanonicalRequest::new(messages, tools, call.settings.clone());
                 self.model_calls.push((*call, request));
             }
-            RecordingLine::Catalog(RecordedCatalog { tools, problems }) => {
-                self.catalogs.push(ToolCatalog { tools, problems });
-            }
+            RecordingLine::Catalog(catalog) => self.catalogs.push(catalog),
             RecordingLine::ToolCall(call) => self.tool_calls.push(*call),
         }
         Ok(())

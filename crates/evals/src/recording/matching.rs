@@ -188,18 +188,16 @@ fn has_redacted_input(message: &Value) -> bool {
 }
 
 fn difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {
-    let mut path = path.to_owned();
-    let (recorded, new) = find_first_difference(recorded, new, &mut path)?;
+    let (step, recorded, new) = find_first_difference(recorded, new)?;
     let (recorded, new) = (value_excerpt(recorded), value_excerpt(new));
-    Some(format!("{path}: recorded {recorded}, now {new}"))
+    Some(format!("{path}{step}: recorded {recorded}, now {new}"))
 }
 
-/// Finds the first different values in two JSON values and appends their location to the path.
+/// Returns the path of the first different values in two JSON values, and both values.
 fn find_first_difference<'v>(
     recorded: &'v Value,
     new: &'v Value,
-    path: &mut String,
-) -> Option<(&'v Value, &'v Value)> {
+) -> Option<(String, &'v Value, &'v Value)> {
     let fields: Vec<(String, &Value, &Value)> = match (recorded, new) {
         (Value::Object(recorded), Value::Object(new)) => {
             let added = new.keys().filter(|name| !recorded.contains_key(*name));
@@ -219,16 +217,14 @@ fn find_first_difference<'v>(
             };
             (0..recorded.len().max(new.len())).map(item).collect()
         }
-        _ => return (!may_match_redacted(recorded, new)).then_some((recorded, new)),
+        _ => {
+            let is_different = !may_match_redacted(recorded, new);
+            return is_different.then_some((String::new(), recorded, new));
+        }
     };
     fields.into_iter().find_map(|(step, recorded, new)| {
-        let length = path.len();
-        path.push_str(&step);
-        let found = find_first_difference(recorded, new, path);
-        if found.is_none() {
-            path.truncate(length);
-        }
-        found
+        let (path, recorded, new) = find_first_difference(recorded, new)?;
+        Some((step + &path, recorded, new))
     })
 }
 

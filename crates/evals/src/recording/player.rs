@@ -238,15 +238,6 @@ impl Player {
         lock_mutex(&self.shared.state)
     }
 
-    /// Returns the recorded conversation whose responses are preferred.
-    fn preferred_conversation(&self) -> Option<Arc<str>> {
-        match &self.selection {
-            ConversationSelection::All => None,
-            ConversationSelection::Named(name) => Some(Arc::clone(name)),
-            ConversationSelection::Found(name) => lock_mutex(name).clone(),
-        }
-    }
-
     /// Returns 0 for a response of the preferred conversation and 1 for one of another
     /// conversation. `None` excludes the response.
     fn rank_response<T>(
@@ -257,14 +248,17 @@ impl Player {
         let Some(conversation) = &response.conversation else {
             return Some(0);
         };
-        match (&self.selection, self.preferred_conversation()) {
-            (ConversationSelection::All, _) => Some(0),
-            (_, Some(own)) if own == *conversation => Some(0),
-            (ConversationSelection::Found(_), _) if self.matching == Matching::Exact => Some(1),
-            // When responses are replayed in order, a new conversation starts with an unused
-            // recorded conversation.
-            (ConversationSelection::Found(_), None) => (!used.contains(conversation)).then_some(0),
-            (ConversationSelection::Named(_) | ConversationSelection::Found(_), _) => None,
+        match &self.selection {
+            ConversationSelection::All => Some(0),
+            ConversationSelection::Named(own) => (own == conversation).then_some(0),
+            ConversationSelection::Found(own) => match &*lock_mutex(own) {
+                Some(own) if own == conversation => Some(0),
+                _ if self.matching == Matching::Exact => Some(1),
+                // When responses are replayed in order, a new conversation starts with an unused
+                // recorded conversation.
+                None => (!used.contains(conversation)).then_some(0),
+                Some(_) => None,
+            },
         }
     }
 
@@ -286,15 +280,6 @@ impl Player {
         response.is_used = true;
         used.extend(response.conversation.clone());
         Some(Arc::clone(&response.recorded))
-    }
-
-    /// Makes the conversation of a replayed response the preferred one.
-    fn follow_conversation(&self, conversation: Option<&Arc<str>>) {
-        if let (ConversationSelection::Found(name), Some(conversation)) =
-            (&self.selection, conversation)
-        {
-            *lock_mutex(name) = Some(Arc::clone(conversation));
-        }
     }
 
     /// Returns the recorded response to a model request and marks it as used.
@@ -320,7 +305,11 @@ impl Player {
             state.add_missed(message.clone());
             return Err(error(message));
         };
-        self.follow_conversation(recorded.0.conversation.as_ref());
+        if let ConversationSelection::Found(own) = &self.selection
+            && recorded.0.conversation.is_some()
+        {
+            lock_mutex(own).clone_from(&recorded.0.conversation);
+        }
         Ok(recorded)
     }
 
@@ -386,8 +375,9 @@ impl Player {
         let used = &mut state.used_conversations;
         let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
         // A resumed run may call tools before its first request.
-        if self.preferred_conversation().is_none() {
-            self.follow_conversation(recorded.conversation.as_ref());
+        if let ConversationSelection::Found(own) = &self.selection {
+            let mut own = lock_mutex(own);
+            *own = own.take().or_else(|| recorded.conversation.clone());
         }
         Some(recorded)
     }

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
     io::Write,
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -12,18 +13,15 @@ use futures_util::{StreamExt as _, stream::unfold};
 use serde::Serialize;
 use serde_json::Value;
 use switchboard_domain::{
-    ChatModel, ChatRequest, JsonObject, ModelCapabilities, ModelError, ModelEvent, ModelId,
-    ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges, ToolOutput,
-    redact::Redactor,
+    ChatModel, ChatRequest, JsonObject, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent,
+    ModelId, ModelStream, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChanges,
+    ToolOutput, redact::Redactor,
 };
 use switchboard_orchestration::tools::arguments::ContextInjection;
 
 use super::{
     RecordingError, Redaction,
-    format::{
-        CallResult, EarlyEnd, ModelCall, RecordedCatalog, RecordedToolCall, RecordingHeader,
-        RecordingLine, StoredModelError,
-    },
+    format::{CallResult, EarlyEnd, ModelCall, RecordedToolCall, RecordingHeader, RecordingLine},
     input_without_hidden,
 };
 
@@ -51,8 +49,8 @@ struct SharedWriter {
 struct RecordingWriter {
     output: Box<dyn Write + Send>,
     /// Numbers of the messages and tool lists already written, by a keyed hash of their JSON.
-    numbers: HashMap<[u64; 2], usize>,
-    hash_keys: [RandomState; 2],
+    numbers: HashMap<u64, usize>,
+    hash_key: RandomState,
     last_number: usize,
     /// The last recorded tool catalog, before redaction.
     catalog: Option<ToolCatalog>,
@@ -72,7 +70,7 @@ impl Recorder {
         let mut writer = RecordingWriter {
             output: Box::new(output),
             numbers: HashMap::new(),
-            hash_keys: [RandomState::new(), RandomState::new()],
+            hash_key: RandomState::new(),
             last_number: 0,
             catalog: None,
             catalogs: 0,
@@ -172,8 +170,7 @@ impl RecordingWriter {
         item: Value,
         line: impl FnOnce(usize, Value) -> RecordingLine,
     ) -> Result<usize, RecordingError> {
-        let json = item.to_string();
-        let hash = self.hash_keys.each_ref().map(|key| key.hash_one(&json));
+        let hash = self.hash_key.hash_one(item.to_string());
         if let Some(number) = self.numbers.get(&hash) {
             return Ok(*number);
         }
@@ -207,13 +204,11 @@ impl ChatModel for RecordedModel {
         // This guard is created before the request, so that a dropped request is recorded as well.
         let mut recorded = RecordedResponse {
             recorder: self.recorder.clone(),
-            response: Some(PartialResponse {
-                catalogs: self.recorder.lock_writer().catalogs,
-                model: self.model.id().clone(),
-                capabilities: self.model.capabilities().clone(),
-                request: request.clone(),
-                events: Vec::new(),
-            }),
+            catalogs: self.recorder.lock_writer().catalogs,
+            model: Arc::clone(&self.model),
+            request: request.clone(),
+            events: Vec::new(),
+            is_recorded: false,
         };
         match self.model.stream(request).await {
             Ok(stream) => {
@@ -235,62 +230,56 @@ impl ChatModel for RecordedModel {
     }
 }
 
-/// A request to a model with the response events received so far.
-struct PartialResponse {
-    catalogs: usize,
-    model: ModelId,
-    capabilities: ModelCapabilities,
-    request: ChatRequest,
-    events: Vec<ModelEvent>,
-}
-
 /// A guard that records a model response when the response ends or is dropped.
 struct RecordedResponse {
     recorder: Recorder,
-    /// The response so far. `None` after it was recorded.
-    response: Option<PartialResponse>,
+    catalogs: usize,
+    model: Arc<dyn ChatModel>,
+    request: ChatRequest,
+    /// The events received so far.
+    events: Vec<ModelEvent>,
+    is_recorded: bool,
 }
 
 impl RecordedResponse {
     /// Adds the next item of the response stream. `None` is the end of the stream.
     fn add_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
-        match (next, &mut self.response) {
+        match next {
             // Events of a failed attempt are discarded, because a replay does not repeat the retry.
-            (Some(Ok(ModelEvent::Retrying { .. })), Some(response)) => response.events.clear(),
-            (Some(Ok(event)), Some(response)) => response.events.push(event.clone()),
-            (Some(Err(error)), _) => self.record_end(Some(EarlyEnd::Error(Box::new(error.into())))),
-            (None, _) => self.record_end(None),
-            _ => {}
+            Some(Ok(ModelEvent::Retrying { .. })) => self.events.clear(),
+            Some(Ok(event)) => self.events.push(event.clone()),
+            Some(Err(error)) => self.record_end(Some(EarlyEnd::Error(Box::new(error.into())))),
+            None => self.record_end(None),
         }
     }
 
     fn record_end(&mut self, end: Option<EarlyEnd>) {
-        let Some(mut response) = self.response.take() else {
+        if mem::replace(&mut self.is_recorded, true) {
             return;
-        };
-        let recorder = &self.recorder;
-        recorder.write(|writer, redaction| {
+        }
+        let mut events = mem::take(&mut self.events);
+        self.recorder.write(|writer, redaction| {
             let mut messages = Vec::new();
-            for message in &response.request.messages {
+            for message in &self.request.messages {
                 let message = redaction.redact_to_json(message)?;
                 let line = |number, message| RecordingLine::Message { number, message };
                 messages.push(writer.number_item(message, line)?);
             }
-            let tools = redaction.redact_to_json(&response.request.tools)?;
+            let tools = redaction.redact_to_json(&self.request.tools)?;
             let tools = writer.number_item(tools, |number, tools| RecordingLine::Tools {
                 number,
                 tools,
             })?;
             let call = ModelCall {
-                conversation: recorder.conversation.clone(),
-                catalogs: response.catalogs,
-                model: redaction.redact_model_id(&response.model),
-                capabilities: response.capabilities,
+                conversation: self.recorder.conversation.clone(),
+                catalogs: self.catalogs,
+                model: redaction.redact_model_id(self.model.id()),
+                capabilities: self.model.capabilities().clone(),
                 messages,
                 tools,
-                settings: redaction.redact_settings(&response.request)?,
-                redacted_inputs: redaction.redact_events(&mut response.events)?,
-                events: response.events,
+                settings: redaction.redact_settings(&self.request)?,
+                redacted_inputs: redaction.redact_events(&mut events)?,
+                events,
                 end: end.map(|end| redact_early_end(end, redaction)),
             };
             writer.write(&RecordingLine::ModelCall(Box::new(call)))
@@ -301,17 +290,15 @@ impl RecordedResponse {
 /// Redacts the error of a response, because a gateway may repeat parts of the request in it.
 fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
     if let EarlyEnd::Error(error) = &mut end {
-        let StoredModelError {
-            provider,
-            subject,
-            message,
-            request_id,
-            ..
-        } = &mut **error;
-        *provider = redaction.redact_label(provider);
-        *message = redaction.redact_text(message);
-        for text in [subject, request_id] {
-            *text = text.as_deref().map(|text| redaction.redact_text(text));
+        error.provider = redaction.redact_label(&error.provider);
+        let subject = match &mut error.kind {
+            ModelErrorKind::InvalidRequest { field } => field.as_mut(),
+            ModelErrorKind::Unsupported { feature } => Some(feature),
+            _ => None,
+        };
+        let texts = subject.into_iter().chain(&mut error.request_id);
+        for text in texts.chain([&mut error.message]) {
+            *text = redaction.redact_text(text);
         }
     }
     end
@@ -320,10 +307,8 @@ fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
 impl Drop for RecordedResponse {
     fn drop(&mut self) {
         // A caller may stop reading after the last event, so a dropped response can be complete.
-        let events = self.response.iter().flat_map(|response| &response.events);
-        let is_complete = events
-            .rev()
-            .any(|event| matches!(event, ModelEvent::Finished { .. }));
+        let mut events = self.events.iter();
+        let is_complete = events.any(|event| matches!(event, ModelEvent::Finished { .. }));
         self.record_end((!is_complete).then_some(EarlyEnd::Dropped));
     }
 }
@@ -341,9 +326,7 @@ impl ToolHost for RecordedTools {
             // The run requests the catalog before each request to the model, so only a changed one
             // is recorded.
             if writer.catalog.as_ref() != Some(&catalog) {
-                writer.write(&RecordingLine::Catalog(
-                    redaction.redact_item(&RecordedCatalog::from(catalog.clone()))?,
-                ))?;
+                writer.write(&RecordingLine::Catalog(redaction.redact_item(&catalog)?))?;
                 writer.catalog = Some(catalog.clone());
                 writer.catalogs += 1;
             }

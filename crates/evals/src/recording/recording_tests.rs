@@ -200,29 +200,6 @@ async fn record_two_calls(recorder: &Recorder, calls: &Arc<AtomicUsize>) -> Vec<
     events(&agent, "Say two words").await
 }
 
-/// Returns the events without times and ids.
-fn comparable(events: &[RunEvent]) -> Vec<Value> {
-    let values = events.iter().map(|event| {
-        let mut value = serde_json::to_value(&event.kind).unwrap();
-        if let Some(fields) = value.as_object_mut() {
-            fields.remove("duration_ms");
-            if let Some(report) = fields.get_mut("report").and_then(Value::as_object_mut) {
-                report.remove("run_id");
-                for call in report
-                    .get_mut("tool_calls")
-                    .and_then(Value::as_array_mut)
-                    .into_iter()
-                    .flatten()
-                {
-                    call.as_object_mut().unwrap().remove("duration_ms");
-                }
-            }
-        }
-        value
-    });
-    values.collect()
-}
-
 fn two_calls() -> Arc<dyn ChatModel> {
     ScriptedModel::responding(|_, requests| {
         Ok(match requests {
@@ -231,24 +208,6 @@ fn two_calls() -> Arc<dyn ChatModel> {
             _ => text_response(&["All ", "said."]),
         })
     })
-}
-
-#[tokio::test]
-async fn a_run_is_replayed_without_its_model_and_tools() {
-    let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
-    let recorder = recorder(&file);
-    let live = record_two_calls(&recorder, &calls).await;
-    recorder.finish().unwrap();
-    assert_eq!(calls.load(Ordering::Relaxed), 2);
-
-    let player = file.player();
-    assert_eq!(player.models(), [ModelId::new("acme", "one")]);
-    let model = player.model(&player.models()[0]).unwrap();
-    assert_eq!(model.capabilities().tools, Some(true));
-    let replayed = events(&agent(model, player.tools().unwrap()), "Say two words").await;
-    assert_eq!(comparable(&replayed), comparable(&live));
-    assert_eq!(answer(&live), "All said.");
-    assert_eq!((player.unused(), calls.load(Ordering::Relaxed)), (0, 2));
 }
 
 #[tokio::test]
@@ -371,84 +330,16 @@ fn a_long_conversation_needs_no_more_memory_than_its_file() {
 }
 
 #[tokio::test]
-async fn concurrent_runs_get_their_own_responses() {
-    let file = MemoryFile::default();
-    let recorder = recorder(&file);
-    let model = ScriptedModel::responding(|request, _| {
-        let question = request
-            .messages
-            .last()
-            .and_then(|it| it.parts.first())
-            .and_then(|it| it.as_text().map(str::to_owned));
-        Ok(text_response(&["You said ", &question.unwrap_or_default()]))
-    });
-    let model = recorder.model(model);
-    let ask = |model: &Arc<dyn ChatModel>, question: &str| {
-        let (model, request) = (
-            Arc::clone(model),
-            ChatRequest::new([Message::user(question)]),
-        );
-        async move {
-            model.complete(&request).await.unwrap().message.parts[0]
-                .as_text()
-                .unwrap()
-                .to_owned()
-        }
-    };
-    let questions = ["one", "two", "three"];
-    for question in questions {
-        ask(&model, question).await;
-    }
-    let player = file.player();
-    let model = player.model(&ModelId::new("acme", "one")).unwrap();
-    let (c, b, a) = tokio::join!(ask(&model, "three"), ask(&model, "two"), ask(&model, "one"));
-    assert_eq!(
-        [a, b, c],
-        ["You said one", "You said two", "You said three"]
-    );
-    let error = model
-        .stream(&ChatRequest::new([Message::user("one")]))
-        .await
-        .err()
-        .unwrap();
-    assert!(error.to_string().contains("already used"), "{error}");
-}
-
-#[tokio::test]
 async fn model_errors_are_replayed_unchanged() {
-    let retry_after = Some(Duration::from_millis(1_500));
-    let after = Duration::from_secs(7);
     let kinds = [
-        ModelErrorKind::Authentication,
-        ModelErrorKind::Permission,
-        ModelErrorKind::NotFound,
+        ModelErrorKind::Protocol,
         ModelErrorKind::InvalidRequest {
             field: Some("tools".to_owned()),
         },
-        ModelErrorKind::RateLimited { retry_after },
-        ModelErrorKind::QuotaExhausted,
-        ModelErrorKind::Overloaded { retry_after: None },
-        ModelErrorKind::Timeout {
-            phase: TimeoutPhase::Connect,
-            after,
-        },
         ModelErrorKind::Timeout {
             phase: TimeoutPhase::FirstByte,
-            after,
+            after: Duration::from_millis(1_500),
         },
-        ModelErrorKind::Timeout {
-            phase: TimeoutPhase::Idle,
-            after,
-        },
-        ModelErrorKind::Connection,
-        ModelErrorKind::ContextOverflow,
-        ModelErrorKind::ContentFilter,
-        ModelErrorKind::Interrupted,
-        ModelErrorKind::Unsupported {
-            feature: "tools".to_owned(),
-        },
-        ModelErrorKind::Protocol,
-        ModelErrorKind::Configuration,
     ];
     for kind in kinds {
         for begins in [false, true] {
@@ -508,14 +399,6 @@ async fn tool_errors_are_replayed_unchanged() {
     let text = |text: &str| text.to_owned();
     let errors = || {
         vec![
-            ToolCallError::UnknownTool {
-                name: text("x"),
-                available: vec![text("y")],
-            },
-            ToolCallError::Unavailable {
-                server: text("s"),
-                reason: text("away"),
-            },
             ToolCallError::Timeout {
                 server: text("s"),
                 tool: text("t"),
@@ -526,16 +409,6 @@ async fn tool_errors_are_replayed_unchanged() {
                 tool: text("t"),
                 code: -32_602,
                 message: text("no"),
-            },
-            ToolCallError::Broken {
-                server: text("s"),
-                tool: text("t"),
-                reason: text("cut"),
-            },
-            ToolCallError::InvalidAnswer {
-                server: text("s"),
-                tool: text("t"),
-                reason: text("is not valid JSON"),
             },
         ]
     };
@@ -605,7 +478,11 @@ async fn a_new_recording_has_the_form_of_the_fixture() {
     let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
     let recorder = recorder(&file);
     record_two_calls(&recorder, &calls).await;
-    assert_eq!(file.text(), FIXTURE);
+    recorder.finish().unwrap();
+    assert_eq!(
+        (file.text().as_str(), calls.load(Ordering::Relaxed)),
+        (FIXTURE, 2)
+    );
 }
 
 fn read(text: &str) -> Result<usize, String> {
@@ -631,9 +508,6 @@ fn other_files_and_versions_are_rejected() {
     let newer = HEADER.replace("\"version\":1", "\"version\":2");
     let error = read(&newer).unwrap_err();
     assert!(error.contains("version 2"), "{error}");
-    let old = r#"{"type":"recording","version":1,"program":"switchboard 0.1.0"}"#;
-    let error = read(old).unwrap_err();
-    assert!(error.contains("commit f008d49"), "{error}");
 }
 
 const HEADER: &str = r#"{"format":"switchboard-recording","version":1,"program":"t"}"#;

@@ -15,7 +15,6 @@ pub mod metric;
 pub mod page;
 mod summary;
 pub mod transcript;
-mod transcript_builder;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -26,10 +25,11 @@ use crate::{
     scoring::TurnScore,
     suite::{Suite, Thresholds},
 };
+use metric::Metric;
 use transcript::Transcript;
 
 pub use summary::{CallCounts, ModelSummary, ToolSummary, share};
-pub(crate) use transcript_builder::TranscriptBuilder;
+pub(crate) use transcript::TranscriptBuilder;
 
 /// The version of the report format. Additional fields do not change the version.
 pub const VERSION: u32 = 1;
@@ -150,12 +150,6 @@ pub enum ReportError {
         /// The format version in the file.
         found: u64,
     },
-    /// The report has a format from before version 1, which is no longer supported.
-    #[error(
-        "the report has an old format: commit f008d49 is the last one that reads it; run the \
-         evaluation again"
-    )]
-    OldFormat,
     /// The file is not a report.
     #[error("the file is not an evaluation report: {reason}")]
     Invalid {
@@ -195,25 +189,22 @@ impl Report {
     pub fn read(text: &str) -> Result<Self, ReportError> {
         #[derive(Deserialize)]
         struct ReportHeader {
-            format: Option<String>,
+            format: String,
             version: u64,
         }
         let invalid = |error: serde_json::Error| ReportError::Invalid {
             reason: error.to_string(),
         };
         let header: ReportHeader = serde_json::from_str(text).map_err(invalid)?;
-        match header.format.as_deref() {
-            None => Err(ReportError::OldFormat),
-            Some(FORMAT) if header.version != u64::from(VERSION) => {
-                Err(ReportError::UnknownVersion {
-                    found: header.version,
-                })
-            }
-            Some(FORMAT) => serde_json::from_str(text).map_err(invalid),
-            Some(_) => Err(ReportError::Invalid {
-                reason: format!("`format` must be `{FORMAT}`"),
-            }),
+        if header.format != FORMAT {
+            let reason = format!("`format` must be `{FORMAT}`");
+            return Err(ReportError::Invalid { reason });
         }
+        if header.version != u64::from(VERSION) {
+            let found = header.version;
+            return Err(ReportError::UnknownVersion { found });
+        }
+        serde_json::from_str(text).map_err(invalid)
     }
 
     /// Returns whether the evaluation was stopped before all runs were made.
@@ -286,56 +277,45 @@ impl Report {
     }
 
     fn add_missed_thresholds(&self, summary: &ModelSummary, missed: &mut Vec<String>) {
-        let Thresholds {
-            passed,
-            accuracy,
-            hallucinated,
-            unnecessary,
-        } = self.thresholds;
-        let model = &summary.model;
-        let counts = &summary.counts;
-        for (name, limit, value, bound) in [
-            (
-                "passed",
-                passed,
-                share(summary.passed, summary.runs),
-                "least",
-            ),
-            ("accuracy", accuracy, counts.accuracy(), "least"),
-            (
-                "hallucinated",
-                hallucinated,
-                counts.hallucinated_share(),
-                "most",
-            ),
-            (
-                "unnecessary",
-                unnecessary,
-                counts.unnecessary_share(),
-                "most",
-            ),
-        ] {
+        let (model, counts, limits) = (&summary.model, &summary.counts, &self.thresholds);
+        let minimum = [
+            (Metric::Passed, "passed", limits.passed),
+            (Metric::Accuracy, "accuracy", limits.accuracy),
+        ];
+        for (metric, name, limit) in minimum {
             let Some(limit) = limit else { continue };
-            let is_maximum = bound == "most";
-            let requirement = format!("but must be at {bound} {limit}");
-            let Some(value) = value else {
-                let cause = match (is_maximum, counts.judged, counts.unknown) {
-                    (true, 0, _) => continue,
-                    (true, judged, _) => {
-                        format!("none of the {judged} expected calls was made")
-                    }
-                    (false, _, 0) => "no call was expected, and none was made".to_owned(),
-                    (false, ..) => {
-                        "the arguments of all expected calls were redacted in the recording".into()
-                    }
-                };
-                missed.push(format!(
-                    "{model}: {name} is unknown, {requirement}: {cause}"
-                ));
-                continue;
-            };
-            if (is_maximum && value > limit) || (!is_maximum && value < limit) {
-                missed.push(format!("{model}: {name} is {value:.3}, {requirement}"));
+            let requirement = format!("but must be at least {limit}");
+            match metric.of(summary) {
+                Some(value) if value >= limit => {}
+                Some(value) => missed.push(format!("{model}: {name} is {value:.3}, {requirement}")),
+                None => {
+                    let cause = match counts.unknown {
+                        0 => "no call was expected, and none was made",
+                        _ => "the arguments of all expected calls were redacted in the recording",
+                    };
+                    missed.push(format!(
+                        "{model}: {name} is unknown, {requirement}: {cause}"
+                    ));
+                }
+            }
+        }
+        let maximum = [
+            (Metric::Hallucinated, "hallucinated", limits.hallucinated),
+            (Metric::Unnecessary, "unnecessary", limits.unnecessary),
+        ];
+        for (metric, name, limit) in maximum {
+            let Some(limit) = limit else { continue };
+            let requirement = format!("but must be at most {limit}");
+            match metric.of(summary) {
+                Some(value) if value > limit => {
+                    missed.push(format!("{model}: {name} is {value:.3}, {requirement}"));
+                }
+                None if counts.judged > 0 => missed.push(format!(
+                    "{model}: {name} is unknown, {requirement}: none of the {} expected calls was \
+                     made",
+                    counts.judged
+                )),
+                _ => {}
             }
         }
     }

@@ -5,15 +5,48 @@
 //! included. Progress of tools is omitted.
 
 use serde::{Deserialize, Serialize};
-use switchboard_domain::{ModelId, Usage};
+use serde_json::{Map, Value, json};
+use switchboard_domain::ToolContent;
+use switchboard_orchestration::{RunEventKind, ToolCallRecord, ToolFailure};
 
 use super::is_zero;
+use crate::recording::Redaction;
+
+/// Maximum size of one text that the model emitted, in bytes.
+const MAX_TEXT_BYTES: usize = 64 << 10;
+
+/// Maximum size of a tool input, tool result or event note, in bytes.
+const MAX_DETAIL_BYTES: usize = 16 << 10;
+
+/// Maximum size of all texts in the transcript of a turn, in bytes.
+const MAX_TURN_BYTES: usize = 256 << 10;
+
+/// Maximum number of events in the transcript of a turn, and of notes of a tool call.
+const MAX_ENTRIES: usize = 2_000;
+
+/// Maximum size of a model, tool or server name in bytes.
+const MAX_NAME_BYTES: usize = 512;
 
 /// The recorded events of one turn, for display in a report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Transcript {
-    /// The events in order. A tool call is listed where the model requested it.
-    pub entries: Vec<Entry>,
+    /// The events in order, as JSON objects. `at_ms` is the time since the user message in
+    /// milliseconds, and `type` the kind of event:
+    ///
+    /// | `type` | fields |
+    /// |---|---|
+    /// | `model_request` | `step` (from 1), `model`, `tools` (number of offered tools) |
+    /// | `model_response` | `step`, `model` (in the response), `reason` (finish reason), `usage` |
+    /// | `reasoning`, `text` | text of the model |
+    /// | `provider` | `kind` and text of an action that the provider ran itself |
+    /// | `call` | `id`, `server`, `tool`, `scored_call` (index in the scored calls), `input`, `notes`, `result` |
+    /// | `note` | `kind` of the run event, and its other fields as text |
+    ///
+    /// A text consists of `text` and, if it was cut, `omitted` (number of bytes). A tool call is
+    /// listed where the model requested it. Its notes have `at_ms`, `kind` and a text; its result
+    /// has `at_ms`, `is_error`, `failure`, `cached`, `attempts`, `duration_ms` and `content` (a
+    /// list of texts).
+    pub entries: Vec<Value>,
     /// Number of events that were omitted because the transcript became too large.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted: u64,
@@ -26,161 +59,251 @@ impl Transcript {
     }
 }
 
-/// An event of a turn with its time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
-    /// Start time of the event in milliseconds since the user message.
-    pub at_ms: u64,
-    /// The kind and the data of the event.
-    #[serde(flatten)]
-    pub event: Event,
+/// A builder of redacted transcripts from run events.
+pub(crate) struct TranscriptBuilder<'a> {
+    redaction: &'a Redaction,
+    transcript: Transcript,
+    /// The text that the model is emitting. It is redacted when complete, because deltas may split
+    /// a secret.
+    text: Option<PendingText>,
+    /// Number of bytes that the transcript of this turn may still use.
+    bytes_left: usize,
 }
 
-/// An event of a turn.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Event {
-    /// A request was sent to a model.
-    ModelRequest {
-        /// Number of the model call in the turn, starting at 1.
-        step: u32,
-        /// The model that received the request.
-        model: ModelId,
-        /// Number of tools offered to the model.
-        tools: usize,
-    },
-    /// Reasoning text that the model emitted.
-    Reasoning(Excerpt),
-    /// Answer text that the model emitted.
-    Text(Excerpt),
-    /// An action that the provider ran itself, such as a web search.
-    Provider {
-        /// The provider's name for the kind of action, such as `web_search_tool_result`.
-        kind: String,
-        /// The readable part of the action's content.
-        #[serde(flatten)]
-        text: Excerpt,
-    },
-    /// A model response ended.
-    ModelResponse {
-        /// Number of the model call in the turn, starting at 1.
-        step: u32,
-        /// The model name that the provider reported in the response.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        model: Option<String>,
-        /// The finish reason of the response, such as `stop`.
-        reason: String,
-        /// Number of tokens that the provider reported for the response.
-        #[serde(default, skip_serializing_if = "is_zero")]
-        usage: Usage,
-    },
-    /// A tool call with its input and result.
-    Call(Box<Call>),
-    /// Any other event, such as a warning, a retry or an elicitation.
-    Note {
-        /// The kind of the run event, such as `warning`.
-        kind: String,
-        /// The fields of the run event as JSON.
-        #[serde(flatten)]
-        text: Excerpt,
-    },
-    /// An unknown event that a newer program wrote.
-    #[serde(other)]
-    Unknown,
+struct PendingText {
+    at_ms: u64,
+    is_reasoning: bool,
+    text: String,
 }
 
-/// An excerpt: the beginning of a longer text.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(from = "StoredExcerpt")]
-pub struct Excerpt {
-    /// The beginning of the text.
-    pub text: String,
-    /// Number of bytes omitted after the excerpt.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub omitted: u64,
-}
-
-/// An excerpt in the form in which reports store it. Older reports contain media without text.
-#[derive(Deserialize)]
-struct StoredExcerpt {
-    text: Option<String>,
-    #[serde(default)]
-    omitted: u64,
-    kind: Option<String>,
-    media_type: Option<String>,
-    bytes: Option<u64>,
-}
-
-impl From<StoredExcerpt> for Excerpt {
-    fn from(stored: StoredExcerpt) -> Self {
-        let media = || {
-            let kind = stored.kind?;
-            let media_type = stored.media_type.map(|it| format!(" {it}"));
-            let bytes = stored.bytes.map(|it| format!(", {it} bytes"));
-            let (media_type, bytes) = (media_type.unwrap_or_default(), bytes.unwrap_or_default());
-            Some(format!("[{kind}{media_type}{bytes}]"))
-        };
+impl<'a> TranscriptBuilder<'a> {
+    pub(crate) fn new(redaction: &'a Redaction) -> Self {
         Self {
-            text: stored.text.or_else(media).unwrap_or_default(),
-            omitted: stored.omitted,
+            redaction,
+            transcript: Transcript::default(),
+            text: None,
+            bytes_left: MAX_TURN_BYTES,
+        }
+    }
+
+    /// Adds a run event with its time in milliseconds since the user message.
+    pub(crate) fn add(&mut self, event: &RunEventKind, at_ms: u64) {
+        match event {
+            RunEventKind::TextDelta { text } => self.add_delta(text, false, at_ms),
+            RunEventKind::ReasoningDelta { text } => self.add_delta(text, true, at_ms),
+            // These events repeat the content of other events, or a reader of the transcript does
+            // not need them.
+            RunEventKind::ToolInputStarted { .. }
+            | RunEventKind::ToolInputDelta { .. }
+            | RunEventKind::ToolStarted { .. }
+            | RunEventKind::ToolProgressed { .. }
+            | RunEventKind::RunStarted { .. } => {}
+            event => {
+                self.finish_text();
+                self.add_event(event, at_ms);
+            }
+        }
+    }
+
+    /// Returns the finished transcript. `calls` are all calls of the run, in the same order as the
+    /// scored calls.
+    pub(crate) fn finish(mut self, calls: &[ToolCallRecord]) -> Transcript {
+        self.finish_text();
+        for entry in &mut self.transcript.entries {
+            let mut calls = calls.iter();
+            let is_call = |it: &ToolCallRecord| entry["id"] == shorten_name(&it.id);
+            if let Some(position) = calls.position(is_call) {
+                entry["scored_call"] = json!(position);
+            }
+        }
+        self.transcript
+    }
+
+    fn add_delta(&mut self, text: &str, is_reasoning: bool, at_ms: u64) {
+        match &mut self.text {
+            Some(pending) if pending.is_reasoning == is_reasoning => pending.text.push_str(text),
+            _ => {
+                self.finish_text();
+                self.text = Some(PendingText {
+                    at_ms,
+                    is_reasoning,
+                    text: text.to_owned(),
+                });
+            }
+        }
+    }
+
+    fn finish_text(&mut self) {
+        let Some(pending) = self.text.take().filter(|it| !it.text.is_empty()) else {
+            return;
+        };
+        let kind = if pending.is_reasoning {
+            "reasoning"
+        } else {
+            "text"
+        };
+        let text = self.redacted_excerpt(&pending.text, MAX_TEXT_BYTES);
+        self.push_entry(kind, pending.at_ms, text);
+    }
+
+    fn add_event(&mut self, event: &RunEventKind, at_ms: u64) {
+        match event {
+            RunEventKind::ModelCallStarted {
+                step, model, tools, ..
+            } => {
+                let fields = json!({"step": step, "model": model, "tools": tools});
+                self.push_entry("model_request", at_ms, fields);
+            }
+            RunEventKind::ModelCallFinished {
+                step,
+                model,
+                finish_reason,
+                usage,
+                ..
+            } => {
+                let fields = json!({
+                    "step": step,
+                    "model": model.as_deref().map(shorten_name),
+                    "reason": shorten_name(finish_reason.as_str()),
+                    "usage": (!is_zero(&**usage)).then_some(usage),
+                });
+                self.push_entry("model_response", at_ms, fields);
+            }
+            RunEventKind::ProviderBlock { kind, text } => {
+                let text = text.as_deref().unwrap_or_default();
+                let mut fields = self.redacted_excerpt(text, MAX_DETAIL_BYTES);
+                fields["kind"] = json!(shorten_name(kind));
+                self.push_entry("provider", at_ms, fields);
+            }
+            RunEventKind::ToolPlanned {
+                id,
+                server,
+                tool,
+                input,
+            } => {
+                let fields = json!({
+                    "id": shorten_name(id),
+                    "server": server.as_deref().map(shorten_name),
+                    "tool": shorten_name(tool),
+                    "input": self.json_excerpt(input),
+                });
+                self.push_entry("call", at_ms, fields);
+            }
+            RunEventKind::ToolFinished {
+                id,
+                is_error,
+                failure,
+                cached,
+                attempts,
+                duration_ms,
+                content,
+                structured,
+            } => {
+                let content: Vec<String> = content.iter().map(ToolContent::as_text).collect();
+                let content = match structured {
+                    Some(structured) if content.is_empty() => self.json_excerpt(structured),
+                    _ => self.redacted_excerpt(&content.join("\n"), MAX_DETAIL_BYTES),
+                };
+                let mut result = json!({
+                    "at_ms": at_ms,
+                    "is_error": is_error,
+                    "cached": cached,
+                    "attempts": attempts,
+                    "duration_ms": duration_ms,
+                    "content": [content],
+                });
+                if let Some(failure) = failure {
+                    result["failure"] = json!(ToolFailure::as_str(*failure));
+                }
+                if let Some(call) = self.call_mut(id) {
+                    call["result"] = result;
+                }
+            }
+            RunEventKind::RunFinished { report } if report.error.is_none() => {}
+            event => self.add_note(event, at_ms),
+        }
+    }
+
+    /// Adds an event as a note. A note about a tool call is added to that call.
+    fn add_note(&mut self, event: &RunEventKind, at_ms: u64) {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else {
+            return;
+        };
+        if let RunEventKind::RunFinished { report } = event {
+            let error = report.error.as_ref().map(|it| Value::from(&*it.message));
+            fields.retain(|name, _| name == "type");
+            fields.extend(error.map(|error| ("error".to_owned(), error)));
+        }
+        let mut name = |field: &str| match fields.shift_remove(field) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        };
+        let (kind, id) = (name("type").unwrap_or_default(), name("id"));
+        let Value::Object(fields) = self.redaction.redact_value(&Value::Object(fields)) else {
+            return;
+        };
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+        let fields = fields.map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            value => format!("{name}: {value}"),
+        });
+        let text = fields.collect::<Vec<_>>().join("; ");
+        let mut note = self.shorten_text(&text, MAX_DETAIL_BYTES);
+        note["kind"] = json!(kind);
+        let Some(call) = id.and_then(|id| self.call_mut(&id)) else {
+            return self.push_entry("note", at_ms, note);
+        };
+        note["at_ms"] = json!(at_ms);
+        match &mut call["notes"] {
+            Value::Array(notes) if notes.len() < MAX_ENTRIES => notes.push(note),
+            Value::Array(_) => {}
+            notes => *notes = json!([note]),
+        }
+    }
+
+    fn call_mut(&mut self, id: &str) -> Option<&mut Value> {
+        let mut entries = self.transcript.entries.iter_mut().rev();
+        entries.find(|entry| entry["id"] == shorten_name(id))
+    }
+
+    /// Adds an entry. Fields without a value are omitted.
+    fn push_entry(&mut self, kind: &str, at_ms: u64, fields: Value) {
+        if self.transcript.entries.len() >= MAX_ENTRIES {
+            self.transcript.omitted += 1;
+            return;
+        }
+        let mut entry = Map::new();
+        entry.insert("at_ms".to_owned(), json!(at_ms));
+        entry.insert("type".to_owned(), json!(kind));
+        if let Value::Object(fields) = fields {
+            entry.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        self.transcript.entries.push(Value::Object(entry));
+    }
+
+    fn json_excerpt(&mut self, value: &Value) -> Value {
+        let clean = self.redaction.redact_value(value).to_string();
+        self.shorten_text(&clean, MAX_DETAIL_BYTES)
+    }
+
+    /// Returns the beginning of a text after redaction.
+    fn redacted_excerpt(&mut self, text: &str, max_bytes: usize) -> Value {
+        let clean = self.redaction.redact_text(text);
+        self.shorten_text(&clean, max_bytes)
+    }
+
+    fn shorten_text(&mut self, text: &str, max_bytes: usize) -> Value {
+        let end = text.floor_char_boundary(max_bytes.min(self.bytes_left));
+        self.bytes_left -= end;
+        match text.split_at(end) {
+            (text, "") => json!({ "text": text }),
+            (text, rest) => json!({ "text": text, "omitted": rest.len() }),
         }
     }
 }
 
-/// A tool call with its input, its notes and its result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Call {
-    /// Id of the tool use in the model's response.
-    pub id: String,
-    /// Name of the server that provides the tool. `None` for built-in and unknown tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// Name of the tool on its server.
-    pub tool: String,
-    /// Index of this call among the scored calls of the turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scored_call: Option<usize>,
-    /// Excerpt of the call's input as JSON.
-    pub input: Excerpt,
-    /// Events before the result, such as repairs, approvals and retries.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<CallNote>,
-    /// The result of the call. `None` if the call did not end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<CallResult>,
-}
-
-/// An event during a tool call, such as an approval or a retry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CallNote {
-    /// Time of the event in milliseconds since the user message.
-    pub at_ms: u64,
-    /// The kind of the run event, such as `tool_approved`.
-    pub kind: String,
-    /// The fields of the run event as JSON.
-    #[serde(flatten)]
-    pub text: Excerpt,
-}
-
-/// The result of a tool call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CallResult {
-    /// Time of the result in milliseconds since the user message.
-    pub at_ms: u64,
-    /// Whether the call was not executed or the tool reported an error.
-    pub is_error: bool,
-    /// The reason why the call has no result, if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failure: Option<String>,
-    /// Whether the result came from the cache.
-    pub cached: bool,
-    /// Number of attempts to execute the call. 0 if it was not executed.
-    pub attempts: u32,
-    /// Duration of all attempts in milliseconds.
-    pub duration_ms: u64,
-    /// The content that the model received, as text. Media are described in words.
-    pub content: Vec<Excerpt>,
+fn shorten_name(name: &str) -> String {
+    name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned()
 }
 
 #[cfg(test)]

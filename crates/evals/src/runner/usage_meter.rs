@@ -135,68 +135,33 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_response_before_a_retry_has_unknown_tokens() {
-        let content = json!({"type": "tool_input_started", "id": "a", "name": "find"});
+    fn each_response_has_the_price_of_its_model_if_its_tokens_are_reported() {
+        let one = || started("acme/one");
+        let text = || json!({"type": "text_delta", "text": "I"});
+        let call = json!({"type": "tool_input_started", "id": "a", "name": "find"});
         let retried = json!({"type": "model_call_retried", "step": 1, "attempt": 2, "delay_ms": 5,
             "reason": "cut off"});
-        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
-        let partial = vec![
-            started("acme/one"),
-            content,
-            retried.clone(),
-            reported.clone(),
-        ];
-        assert_eq!(measure(partial), (1, None));
-        // The failed attempt had no content.
-        let unreported = vec![started("acme/one"), retried, reported];
-        assert_eq!(measure(unreported), (0, Some(5.0)));
-    }
-
-    #[test]
-    fn each_response_has_the_price_of_its_model() {
-        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
-        let one = vec![
-            started("acme/one"),
-            reported.clone(),
-            started("acme/free"),
-            reported.clone(),
-        ];
-        assert_eq!(measure(one), (0, Some(5.0)));
-        assert_eq!(
-            measure(vec![started("acme/other"), reported.clone()]),
-            (0, None)
-        );
         let summary = json!({"type": "history_summarised", "step": 1, "model": "acme/one",
             "usage": {"input_tokens": 2, "output_tokens": 3}});
-        assert_eq!(
-            measure(vec![summary, started("acme/one"), reported]),
-            (0, Some(8.0))
-        );
-        assert_eq!(measure(Vec::new()), (0, Some(0.0)));
-    }
-
-    #[test]
-    fn partly_reported_tokens_have_no_price() {
-        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
-        let partly = finished(&json!({"input_tokens": 1}));
-        let events = vec![started("acme/one"), reported, started("acme/one"), partly];
-        assert_eq!(measure(events), (1, None));
-        // A free model costs nothing.
-        let unreported = finished(&json!({}));
-        assert_eq!(
-            measure(vec![started("acme/free"), unreported.clone()]),
-            (1, Some(0.0))
-        );
-        assert_eq!(measure(vec![started("acme/other"), unreported]), (1, None));
-    }
-
-    #[test]
-    fn a_partial_response_has_unknown_tokens() {
-        let reported = finished(&json!({"input_tokens": 1, "output_tokens": 5}));
-        let text = json!({"type": "text_delta", "text": "I"});
-        let partial = vec![started("acme/one"), text, failed()];
-        assert_eq!(measure(partial), (1, None));
-        let tried_again = vec![started("acme/one"), failed(), started("acme/one"), reported];
-        assert_eq!(measure(tried_again), (0, Some(5.0)));
+        let reported = || finished(&json!({"input_tokens": 1, "output_tokens": 5}));
+        let partly = || finished(&json!({"input_tokens": 1}));
+        let (free, other) = (|| started("acme/free"), || started("acme/other"));
+        for (events, expected) in [
+            (vec![], (0, Some(0.0))),
+            (vec![one(), reported(), free(), reported()], (0, Some(5.0))),
+            (vec![other(), reported()], (0, None)),
+            (vec![summary, one(), reported()], (0, Some(8.0))),
+            (vec![one(), reported(), one(), partly()], (1, None)),
+            // A free model costs nothing.
+            (vec![free(), finished(&json!({}))], (1, Some(0.0))),
+            (vec![other(), finished(&json!({}))], (1, None)),
+            // An attempt with content has unknown tokens.
+            (vec![one(), call, retried.clone(), reported()], (1, None)),
+            (vec![one(), retried, reported()], (0, Some(5.0))),
+            (vec![one(), text(), failed()], (1, None)),
+            (vec![one(), failed(), one(), reported()], (0, Some(5.0))),
+        ] {
+            assert_eq!(measure(events.clone()), expected, "{events:?}");
+        }
     }
 }

@@ -54,17 +54,8 @@ impl<'a> CallMatcher<'a> {
 
     /// Compares a call with this expected call and its alternatives.
     pub(super) fn match_call(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
-        let results = self
-            .with_alternatives()
-            .filter(|it| it.has_tool_of(call))
-            .map(|it| {
-                let is_at_least = |least: MatchResult| {
-                    it.first_wrong_argument(call, is_redacted, least).is_none()
-                };
-                let mut best = [MatchResult::Yes, MatchResult::Unknown].into_iter();
-                best.find(|least| is_at_least(*least))
-                    .unwrap_or(MatchResult::No)
-            });
+        let candidates = self.with_alternatives().filter(|it| it.has_tool_of(call));
+        let results = candidates.map(|it| it.compare_arguments(call, is_redacted).0);
         results.max().unwrap_or(MatchResult::No)
     }
 
@@ -75,45 +66,47 @@ impl<'a> CallMatcher<'a> {
         call: &ToolCallRecord,
         is_redacted: bool,
     ) -> Option<String> {
-        let matcher = self
-            .with_alternatives()
-            .find(|it| it.has_tool_of(call))
-            .unwrap_or(self);
-        matcher
-            .first_wrong_argument(call, is_redacted, MatchResult::Unknown)
-            .or_else(|| matcher.first_wrong_argument(call, is_redacted, MatchResult::Yes))
+        let mut candidates = self.with_alternatives();
+        let matcher = candidates.find(|it| it.has_tool_of(call)).unwrap_or(self);
+        matcher.compare_arguments(call, is_redacted).1
     }
 
-    /// Describes the first argument whose match result is worse than `least`.
-    fn first_wrong_argument(
+    /// Returns the worst match result of the arguments, and describes the first argument with this
+    /// result unless all match.
+    fn compare_arguments(
         &self,
         call: &ToolCallRecord,
         is_redacted: bool,
-        least: MatchResult,
-    ) -> Option<String> {
+    ) -> (MatchResult, Option<String>) {
         let empty = Map::new();
         let null = call.input.is_null().then_some(&empty);
         let Some(input) = call.input.as_object().or(null) else {
-            return Some("the input is not an object".to_owned());
+            let reason = "the input is not an object".to_owned();
+            return (MatchResult::No, Some(reason));
         };
+        let mut worst = (MatchResult::Yes, None);
         for (name, matcher) in &self.arguments {
             let found = input.get(*name);
-            if match_argument(matcher, found, is_redacted) < least {
+            let result = match_argument(matcher, found, is_redacted);
+            if result < worst.0 {
                 let expected = readable_argument(&self.call.input[*name]);
-                return Some(match found {
+                let reason = match found {
                     Some(found) => format!("`{name}` is {found}, expected {expected}"),
                     None => format!("`{name}` is missing, expected {expected}"),
-                });
+                };
+                worst = (result, Some(reason));
             }
         }
-        if !self.call.exactly {
-            return None;
+        let mut additional = input.iter().filter(|(name, value)| {
+            (self.counts_null || !value.is_null()) && !self.call.input.contains_key(*name)
+        });
+        if self.call.exactly
+            && worst.0 > MatchResult::No
+            && let Some((name, _)) = additional.next()
+        {
+            worst = (MatchResult::No, Some(format!("`{name}` is not expected")));
         }
-        let mut present = input
-            .iter()
-            .filter(|(_, value)| self.counts_null || !value.is_null());
-        let additional = present.find(|(name, _)| !self.call.input.contains_key(*name));
-        additional.map(|(name, _)| format!("`{name}` is not expected"))
+        worst
     }
 }
 

@@ -374,7 +374,7 @@ proptest! {
     fn a_matching_is_maximal(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5)) {
         let paired = maximum_matching(grid.len(), 5, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
-        prop_assert_eq!(used.iter().collect::<HashSet<_>>().len(), used.len());
+        prop_assert_eq!(used.iter().collect::<std::collections::HashSet<_>>().len(), used.len());
         for (one, other) in paired.iter().enumerate() {
             if let Some(other) = other {
                 prop_assert!(grid[one][*other]);

@@ -1,13 +1,8 @@
 //! Checks of a scenario that declares its tools.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
-use super::{
-    DeclaredTool, ExpectedCall, Scenario, ScoringRules, SuiteError, Turn,
-    tool_pattern::{ToolPattern, is_builtin_tool},
-};
+use super::{DeclaredTool, Scenario, ScoringRules, SuiteError, tool_pattern::ToolNames};
 
 /// The server name under which declared tools appear.
 pub const DECLARED_SERVER: &str = "scenario";
@@ -17,58 +12,32 @@ const MAX_NAME_CHARS: usize = 128;
 
 /// Validates the tools that a scenario declares, and that its turns expect no other tools.
 pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(), SuiteError> {
-    let mut names = BTreeSet::new();
+    let mut names = ToolNames::new();
     for (at, tool) in scenario.tools.iter().enumerate() {
         let place = format!("{place}.tools[{at}]");
         tool.check(&place)?;
-        if !names.insert(tool.name.as_str()) {
+        if !names.insert((Some(DECLARED_SERVER.to_owned()), tool.name.clone())) {
             return suite_error(format!("{place}.name"), "another tool has this name");
         }
     }
-    if names.is_empty() {
-        return Ok(());
-    }
-    let turns = scenario.turns.iter().enumerate();
     // Turns with benchmark rules are skipped, because the benchmark may expect undeclared
     // functions.
+    let turns = scenario
+        .turns
+        .iter()
+        .enumerate()
+        .filter(|_| !names.is_empty());
     for (at, turn) in turns.filter(|(_, turn)| turn.scoring == ScoringRules::Switchboard) {
-        check_turn(turn, &names, &format!("{place}.turns[{at}]"))?;
-    }
-    Ok(())
-}
-
-fn check_turn(turn: &Turn, names: &BTreeSet<&str>, place: &str) -> Result<(), SuiteError> {
-    let tools = || {
-        let names: Vec<&str> = names.iter().copied().collect();
-        format!("the scenario's tools are `{}`", names.join("`, `"))
-    };
-    for (at, call) in turn.calls.iter().flatten().enumerate() {
-        for call in std::iter::once(call).chain(&call.or) {
-            if !is_declared(call, names) {
-                let name = call.name();
-                let reason = format!("unknown tool `{name}`: {}", tools());
-                return suite_error(format!("{place}.calls[{at}].tool"), reason);
-            }
-        }
-    }
-    for (at, text) in turn.forbidden.iter().enumerate() {
-        let pattern = ToolPattern::new(text);
-        let mut all = names.iter();
-        if !all.any(|tool| pattern.matches(Some(DECLARED_SERVER), tool))
-            && !is_builtin_tool(&pattern)
-        {
-            let reason = format!("`{text}` forbids nothing: {}", tools());
-            return suite_error(format!("{place}.forbidden[{at}]"), reason);
+        if let Some((field, problem)) = turn.find_missing_tools(&names).into_iter().next() {
+            let names: Vec<&str> = names.iter().map(|(_, tool)| tool.as_str()).collect();
+            let reason = format!(
+                "{problem}: the scenario's tools are `{}`",
+                names.join("`, `")
+            );
+            return suite_error(format!("{place}.turns[{at}].{field}"), reason);
         }
     }
     Ok(())
-}
-
-fn is_declared(call: &ExpectedCall, names: &BTreeSet<&str>) -> bool {
-    match call.server.as_deref() {
-        None => names.contains(&*call.tool) || is_builtin_tool(&ToolPattern::new(&call.tool)),
-        Some(server) => server == DECLARED_SERVER && names.contains(&*call.tool),
-    }
 }
 
 impl DeclaredTool {

@@ -203,7 +203,7 @@ fn contains_value(argument: &Value, expected: &Value) -> bool {
 }
 
 /// Returns whether two JSON values are equal, with the tolerance of plain values.
-fn values_match(argument: Option<&Value>, expected: &Value) -> bool {
+pub(crate) fn values_match(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
         // Whole numbers are compared exactly, because large ones lose precision as floating-point
         // numbers.

@@ -45,10 +45,11 @@ pub use bfcl_parameter::{BfclParameter, BfclType};
 pub(crate) use bipartite::maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
 pub use matcher::Matcher;
+pub(crate) use matcher::values_match;
 pub use message::{EarlierMessage, MessageRole};
 pub(crate) use redacted_match::MatchResult;
 pub use scoring_rules::ScoringRules;
-pub(crate) use tool_pattern::{ToolPattern, is_builtin_tool};
+pub(crate) use tool_pattern::{ToolNames, ToolPattern};
 
 /// A suite of scenarios that are run and scored together.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

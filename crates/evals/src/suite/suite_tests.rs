@@ -76,8 +76,8 @@ const INVALID_TOOLS: &str = r#"
     turns[0].calls[0].tool: unknown tool `gett`: the scenario's tools are `delete_all`, `get`
 [{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "calls": [{"tool": "get",
     "server": "shop"}]} | turns[0].calls[0].tool: unknown tool `shop/get`
-[{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "calls": [{"tool": "get",
-    "or": [{"tool": "fetch"}]}]} | turns[0].calls[0].tool: unknown tool `fetch`
+[{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "calls": [{"tool": "fetch",
+    "or": [{"tool": "find"}]}]} | turns[0].calls[0].tool: unknown tool `fetch` or `find`
 [{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "forbidden": ["get", "delet_*"]} |
     turns[0].forbidden[1]: `delet_*` forbids nothing
 [{"name": "get"}, {"name": "delete_all"}] | {"say": "x", "forbidden": ["scenario__get"]} |

@@ -1,6 +1,52 @@
 //! Patterns of tool names.
 
+use std::collections::BTreeSet;
+
 use switchboard_orchestration::tools::{pattern::Pattern, results::READ_TOOL, search::SEARCH_TOOL};
+
+use super::{ExpectedCall, Turn};
+
+/// The names of existing tools, each with the name of its server if it has one.
+pub(crate) type ToolNames = BTreeSet<(Option<String>, String)>;
+
+impl Turn {
+    /// Returns each required call and each forbidden pattern that matches no tool: its field and
+    /// the problem. A call with an existing alternative is not missing. If no tools exist,
+    /// forbidden patterns need not match any.
+    pub(crate) fn find_missing_tools(&self, tools: &ToolNames) -> Vec<(String, String)> {
+        let exists = |call: &&ExpectedCall| {
+            let is_tool = |(server, tool): &(Option<String>, String)| {
+                *tool == call.tool && (call.server.is_none() || call.server == *server)
+            };
+            tools.iter().any(is_tool)
+                || (call.server.is_none() && is_builtin_tool(&ToolPattern::new(&call.tool)))
+        };
+        let mut missing = Vec::new();
+        let calls = self.calls.iter().flatten().enumerate();
+        for (at, call) in calls.filter(|(_, call)| !call.optional) {
+            let all: Vec<&ExpectedCall> = std::iter::once(call).chain(&call.or).collect();
+            if !all.iter().any(exists) {
+                let names: Vec<String> = all.iter().map(|call| call.name()).collect();
+                let problem = format!("unknown tool `{}`", names.join("` or `"));
+                missing.push((format!("calls[{at}].tool"), problem));
+            }
+        }
+        let patterns = self.forbidden.iter().enumerate();
+        for (at, text) in patterns.filter(|_| !tools.is_empty()) {
+            let pattern = ToolPattern::new(text);
+            let mut tools = tools.iter();
+            if !tools.any(|(server, tool)| pattern.matches(server.as_deref(), tool))
+                && !is_builtin_tool(&pattern)
+            {
+                missing.push((
+                    format!("forbidden[{at}]"),
+                    format!("`{text}` forbids nothing"),
+                ));
+            }
+        }
+        missing
+    }
+}
 
 /// A parsed pattern of [`Turn::forbidden`](super::Turn::forbidden).
 pub(crate) struct ToolPattern {
@@ -45,7 +91,7 @@ impl ToolPattern {
 
 /// Returns whether a pattern matches a built-in tool. Built-in tools are not in the tool list of
 /// any server.
-pub(crate) fn is_builtin_tool(pattern: &ToolPattern) -> bool {
+fn is_builtin_tool(pattern: &ToolPattern) -> bool {
     [SEARCH_TOOL, READ_TOOL]
         .iter()
         .any(|tool| pattern.matches(None, tool))
