@@ -65,13 +65,13 @@ async fn the_log_explains_a_run() {
     let log = std::fs::read_to_string(place.path().join("run.log")).unwrap();
     for expected in [
         "model call started",
-        "tool_choice=\"auto\"",
+        r#"\"tool_choice\":\"auto\""#,
         "model call finished",
-        "tool_choice=\"native\"",
+        r#"\"tool_choice\":{\"outcome\":\"native\"}"#,
         "parts=\"tool call ",
         "tool call started",
-        "server=\"customer-service\" tool=\"calculate_account_value\" \
-         input=\"{\\\"customer_id\\\":42}\"",
+        r#"\"server\":\"customer-service\",\"tool\":\"calculate_account_value\""#,
+        r#"\"input\":{\"customer_id\":42}"#,
         "run finished",
     ] {
         assert!(log.contains(expected), "{expected} is not in\n{log}");
