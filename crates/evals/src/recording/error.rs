@@ -21,8 +21,11 @@ pub enum RecordingError {
         /// Description of the problem in the line.
         reason: String,
     },
-    /// The file is not a recording.
-    #[error("the file is not a recording: create one with `--record FILE`")]
+    /// The file is not a recording, or it has the format from before version 1.
+    #[error(
+        "the file is not a recording: create one with `--record FILE` (commit f008d49 is the last \
+         one that reads recordings of the earlier format)"
+    )]
     NotARecording,
     /// The recording has a newer format version than this program supports.
     #[error("the recording has version {found}, and this program reads version 1: update it")]

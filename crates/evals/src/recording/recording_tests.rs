@@ -501,9 +501,11 @@ fn other_files_and_versions_are_rejected() {
         "{}",
         CALL,
         r#"{"format":"x","version":1,"program":"t"}"#,
+        r#"{"type":"recording","version":1,"program":"switchboard 0.1.0"}"#,
     ] {
         let error = read(other).unwrap_err();
         assert!(error.contains("not a recording"), "{other}: {error}");
+        assert!(error.contains("commit f008d49"), "{other}: {error}");
     }
     let newer = HEADER.replace("\"version\":1", "\"version\":2");
     let error = read(&newer).unwrap_err();

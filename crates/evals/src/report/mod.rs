@@ -189,15 +189,18 @@ impl Report {
     pub fn read(text: &str) -> Result<Self, ReportError> {
         #[derive(Deserialize)]
         struct ReportHeader {
-            format: String,
+            format: Option<String>,
             version: u64,
         }
         let invalid = |error: serde_json::Error| ReportError::Invalid {
             reason: error.to_string(),
         };
         let header: ReportHeader = serde_json::from_str(text).map_err(invalid)?;
-        if header.format != FORMAT {
-            let reason = format!("`format` must be `{FORMAT}`");
+        if header.format.as_deref() != Some(FORMAT) {
+            let reason = format!(
+                "`format` must be `{FORMAT}` (commit f008d49 is the last one that reads reports of \
+                 the earlier format)"
+            );
             return Err(ReportError::Invalid { reason });
         }
         if header.version != u64::from(VERSION) {

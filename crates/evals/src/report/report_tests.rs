@@ -322,6 +322,7 @@ fn a_report_is_read_unless_it_has_another_version() {
             "missing field `title`",
         ),
         (r#"{"format": "x", "version": 1}"#, "`format` must be"),
+        (r#"{"version": 1, "title": "t"}"#, "commit f008d49"),
         (r#"{"version": "x"}"#, "u64"),
     ] {
         let fault = Report::read(text).unwrap_err().to_string();

@@ -156,7 +156,7 @@ fn a_changed_schema_root_has_a_warning() {
     let sent = json!(tools.declared[0].input_schema);
     assert!(sent.get("anyOf").is_none());
     let told = sent["description"].as_str().unwrap();
-    assert!(told.contains("at least one of: a; b"), "{told}");
+    assert!(told.contains("One of these forms: {a} | {b}."), "{told}");
     assert!(tools.tool_mapping.is_empty());
 }
 
