@@ -173,7 +173,7 @@ async fn run_sessions_command(
                 ))
             })?;
             let pruned = store.prune(&retention).await?;
-            print_note(&format!("forgot {} sessions", pruned));
+            print_note(&format!("forgot {pruned} sessions"));
         }
     }
     Ok(Code::Success)
