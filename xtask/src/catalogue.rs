@@ -207,7 +207,7 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
     let is_repeated = |(name, entry): &(&String, &Entry)| {
         unversioned(name).is_some_and(|base| entries.get(base) == Some(entry))
     };
-    let kept = entries.iter().filter(|it| !is_repeated(it));
+    let distinct = entries.iter().filter(|it| !is_repeated(it));
     let columns = fields().filter(|it| matches!(it.kind, "tokens" | "price" | "date"));
     let mut columns: Vec<&str> = columns.map(|field| field.name).collect();
     columns.insert(columns.len() - 1, "abilities");
@@ -221,7 +221,7 @@ fn generate(models: &Value, overlay: &str) -> Result<String> {
          # model | {} | featured\n",
         columns.join(" | ")
     );
-    for (name, entry) in kept {
+    for (name, entry) in distinct {
         let cells = cells(entry).with_context(|| format!("model `{name}`"))?;
         let rank = name.split_once('/').and_then(|(provider, name)| {
             let position = overlay

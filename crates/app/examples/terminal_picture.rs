@@ -99,7 +99,8 @@ mod picture {
         svg
     }
 
-    /// Writes one screen row. Each character is placed at its column, because fonts differ in width.
+    /// Writes one screen row. Each character is placed at its column, because fonts differ in
+    /// width.
     fn write_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
         let y = MARGIN + f64::from(row) * HEIGHT + 13.0;
         for column in 0..columns {

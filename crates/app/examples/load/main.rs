@@ -6,8 +6,8 @@
 //! benchmark.
 //!
 //! A round prints the kind, then requests per second, median and 99th percentile of the response
-//! time in microseconds: of the model, then of the server. The CPU time of the server per request in
-//! microseconds and its peak memory in bytes follow.
+//! time in microseconds: of the model, then of the server. The CPU time of the server per request
+//! in microseconds and its peak memory in bytes follow.
 
 #![allow(clippy::print_stdout, reason = "the program prints its measurements")]
 

@@ -61,11 +61,11 @@ impl SavedDecisions {
         // Decisions for one session are not saved.
         let mut own = snapshot.remembered_decisions().to_vec();
         own.retain(|it| it.session.is_none());
-        let kept = stored.iter();
-        let kept = kept.filter(|it| own.contains(it) || !known.contains(it));
+        let unchanged = stored.iter();
+        let unchanged = unchanged.filter(|it| own.contains(it) || !known.contains(it));
         let new = own.iter();
         let new = new.filter(|it| !known.contains(it) && !stored.contains(it));
-        let text = serde_json::to_vec_pretty(&kept.chain(new).collect::<Vec<_>>())?;
+        let text = serde_json::to_vec_pretty(&unchanged.chain(new).collect::<Vec<_>>())?;
         private_file::write_atomically(path, &text).map_err(failed)?;
         for removed in own
             .iter()

@@ -55,8 +55,8 @@ struct Cost {
 #[derive(Clone, Copy, Default)]
 struct Visit {
     nesting: usize,
-    /// Whether a reference leads to the schema. Only such schemas can be reached repeatedly, so only
-    /// their costs are stored.
+    /// Whether a reference leads to the schema. Only such schemas can be reached repeatedly, so
+    /// only their costs are stored.
     is_referenced: bool,
     /// Whether the value is not part of the checked document, so that its address is not unique.
     is_temporary: bool,

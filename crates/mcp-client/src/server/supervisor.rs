@@ -227,7 +227,7 @@ async fn start(
     is_listing.store(true, Ordering::Relaxed);
     let tools = tokio::select! {
         biased;
-        tools = list_tools(server, service.peer()) => tools,
+        tools = list_tools(&server.config, &server.redactor, service.peer()) => tools,
         status = exited(process) => return Err(StartError::Exited { status }),
     };
     match tools {
@@ -348,7 +348,11 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     loop {
         server.relist_requested.notified().await;
         debounce.wait().await;
-        let listed = timeout(server.config.connect_timeout, list_tools(server, peer)).await;
+        let listed = timeout(
+            server.config.connect_timeout,
+            list_tools(&server.config, &server.redactor, peer),
+        )
+        .await;
         match listed.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
             Ok(tools) => server.set_tools(tools),
             Err(reason) => server.set_tools_outdated(format!(

@@ -6,9 +6,10 @@ use rmcp::{
     service::{Peer, PeerRequestOptions, ServiceError},
 };
 use serde_json::{Value, json};
+use switchboard_domain::redact::Redactor;
 
 use crate::{
-    server::state::Server,
+    config::ServerConfig,
     tools::{
         catalog::ServerTools,
         convert,
@@ -20,19 +21,20 @@ use crate::{
 /// Lists the tools of a server. Returns the reason if the first page fails. Failures of later pages
 /// and invalid tools are recorded as problems.
 pub(crate) async fn list_tools(
-    server: &Server,
+    config: &ServerConfig,
+    redactor: &Redactor,
     peer: &Peer<RoleClient>,
 ) -> Result<ServerTools, String> {
-    let clean = |text: String| server.redact(text);
+    let clean = |text: String| redactor.redact_known(&text).into_owned();
     let list = collect_pages(
         "tools",
         |cursor| tool_page(peer, cursor),
-        |tool| convert::tool_from_json(&server.config.name, tool),
+        |tool| convert::tool_from_json(&config.name, tool),
         |reason| format!("its answer {reason}"),
     );
     let list = list.await.map_err(clean)?;
     let problems = list.problems.into_iter().map(clean).collect();
-    let mut tools = ServerTools::new(&server.config, list.items, problems);
+    let mut tools = ServerTools::new(config, list.items, problems);
     tools.freshness = list.freshness;
     Ok(tools)
 }

@@ -329,8 +329,8 @@ impl Driver {
         self.agent.prices.as_ref().and_then(|prices| prices(id))
     }
 
-    /// Stores the tools in the run as their host declares them. Returns the tools without the properties that are
-    /// hidden from the model, and the problems of the recipe's tool selection.
+    /// Stores the tools in the run as their host declares them. Returns the tools without the
+    /// properties that are hidden from the model, and the problems of the recipe's tool selection.
     pub(super) fn declare_and_hide_arguments(
         &self,
         run: &mut Run,

@@ -257,6 +257,27 @@ pub(super) fn is_never(schema: &Map) -> bool {
     schema.object("not").is_some_and(Map::is_empty)
 }
 
+/// Adds `items` to an array without them, because OpenAI refuses such an array ("array schema
+/// missing items").
+pub(super) fn add_items(schema: &mut Map) {
+    let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
+    let is_flag = schema.get("items").is_some_and(Value::is_boolean);
+    if is_flag {
+        let count = schema.list("prefixItems").len();
+        limit_array_length(schema, count);
+    }
+    if is_flag || (is_array && !schema.contains_key("items")) {
+        schema.set("items", json!({}));
+    }
+}
+
+/// Limits the length of an array.
+pub(super) fn limit_array_length(schema: &mut Map, count: usize) {
+    let existing = schema.get("maxItems").and_then(Value::as_u64);
+    let count = count as u64;
+    schema.set("maxItems", existing.map_or(count, |it| it.min(count)));
+}
+
 /// Returns the JSON pointer of the subschema `name` of the keyword `keyword`.
 pub(super) fn pointer_below(at: &str, keyword: &str, name: &str) -> String {
     format!("{at}/{keyword}/{}", escaped(name))

@@ -8,8 +8,6 @@ mod types;
 mod union;
 mod values;
 
-pub(super) use array::add_items;
-
 use std::collections::HashSet;
 
 use serde_json::{Value, json};

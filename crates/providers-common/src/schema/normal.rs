@@ -15,8 +15,7 @@ use serde_json::Value;
 use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
-    keywords::{Map, SchemaMembers, escaped, never, pointer_below},
-    lower::add_items,
+    keywords::{Map, SchemaMembers, add_items, escaped, never, pointer_below},
     rules::{MAX_DEPTH, MAX_NODES, Rules},
 };
 pub(super) use keyword::add_null_value;

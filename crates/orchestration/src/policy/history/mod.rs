@@ -11,7 +11,8 @@
 //! - [pinned](History::pin_message) messages.
 //!
 //! If the current turn alone is too long, its oldest tool results are shortened, with a marker for
-//! the model. If the request is still too long, [`FitResult::is_over`] is set and the caller decides.
+//! the model. If the request is still too long, [`FitResult::is_over`] is set and the caller
+//! decides.
 //!
 //! A trim reduces the request to a low-water mark below the limit. The first messages then stay
 //! equal for many steps, so that the prompt cache of the provider is effective.

@@ -275,7 +275,11 @@ impl History {
         keep: u64,
         measured: &mut MeasuredConversation,
     ) {
-        if self.shortened.get(&at).is_some_and(|kept| *kept <= keep) {
+        if self
+            .shortened
+            .get(&at)
+            .is_some_and(|tokens| *tokens <= keep)
+        {
             return;
         }
         let Some(message) = shorten_results(&messages[at], keep) else {

@@ -3,34 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{Level, Lowering, Map, SchemaMembers};
-
-/// Adds `items` to an array without them, because OpenAI refuses such an array ("array schema
-/// missing items").
-pub(in crate::schema) fn add_items(schema: &mut Map) {
-    let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
-    let is_flag = schema.get("items").is_some_and(Value::is_boolean);
-    if is_flag {
-        let count = schema.list("prefixItems").len();
-        limit(schema, count);
-    }
-    if is_flag || (is_array && !schema.contains_key("items")) {
-        schema.set("items", json!({}));
-    }
-}
-
-/// Limits the length of an array.
-fn limit(schema: &mut Map, count: usize) {
-    let existing = schema.get("maxItems").and_then(Value::as_u64);
-    let count = count as u64;
-    schema.set("maxItems", existing.map_or(count, |it| it.min(count)));
-}
+use crate::schema::keywords::limit_array_length;
 
 impl Lowering<'_, '_> {
     pub(super) fn array(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
         let prefix_length = schema.list("prefixItems").len();
         if schema.is_false("items") {
             schema.shift_remove("items");
-            limit(&mut schema, prefix_length);
+            limit_array_length(&mut schema, prefix_length);
         }
         let mut lowered = Map::new();
         if prefix_length > 0 && !self.rules.keeps("prefixItems") {
@@ -56,7 +36,7 @@ impl Lowering<'_, '_> {
             let items = self.schema(items, &at, level.in_array());
             let items = items.unwrap_or_else(|| {
                 // No item is valid after the prefix, so that the array must end there.
-                limit(&mut schema, prefix_length);
+                limit_array_length(&mut schema, prefix_length);
                 self.any_value(Map::new(), &at)
             });
             lowered.set("items", items);
