@@ -6,15 +6,29 @@ use std::sync::LazyLock;
 
 use switchboard_domain::ToolChoiceOutcome;
 use switchboard_fuzz::streams::{self, Wire};
-use switchboard_providers_common::decode_sse;
+use switchboard_providers_common::{ToolMapping, decode_sse, schema::ToolSchemas};
 use switchboard_providers_gemini::{
-    SchemaForm,
-    generate::{GenerateDecoder, LocalIds, ToolMapping, events_from_body},
+    GeminiOptions, SchemaForm, capabilities,
+    generate::{GenerateDecoder, LocalIds, events_from_body, to_wire},
 };
 
-/// Tool mapping of a request.
-static DECLARED: LazyLock<ToolMapping> =
-    LazyLock::new(|| ToolMapping::of(&streams::request(), SchemaForm::OpenApi));
+/// Tool mapping of a request whose schemas have the `OpenAPI` form.
+static TOOL_MAPPING: LazyLock<ToolMapping> = LazyLock::new(|| {
+    let model = streams::model("gemini");
+    let options = GeminiOptions {
+        schemas: SchemaForm::OpenApi,
+        ..GeminiOptions::default()
+    };
+    let (request, capabilities) = (streams::request(), capabilities(&model.name));
+    let wire = to_wire(
+        &request,
+        &model,
+        &capabilities,
+        &options,
+        &ToolSchemas::default(),
+    );
+    wire.map(|wire| wire.tool_mapping).unwrap_or_default()
+});
 
 const WIRE: Wire = Wire {
     stream: |body| decode_sse("gemini", body, decoder()),
@@ -29,7 +43,7 @@ fn decoder() -> GenerateDecoder {
         Vec::new(),
         LocalIds::default(),
     )
-    .with_tool_mapping(DECLARED.clone())
+    .with_tool_mapping(TOOL_MAPPING.clone())
 }
 
 fuzz_target!(|input: &[u8]| streams::check(&WIRE, input));
