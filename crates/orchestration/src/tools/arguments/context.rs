@@ -69,12 +69,11 @@ impl MissingContext {
 /// use std::sync::Arc;
 /// use serde_json::json;
 /// use switchboard_domain::ToolDefinition;
-/// use switchboard_orchestration::tools::arguments::ContextInjection;
+/// use switchboard_orchestration::tools::arguments::{ContextInjection, ContextTemplate};
 ///
-/// let context = ContextInjection::new().with(
-///     "databaseContext",
-///     json!({"conversationId": "c-1", "accessToken": "very-secret"}),
-/// );
+/// let value = json!({"conversationId": "c-1", "accessToken": "very-secret"});
+/// let context = ContextInjection::new()
+///     .with_template("databaseContext", ContextTemplate::parse(&value)?);
 /// let tool = Arc::new(ToolDefinition::new("add_nodes", "", json!({
 ///     "type": "object",
 ///     "properties": {
@@ -95,7 +94,7 @@ impl MissingContext {
 /// let input = json!({"nodes": []}).as_object().cloned().unwrap_or_default();
 /// let called_with = context.inject_values(&tool, input)?;
 /// assert_eq!(called_with["databaseContext"], json!({"conversationId": "c-1"}));
-/// # Ok::<(), switchboard_orchestration::tools::arguments::MissingContext>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct ContextInjection {
