@@ -5,6 +5,7 @@ use std::{
     io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use anyhow::bail;
@@ -23,6 +24,9 @@ use crate::{
 };
 
 const FILE: &str = "audit.jsonl";
+
+/// Time limit for writing the last audit records at the end of the program.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The audit log of this process, one file for all runs.
 #[derive(Debug)]
@@ -84,14 +88,19 @@ impl AuditLog {
         }
     }
 
-    /// Waits until all audit records are on disk. Prints a warning if records were lost.
+    /// Waits until all audit records are on disk, at most [`FLUSH_TIMEOUT`]. Prints a warning if
+    /// records were lost.
     pub(crate) async fn flush(&self) {
         let Some(file) = self.file.clone() else {
             return;
         };
         let path = file.path.display().to_string();
         let syncing = tokio::task::spawn_blocking(move || file.sync_to_disk());
-        if let Ok(Err(why)) = syncing.await {
+        let synced = match tokio::time::timeout(FLUSH_TIMEOUT, syncing).await {
+            Ok(synced) => synced.unwrap_or_else(|error| Err(error.to_string())),
+            Err(_) => Err("the disk does not answer".to_owned()),
+        };
+        if let Err(why) = synced {
             terminal::print_warning(&format!("the audit in {path} is not complete: {why}"));
         }
     }

@@ -1,9 +1,11 @@
 //! Files with private access that are replaced atomically.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, Write as _},
     path::Path,
+    sync::mpsc,
+    time::Duration,
 };
 
 use uuid::Uuid;
@@ -56,15 +58,36 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Locks a file until the returned value is dropped. Other processes hold the lock for milliseconds
-/// only.
+/// Time limit for locking a file. Other processes hold the lock for milliseconds only.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Locks a file until the returned value is dropped.
 ///
 /// The lock is on a separate file, because the file itself is replaced. The lock file is never
 /// removed, because then two processes could lock two different files with one name.
 pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
+    lock_file_within(path, LOCK_TIMEOUT)
+}
+
+fn lock_file_within(path: &Path, timeout: Duration) -> io::Result<File> {
     let file = open_or_create(&path.with_extension("lock"))?;
-    file.lock()?;
-    Ok(file)
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    // `File::lock` has no time limit, so a thread waits for the lock. After a time-out, the thread
+    // acquires and then releases the lock.
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let _ = sender.send(file.lock().map(|()| file));
+    });
+    receiver.recv_timeout(timeout).unwrap_or_else(|_| {
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "another process has been writing it for too long",
+        ))
+    })
 }
 
 /// Reads a file. Returns `None` if the file does not exist.
@@ -79,6 +102,22 @@ pub(crate) fn read_if_exists(path: &Path) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_times_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/state.json");
+        let first = lock_file(&path).unwrap();
+        let refused = lock_file_within(&path, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+        let second = {
+            let path = path.clone();
+            std::thread::spawn(move || lock_file_within(&path, Duration::MAX))
+        };
+        drop(first);
+        second.join().unwrap().unwrap();
+        assert!(!path.exists());
+    }
 
     #[test]
     fn a_file_is_replaced_as_a_whole_and_is_private() {
