@@ -10,6 +10,7 @@
 #[path = "../chat/asking_server.rs"]
 mod asking_server;
 mod client_tools;
+mod commits;
 mod concurrency;
 mod connections;
 mod context;

@@ -25,7 +25,7 @@ fn tools_of(request: &Value) -> usize {
 }
 
 /// Returns the store that the program used.
-fn database(folder: &Path) -> PathBuf {
+pub(crate) fn database(folder: &Path) -> PathBuf {
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

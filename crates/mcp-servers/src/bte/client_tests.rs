@@ -1,6 +1,21 @@
 use super::*;
 
 #[test]
+fn invalid_addresses_are_refused_without_their_text() {
+    for given in [
+        "",
+        "bte.transltr.io/v1",
+        "ftp://bte.transltr.io",
+        "file:///etc/passwd",
+        "https://user:hunter2@bte.transltr.io/v1",
+        "https://bte.transltr.io/v1?key=hunter2",
+    ] {
+        let problem = ServiceClient::new(given, &BteOptions::new(given)).unwrap_err();
+        assert!(!problem.contains("hunter2"), "{problem}");
+    }
+}
+
+#[test]
 fn base_urls_are_normalized() {
     for (given, url) in [
         ("https://bte.transltr.io/v1", "https://bte.transltr.io/v1"),
