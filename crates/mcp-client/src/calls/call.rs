@@ -245,9 +245,11 @@ fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outc
         }
         // The supervisor restarts the server. The tool may have crashed it.
         ToolCallError::Broken { .. } if connection.has_ended() => {
-            let is_blamed = connection.blame(tool);
-            let no_answer = is_blamed.then_some(Outcome::NoAnswer);
-            (Outcome::Unknown, no_answer.unwrap_or(Outcome::Unknown))
+            if connection.blame(tool) {
+                (Outcome::Unknown, Outcome::NoAnswer)
+            } else {
+                (Outcome::Unknown, Outcome::Unknown)
+            }
         }
         ToolCallError::Broken { .. } => (Outcome::NoAnswer, Outcome::NoAnswer),
         _ => (Outcome::Unknown, Outcome::Unknown),
