@@ -18,7 +18,7 @@ pub struct Fixture {
     pub name: String,
     /// The purpose, for a reader of the snapshots.
     pub about: String,
-    /// The request in the form in which it is stored.
+    /// The request, in the stored form.
     pub request: ChatRequest,
 }
 
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// The files are also the snapshots of the form in which requests are stored.
+    /// The files are also the snapshots of the stored form of requests.
     #[test]
     fn every_fixture_is_stored_byte_by_byte_as_its_file() {
         for Fixture { name, request, .. } in all().unwrap() {

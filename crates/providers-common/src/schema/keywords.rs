@@ -220,8 +220,8 @@ pub(super) fn listed_values(schema: &Map) -> Option<Vec<&Value>> {
     }
 }
 
-/// Returns the types that a schema without `type` constrains: those of its listed values, or the
-/// first one that its keywords constrain.
+/// Returns the types that a schema without `type` constrains: the types of its listed values, or
+/// the first type that its keywords constrain.
 pub(super) fn implied_types(schema: &Map) -> Option<Value> {
     let values = listed_values(schema).unwrap_or_default();
     let names = TYPES

@@ -155,7 +155,7 @@ impl<'n> Restorer<'n> {
         }
     }
 
-    /// Restores a value to which `schemas` apply.
+    /// Restores a value that all of `schemas` describe.
     fn value(&self, schemas: Vec<&'n Map>, mut value: Value, depth: usize) -> Value {
         if depth >= MAX_DEPTH || !self.work(schemas.len()) {
             return value;

@@ -268,7 +268,7 @@ async fn case_12_thinking_bound_to_another_conversation_is_left_out_and_asked_ag
         );
         assert_eq!(fake.requests().len(), 4, "{wire:?}");
         if wire == Wire::Responses {
-            // There is no reasoning to leave out.
+            // No reasoning has to be omitted.
             fake.answer(refused());
             model.complete(&question()).await.unwrap_err();
             assert_eq!((fake.requests().len(), fake.unused()), (5, 0));
