@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = AnthropicModel::from_env("claude-sonnet-5-5")?;
     let server = ServerConfig::stdio("crm", "switchboard", ["mcp-server", "customer-service"]);
     let tools = Arc::new(McpHost::start(vec![server], HostOptions::default())?);
-    tools.ready().await?;
+    tools.wait_until_ready().await?;
     let agent = Agent::new(Arc::new(model)).with_tools(tools.clone());
     let mut run = agent.ask("What is the account value of customer 42?");
     while let Some(event) = run.next().await {

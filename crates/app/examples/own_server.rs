@@ -33,7 +33,7 @@ struct WeatherEngine {
 #[async_trait]
 impl Engine for WeatherEngine {
     // Returns the same agent for every request. An engine can also choose the agent by the request.
-    async fn agent(
+    async fn create_agent(
         &self,
         _settings: &RunSettings,
         _principal: &Principal,
@@ -42,23 +42,23 @@ impl Engine for WeatherEngine {
         Ok(Agent::new(Arc::clone(&self.model)).with_tools(Arc::clone(&self.tools)))
     }
 
-    async fn models(&self) -> Vec<ModelInfo> {
-        vec![ModelInfo::unknown(self.model.id())]
+    async fn available_models(&self) -> Vec<ModelInfo> {
+        vec![ModelInfo::from_model_id(self.model.id())]
     }
 
-    async fn recipes(&self) -> Vec<RecipeInfo> {
+    async fn available_recipes(&self) -> Vec<RecipeInfo> {
         Vec::new()
     }
 
-    async fn servers(&self) -> Vec<Value> {
+    async fn server_states(&self) -> Vec<Value> {
         Vec::new()
     }
 
-    async fn tools(&self) -> ToolCatalog {
-        self.tools.tools().await
+    async fn tool_catalog(&self) -> ToolCatalog {
+        self.tools.list_tools().await
     }
 
-    async fn readiness(&self) -> Result<(), String> {
+    async fn check_readiness(&self) -> Result<(), String> {
         Ok(())
     }
 }

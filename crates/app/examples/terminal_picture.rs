@@ -1,7 +1,7 @@
 //! Draws the picture of a terminal in the README: a real conversation with the demo model and
 //! the bundled server at a pseudo-terminal, and its screen as SVG. `cargo xtask pictures` runs it.
 //!
-//! `terminal_picture FILE`; the program is built before, beside the examples.
+//! Usage: `terminal_picture FILE`. The program `switchboard` must be built before.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -93,7 +93,7 @@ mod picture {
              font-size=\"14\" fill=\"{INK}\">\n"
         );
         for row in 0..rows {
-            write_row(screen, row, columns, &mut svg);
+            write_screen_row(screen, row, columns, &mut svg);
         }
         svg.push_str("</g>\n</svg>\n");
         svg
@@ -101,7 +101,7 @@ mod picture {
 
     /// Writes one screen row. Each character is placed at its column, because fonts differ in
     /// width.
-    fn write_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
+    fn write_screen_row(screen: &vt100::Screen, row: u16, columns: u16, svg: &mut String) {
         let y = MARGIN + f64::from(row) * HEIGHT + 13.0;
         for column in 0..columns {
             let cell = screen.cell(row, column).unwrap();

@@ -44,8 +44,8 @@ const WINDOWS: &[&str] = &[
     "WINDIR",
 ];
 
-/// Returns whether a child process inherits the variable. `further` are names that the kind of
-/// child also needs.
+/// Returns whether a child process inherits the environment variable `name`. `further` lists
+/// additional names that this kind of child process needs.
 pub fn is_inherited(name: &OsStr, further: &[&str]) -> bool {
     let Some(name) = name.to_str() else {
         return false;

@@ -10,8 +10,8 @@ use serde_json::Value;
 /// Maximum number of nested arrays and objects in a value from outside.
 pub const MAX_JSON_DEPTH: usize = 64;
 
-/// Maximum number of nested arrays and objects in a document that contains such values: an HTTP
-/// body, a message, an event or the state of a run.
+/// Maximum number of nested arrays and objects in a whole document (HTTP body, message, event or
+/// run state), which may contain values with [`MAX_JSON_DEPTH`] levels.
 pub const MAX_DOCUMENT_DEPTH: usize = 96;
 
 /// JSON that is nested too deeply.
@@ -42,7 +42,7 @@ pub fn check_depth(value: &Value) -> Result<(), TooDeep> {
 }
 
 /// Returns whether the value has more than `levels` nested arrays and objects. The recursion stops
-/// at that level.
+/// at `levels`.
 fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let is_deeper = |child: &Value| is_deeper_than(child, levels - 1);
     match value {
@@ -53,7 +53,7 @@ fn is_deeper_than(value: &Value, levels: usize) -> bool {
 }
 
 /// Checks that a JSON text has at most [`MAX_DOCUMENT_DEPTH`] nested arrays and objects. Does not
-/// check that it is JSON.
+/// check that the text is valid JSON.
 pub fn check_document_depth(json: &[u8]) -> Result<(), TooDeep> {
     let brackets = json.iter().filter(|byte| matches!(byte, b'[' | b'{'));
     if brackets.count() <= MAX_DOCUMENT_DEPTH {

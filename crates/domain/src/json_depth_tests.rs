@@ -56,8 +56,8 @@ fn a_long_row_of_brackets_is_refused_without_recursion() {
 fn every_value_of_a_part_is_checked() {
     let deep = || nested(MAX_JSON_DEPTH + 1);
     let model = ModelId::new("test", "model");
-    let state = || ProviderState::minted_by(&model, deep());
-    let mut signed = ToolUse::new("1", "t", ToolInput::parse("{}"));
+    let state = || ProviderState::new_for_model(&model, deep());
+    let mut signed = ToolUse::new("1", "t", ToolInput::parse_input("{}"));
     signed.provider_state = Some(state());
     let output = |content, structured| ToolOutput {
         content,
@@ -67,7 +67,7 @@ fn every_value_of_a_part_is_checked() {
     let unknown = output(vec![ToolContent::Unknown { value: deep() }], None);
     let structured = output(Vec::new(), Some(deep()));
     for refused in [&unknown, &structured] {
-        let shown = refused.clone().with_checked_depth();
+        let shown = refused.clone().replace_if_too_deep();
         assert!(shown.is_error && shown.structured.is_none());
         assert_eq!(
             shown.content,
@@ -97,7 +97,7 @@ fn every_value_of_a_part_is_checked() {
         }],
         Some(nested(MAX_JSON_DEPTH)),
     );
-    assert_eq!(fine.clone().with_checked_depth(), fine);
+    assert_eq!(fine.clone().replace_if_too_deep(), fine);
     let result = Part::ToolResult(fine.into_result("1", "t"));
     assert_eq!(result.check_depth(), Ok(()));
 }

@@ -1,9 +1,9 @@
 //! The domain model of Switchboard: messages, tool use, finish reasons, streamed events, errors,
 //! and the ports to models, tools, stores and people.
 //!
-//! This crate depends on no HTTP, MCP, async runtime or file system. Every other crate of the
-//! workspace uses its types. They contain nothing that is specific to a provider's wire, except the
-//! opaque [`ProviderState`].
+//! This crate does not depend on HTTP, MCP, an async runtime or the file system. Every other crate
+//! of the workspace uses its types. They contain nothing that is specific to one provider, except
+//! the opaque [`ProviderState`].
 //!
 //! | concern | types |
 //! |---|---|
@@ -52,9 +52,9 @@ pub use model::{
 };
 pub use model_id::{InvalidModelId, ModelCapabilities, ModelId};
 pub use port::{
-    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, Candidates, ChatModel, Elicitation,
-    ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MAX_RUN_PARAMETERS_BYTES, ModelStream,
-    Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
+    ApprovalDecision, ApprovalRequest, ApprovalScope, Approver, CandidateCalls, ChatModel,
+    Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, IdKey, MAX_RUN_PARAMETERS_BYTES,
+    ModelStream, Principal, ProgressSink, RunRecord, RunSnapshot, RunState, RunStore, SampleError,
     SampleRequest, Sampler, ServerProblem, Session, SessionId, SessionStore, SessionStoreError,
     StoredEvent, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange, ToolHostChanges,
     ToolOutput, ToolProgress, ToolRetry,

@@ -35,7 +35,7 @@ impl fmt::Display for ModelId {
     }
 }
 
-/// The text is not `provider/model`.
+/// An error about a text that is not a model id of the form `provider/model`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a model: write provider/model, such as anthropic/claude-sonnet-5-5")]
 pub struct InvalidModelId(pub String);
@@ -71,35 +71,35 @@ impl From<ModelId> for String {
 /// response decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelCapabilities {
-    /// Tokens of prompt and answer together.
+    /// Maximum number of tokens of prompt and answer together.
     pub context_window: Option<u64>,
     /// Maximum number of tokens of one answer.
     pub max_output_tokens: Option<u64>,
-    /// Native tool calls.
+    /// Whether the model supports native tool calls.
     pub tools: Option<bool>,
-    /// Several tool calls in one answer.
+    /// Whether one answer can contain several tool calls.
     pub parallel_tools: Option<bool>,
-    /// [`ToolChoice::Required`](crate::ToolChoice::Required) and
-    /// [`ToolChoice::Only`](crate::ToolChoice::Only) are honoured.
+    /// Whether the provider enforces [`ToolChoice::Required`](crate::ToolChoice::Required) and
+    /// [`ToolChoice::Only`](crate::ToolChoice::Only).
     pub forced_tool_choice: Option<bool>,
-    /// Answers that conform to a given JSON Schema.
+    /// Whether the provider can enforce a JSON Schema for the answer.
     pub structured_output: Option<bool>,
-    /// Sampling parameters such as the temperature.
+    /// Whether the model accepts sampling parameters such as the temperature.
     pub sampling: Option<bool>,
-    /// Visible reasoning.
+    /// Whether the model supports visible reasoning.
     pub reasoning: Option<bool>,
-    /// Image input.
+    /// Whether the model accepts images.
     pub images: Option<bool>,
-    /// Document input, such as PDF.
+    /// Whether the model accepts documents, such as PDF.
     pub documents: Option<bool>,
-    /// Audio input.
+    /// Whether the model accepts audio.
     pub audio: Option<bool>,
-    /// Search for tools that a request does not list. `Some(false)` means that every request lists
-    /// all tools.
+    /// Whether the model may search for tools that a request does not list. With `Some(false)`,
+    /// every request lists all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_search: Option<bool>,
-    /// Calls of tools that are not read-only need a person's approval, even if the configuration
-    /// allows them without.
+    /// Whether calls of tools that are not read-only need a person's approval, even if the
+    /// configuration allows them without approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub requires_approval: bool,
 }

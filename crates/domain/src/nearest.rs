@@ -1,8 +1,11 @@
 //! Spelling suggestions ("did you mean …?") for error messages.
 
 /// Returns the candidate that is most similar to `word`, or `None` if no candidate is similar.
-pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Jaro-Winkler favours a common beginning, which typing errors mostly keep.
+pub fn find_most_similar<'a>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    // Minimum Jaro-Winkler similarity (0 to 1), which is higher for words with an equal beginning.
     const MIN_SIMILARITY: f64 = 0.8;
     candidates
         .into_iter()
@@ -32,21 +35,24 @@ pub fn did_you_mean(nearest: Option<&str>) -> String {
 pub fn list_available_names(name: &str, known: &[&str]) -> String {
     format!(
         "{}. Available: {}",
-        did_you_mean(nearest(name, known.iter().copied())),
+        did_you_mean(find_most_similar(name, known.iter().copied())),
         known.join(", ")
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::find_most_similar;
 
     #[test]
     fn only_similar_candidates_are_suggested() {
         let keys = ["command", "args", "exclude_tools"];
-        assert_eq!(nearest("comand", keys), Some("command"));
-        assert_eq!(nearest("excludes_tools", keys), Some("exclude_tools"));
-        assert_eq!(nearest("banana", keys), None);
-        assert_eq!(nearest("command", []), None);
+        assert_eq!(find_most_similar("comand", keys), Some("command"));
+        assert_eq!(
+            find_most_similar("excludes_tools", keys),
+            Some("exclude_tools")
+        );
+        assert_eq!(find_most_similar("banana", keys), None);
+        assert_eq!(find_most_similar("command", []), None);
     }
 }

@@ -40,25 +40,25 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use self::known_secrets::{KnownSecrets, Place};
+use self::known_secrets::{KnownSecrets, TextKind};
 use crate::{MAX_DOCUMENT_DEPTH, MediaSource, ToolContent, ToolOutput};
 
-/// The replacement of a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// Size limits of redacted text and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeLimits {
-    /// Maximum bytes of one text.
+    /// Maximum size of one text in bytes.
     pub text: usize,
-    /// Maximum items of one list and members of one object.
+    /// Maximum number of items in an array and of members in an object.
     pub items: usize,
-    /// Approximate maximum bytes of all texts and names of one value.
+    /// Approximate maximum size in bytes of all texts and member names in one JSON value.
     pub total: usize,
 }
 
 impl SizeLimits {
-    /// No limits.
+    /// Size limits that are never reached.
     pub const UNLIMITED: Self = Self {
         text: usize::MAX,
         items: usize::MAX,
@@ -83,7 +83,7 @@ impl Default for SizeLimits {
 #[derive(Clone, Default)]
 pub struct Redactor {
     known: Arc<KnownSecrets>,
-    /// Shared with every clone and every redactor derived from this one.
+    /// Secrets from [`Redactor::add_secret`], shared with clones and derived redactors.
     added: Arc<RwLock<KnownSecrets>>,
     limits: SizeLimits,
 }
@@ -91,14 +91,14 @@ pub struct Redactor {
 impl Redactor {
     /// Maximum number of secrets that [`Redactor::add_secret`] keeps.
     pub const MAX_ADDED_SECRETS: usize = 1_024;
-    /// Maximum bytes of all secrets that [`Redactor::add_secret`] keeps.
+    /// Maximum total size in bytes of the secrets that [`Redactor::add_secret`] keeps.
     pub const MAX_ADDED_BYTES: usize = 256 * 1_024;
 
-    /// Returns a redactor that also knows these secrets.
+    /// Returns a redactor that also removes these secrets.
     ///
-    /// Ignores white space around a secret, and secrets shorter than 8 bytes. Also knows the token
-    /// of a header such as `Bearer TOKEN` without its scheme. A secret that looks like a word
-    /// (`postgres`) is redacted only where it is not a part of a longer word.
+    /// Ignores white space around a secret, and secrets shorter than 8 bytes. Also removes the
+    /// token of a header such as `Bearer TOKEN` where it occurs without `Bearer`. A secret that
+    /// looks like a word (`postgres`) is redacted only where it is not a part of a longer word.
     #[must_use]
     pub fn with_secrets<S: AsRef<str>>(mut self, secrets: impl IntoIterator<Item = S>) -> Self {
         let known = Arc::make_mut(&mut self.known);
@@ -108,9 +108,9 @@ impl Redactor {
         self
     }
 
-    /// Returns a redactor that also knows these named secrets.
+    /// Returns a redactor that also removes these secrets, given as pairs of name and value.
     ///
-    /// They are redacted inside longer words too. The minimum length is 4 bytes if the name
+    /// The values are redacted inside longer words too. The minimum length is 4 bytes if the name
     /// suggests a secret, else 8.
     #[must_use]
     pub fn with_named_secrets<'s>(
@@ -119,7 +119,7 @@ impl Redactor {
     ) -> Self {
         let known = Arc::make_mut(&mut self.known);
         for (name, secret) in secrets {
-            known.insert_named(name, secret);
+            known.insert_named_secret(name, secret);
         }
         self
     }
@@ -142,7 +142,7 @@ impl Redactor {
 
     /// Returns the number of known secrets.
     pub fn secret_count(&self) -> usize {
-        self.known.len() + self.added().len()
+        self.known.len() + self.lock_added_secrets().len()
     }
 
     /// Returns whether a value with this name is probably a secret.
@@ -172,14 +172,14 @@ impl Redactor {
     ///
     /// Also removes the beginning of a secret before `…`, where an excerpt was cut.
     pub fn redact_known<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.without_known(text, Place::Text)
+        self.replace_known_secrets(text, TextKind::Text)
     }
 
-    /// Removes known secrets from the name of a member, a tool or a server.
+    /// Removes known secrets from the name of a JSON member, a tool or a server.
     ///
-    /// Secrets that look like words stay, because another program would not recognize the name.
+    /// Secrets that look like words stay; otherwise other programs would not recognize the name.
     pub fn redact_known_in_name<'t>(&self, name: &'t str) -> Cow<'t, str> {
-        self.without_known(name, Place::Name)
+        self.replace_known_secrets(name, TextKind::Name)
     }
 
     /// Replaces the known secrets in a tool output. Does not search the bytes of images, audio and
@@ -195,28 +195,28 @@ impl Redactor {
         }
     }
 
-    /// Replaces the known secrets in a value.
+    /// Replaces the known secrets in a JSON value.
     pub fn redact_known_in_value(&self, value: &mut Value) {
-        *value = Walk::known_only(self).value(value, 0);
+        *value = ValueRedactor::for_known_secrets(self).redact_json_value(value, 0);
     }
 
     /// Removes known and likely secrets from a text and limits its size.
     pub fn redact_text(&self, text: &str) -> String {
-        self.limited(text, self.limits.text)
+        self.redact_and_truncate(text, self.limits.text)
     }
 
-    /// Removes known and likely secrets from a value and limits its size.
+    /// Removes known and likely secrets from a JSON value and limits its size.
     ///
-    /// Notes the number of omitted items in their place.
+    /// A note in the place of omitted items states their number.
     pub fn redact_value(&self, value: &Value) -> Value {
-        Walk::all(self).value(value, 0)
+        ValueRedactor::for_all_secrets(self).redact_json_value(value, 0)
     }
 
     /// Returns tool content as a list without known and likely secrets, with limited size.
     ///
-    /// Names media and bytes instead of including them.
+    /// A short description replaces the bytes of media and resources.
     pub fn redact_content(&self, content: &[ToolContent]) -> Value {
-        let mut walk = Walk::all(self);
+        let mut walk = ValueRedactor::for_all_secrets(self);
         let parts = content.iter().take(self.limits.items).map(|part| {
             let shown = match part {
                 ToolContent::Resource {
@@ -228,18 +228,18 @@ impl Redactor {
                 ToolContent::Unknown { value } => value.clone(),
                 other => Value::from(other.as_text()),
             };
-            walk.value(&shown, 0)
+            walk.redact_json_value(&shown, 0)
         });
         parts.collect()
     }
 
-    fn added(&self) -> RwLockReadGuard<'_, KnownSecrets> {
+    fn lock_added_secrets(&self) -> RwLockReadGuard<'_, KnownSecrets> {
         self.added.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn without_known<'t>(&self, text: &'t str, place: Place) -> Cow<'t, str> {
-        let mut ranges = self.known.find(text, place);
-        ranges.extend(self.added().find(text, place));
+    fn replace_known_secrets<'t>(&self, text: &'t str, place: TextKind) -> Cow<'t, str> {
+        let mut ranges = self.known.find_secrets(text, place);
+        ranges.extend(self.lock_added_secrets().find_secrets(text, place));
         if ranges.is_empty() {
             return Cow::Borrowed(text);
         }
@@ -285,14 +285,17 @@ impl Redactor {
         }
     }
 
-    /// Removes secrets before cutting: part of a secret would not be recognized.
-    fn limited(&self, text: &str, limit: usize) -> String {
-        // Searches only the shown part of a large text, and enough behind it to recognize a secret
-        // at the cut.
-        let longest = self.known.longest().max(self.added().longest());
+    /// Removes secrets before cutting the text, because a partial secret would not be recognized.
+    fn redact_and_truncate(&self, text: &str, limit: usize) -> String {
+        // Only the first `limit` bytes of a large text are searched, and enough bytes after them to
+        // recognize a secret at the cut.
+        let longest = self
+            .known
+            .longest_spelling_bytes()
+            .max(self.lock_added_secrets().longest_spelling_bytes());
         let searched = limit.saturating_add(longest).saturating_add(256);
         let searched = &text[..text.floor_char_boundary(searched)];
-        let mut clean = likely_secrets::redact(&self.redact_known(searched));
+        let mut clean = likely_secrets::redact_likely_secrets(&self.redact_known(searched));
         let not_searched = text.len() - searched.len();
         if clean.len() <= limit && not_searched == 0 {
             return clean;
@@ -313,17 +316,17 @@ impl fmt::Debug for Redactor {
     }
 }
 
-/// One pass over a JSON value.
-struct Walk<'r> {
+/// State of one redacted copy of a JSON value.
+struct ValueRedactor<'r> {
     redactor: &'r Redactor,
     known_only: bool,
     limits: SizeLimits,
-    /// Bytes left of [`SizeLimits::total`].
+    /// Number of bytes that remain of [`SizeLimits::total`].
     left: usize,
 }
 
-impl<'r> Walk<'r> {
-    fn all(redactor: &'r Redactor) -> Self {
+impl<'r> ValueRedactor<'r> {
+    fn for_all_secrets(redactor: &'r Redactor) -> Self {
         Self {
             redactor,
             known_only: false,
@@ -332,7 +335,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn known_only(redactor: &'r Redactor) -> Self {
+    fn for_known_secrets(redactor: &'r Redactor) -> Self {
         Self {
             redactor,
             known_only: true,
@@ -341,17 +344,17 @@ impl<'r> Walk<'r> {
         }
     }
 
-    fn value(&mut self, value: &Value, depth: usize) -> Value {
+    fn redact_json_value(&mut self, value: &Value, depth: usize) -> Value {
         if depth > MAX_DOCUMENT_DEPTH {
             return Value::from("[too deep]");
         }
         match value {
             Value::String(text) => {
-                let text = self.text(text, self.limits.text.min(self.left));
+                let text = self.redact_string(text, self.limits.text.min(self.left));
                 self.left = self.left.saturating_sub(text.len());
                 Value::String(text)
             }
-            // A password may consist of digits.
+            // Numbers are searched too, because a password may consist of digits.
             Value::Number(number) if self.redactor.secret_count() > 0 => {
                 match self.redactor.redact_known(&number.to_string()) {
                     Cow::Borrowed(_) => value.clone(),
@@ -361,51 +364,51 @@ impl<'r> Walk<'r> {
             Value::Array(items) => {
                 let mut clean = Vec::new();
                 for item in items {
-                    if self.is_full(clean.len()) {
+                    if self.has_reached_limit(clean.len()) {
                         clean.push(Value::from(format!("[{} more]", items.len() - clean.len())));
                         break;
                     }
                     self.left = self.left.saturating_sub(1);
-                    clean.push(self.value(item, depth + 1));
+                    clean.push(self.redact_json_value(item, depth + 1));
                 }
                 Value::Array(clean)
             }
-            Value::Object(members) => Value::Object(self.members(members, depth)),
+            Value::Object(members) => Value::Object(self.redact_members(members, depth)),
             other => other.clone(),
         }
     }
 
-    fn members(&mut self, members: &Map<String, Value>, depth: usize) -> Map<String, Value> {
+    fn redact_members(&mut self, members: &Map<String, Value>, depth: usize) -> Map<String, Value> {
         let mut clean = Map::new();
         for (name, value) in members {
-            if self.is_full(clean.len()) {
+            if self.has_reached_limit(clean.len()) {
                 let more = format!("[{} more]", members.len() - clean.len());
                 clean.insert("…".to_owned(), more.into());
                 break;
             }
             let is_secret =
                 !self.known_only && !value.is_null() && Redactor::is_secret(name, value);
-            let name = self.text(name, self.limits.text);
+            let name = self.redact_string(name, self.limits.text);
             self.left = self.left.saturating_sub(name.len().max(1));
             let value = if is_secret {
                 Value::from(REDACTED)
             } else {
-                self.value(value, depth + 1)
+                self.redact_json_value(value, depth + 1)
             };
             clean.insert(name, value);
         }
         clean
     }
 
-    fn text(&self, text: &str, limit: usize) -> String {
+    fn redact_string(&self, text: &str, limit: usize) -> String {
         if self.known_only {
             self.redactor.redact_known(text).into_owned()
         } else {
-            self.redactor.limited(text, limit)
+            self.redactor.redact_and_truncate(text, limit)
         }
     }
 
-    fn is_full(&self, count: usize) -> bool {
+    fn has_reached_limit(&self, count: usize) -> bool {
         count >= self.limits.items || self.left == 0
     }
 }

@@ -110,7 +110,7 @@ fn deeply_nested_values_are_omitted() {
 fn media_are_named_and_not_included() {
     let content = [
         ToolContent::text("password: abc"),
-        ToolContent::Image(Media::base64("image/png", "QUJD")),
+        ToolContent::Image(Media::from_base64("image/png", "QUJD")),
         ToolContent::Resource {
             uri: "file:///a".into(),
             media_type: None,
@@ -168,7 +168,7 @@ fn known_secrets_are_redacted_in_every_part_of_a_tool_output() {
     let mut output = ToolOutput {
         content: vec![
             ToolContent::text(value.to_string()),
-            ToolContent::Image(Media::url("image/png", "http://localhost:3001/a.png")),
+            ToolContent::Image(Media::from_url("image/png", "http://localhost:3001/a.png")),
             resource("tok-\"1\""),
             link("12345678"),
             ToolContent::Unknown {
@@ -182,7 +182,7 @@ fn known_secrets_are_redacted_in_every_part_of_a_tool_output() {
     let expected = ToolOutput {
         content: vec![
             ToolContent::text(r#"{"[redacted]":["at [redacted]",[redacted],3]}"#),
-            ToolContent::Image(Media::url("image/png", "[redacted]a.png")),
+            ToolContent::Image(Media::from_url("image/png", "[redacted]a.png")),
             resource("[redacted]"),
             link("[redacted]"),
             ToolContent::Unknown {

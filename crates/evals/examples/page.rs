@@ -1,6 +1,6 @@
 //! Renders a report as a page: `page REPORT.json [EARLIER.json] > page.html`.
 //!
-//! The browser tests use it with hostile reports.
+//! The browser tests run this example with reports that contain malicious text.
 
 use std::{env, error::Error, fs, io::Write as _};
 
@@ -11,11 +11,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = files
         .next()
         .ok_or("usage: page REPORT.json [EARLIER.json]")?;
-    let report = Report::read(&fs::read_to_string(report)?)?;
+    let report = Report::parse_report(&fs::read_to_string(report)?)?;
     let earlier = match files.next() {
-        Some(file) => Some(Report::read(&fs::read_to_string(file)?)?),
+        Some(file) => Some(Report::parse_report(&fs::read_to_string(file)?)?),
         None => None,
     };
-    let page = page::html(&report, earlier.as_ref())?;
+    let page = page::render_html(&report, earlier.as_ref())?;
     Ok(std::io::stdout().write_all(page.as_bytes())?)
 }

@@ -23,7 +23,8 @@ use crate::{
     recording::Redaction,
     report::{RunResult, SuiteRuns, TranscriptBuilder, TurnResult, UnfinishedTurn},
     scoring::{
-        TurnScore, Verdict, bfcl, first_response::FirstResponse, required_calls, score_turn,
+        TurnScore, Verdict, bfcl, describe_required_calls, first_response::FirstResponse,
+        score_turn,
     },
     suite::{Scenario, ScoringRules, Suite, Turn},
 };
@@ -35,15 +36,15 @@ use usage_meter::UsageMeter;
 #[async_trait]
 pub trait Engine: Send + Sync {
     /// Returns an agent for one conversation, or an error message for the user.
-    async fn agent(&self, conversation: Conversation<'_>) -> Result<Agent, String>;
+    async fn create_agent(&self, conversation: Conversation<'_>) -> Result<Agent, String>;
 
     /// Returns the cost of a model response in US dollars, or `None` if a price or token count is
     /// unknown.
-    fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
+    fn response_cost(&self, model: &ModelId, usage: &Usage) -> Option<f64>;
 
     /// Returns the redactor for reports. The default redactor removes likely secrets from tool
     /// results.
-    fn redactor(&self) -> Redactor {
+    fn report_redactor(&self) -> Redactor {
         Redactor::default()
     }
 
@@ -55,7 +56,7 @@ pub trait Engine: Send + Sync {
 
     /// Receives each event of a run, for example to display progress. The default implementation
     /// ignores it.
-    async fn observe(&self, event: &RunEvent) {
+    async fn observe_event(&self, event: &RunEvent) {
         let _ = event;
     }
 }
@@ -87,7 +88,7 @@ impl Conversation<'_> {
 
 impl Suite {
     /// Returns the number of runs that the suite needs for `models` models.
-    pub fn planned(&self, models: usize) -> usize {
+    pub fn count_planned_runs(&self, models: usize) -> usize {
         let repetitions = usize::try_from(self.repetitions).unwrap_or(usize::MAX);
         let of_one = self.scenarios.len().saturating_mul(repetitions);
         of_one.saturating_mul(models)
@@ -97,7 +98,7 @@ impl Suite {
     /// Calls `done` with each result.
     ///
     /// When `stop` is ready, the current runs are cancelled and the finished results returned.
-    pub async fn run(
+    pub async fn run_scenarios(
         &self,
         engine: &dyn Engine,
         models: &[ModelId],
@@ -113,9 +114,9 @@ impl Suite {
             }
         }
         let total = planned.len();
-        let redaction = &Redaction::new(engine.redactor());
-        // Boxed futures by index, because the compiler cannot prove that a closure over borrowed
-        // data is `Send`.
+        let redaction = &Redaction::new(engine.report_redactor());
+        // The futures are boxed and get an index, because the compiler cannot prove that a closure
+        // over borrowed data is `Send`.
         let run = |position: usize| {
             let (scenario, model, repetition) = planned[position];
             let run = PlannedRun {
@@ -126,7 +127,7 @@ impl Suite {
                 model,
                 repetition,
             };
-            async move { (position, run.run().await) }.boxed()
+            async move { (position, run.run_conversation().await) }.boxed()
         };
         let running = stream::iter((0..total).map(run)).buffer_unordered(at_once.max(1));
         let mut results = Vec::new();
@@ -157,18 +158,18 @@ struct PlannedRun<'a> {
 }
 
 impl PlannedRun<'_> {
-    fn recipe(&self) -> Option<&str> {
+    fn recipe_name(&self) -> Option<&str> {
         let own = self.scenario.recipe.as_deref();
         own.or(self.suite.recipe.as_deref())
     }
 
-    async fn run(self) -> RunResult {
+    async fn run_conversation(self) -> RunResult {
         let scenario = self.scenario;
         let mut result = RunResult {
             scenario: scenario.name.clone(),
             kind: scenario.kind.clone(),
             model: self.model.clone(),
-            recipe: self.recipe().map(str::to_owned),
+            recipe: self.recipe_name().map(str::to_owned),
             repetition: self.repetition,
             passed: false,
             error: None,
@@ -178,7 +179,7 @@ impl PlannedRun<'_> {
         };
         self.run_turns(&mut result).await;
         let not_run = scenario.turns.iter().skip(result.turns.len());
-        let not_reached = not_run.flat_map(required_calls);
+        let not_reached = not_run.flat_map(describe_required_calls);
         result.not_reached = not_reached
             .map(|it| self.redaction.redact_text(&it))
             .collect();
@@ -187,22 +188,22 @@ impl PlannedRun<'_> {
         result
     }
 
-    fn conversation(&self) -> Conversation<'_> {
+    fn to_conversation(&self) -> Conversation<'_> {
         let scenario = self.scenario;
         let servers = scenario.servers.as_deref();
         Conversation {
             scenario,
             repetition: self.repetition,
             model: self.model,
-            recipe: self.recipe(),
+            recipe: self.recipe_name(),
             servers: servers.or(self.suite.servers.as_deref()),
             parameters: &scenario.parameters,
         }
     }
 
     async fn run_turns(&self, result: &mut RunResult) {
-        let conversation = self.conversation();
-        let agent = match self.engine.agent(conversation.clone()).await {
+        let conversation = self.to_conversation();
+        let agent = match self.engine.create_agent(conversation.clone()).await {
             Ok(agent) => agent,
             Err(error) => {
                 result.error = Some(self.redaction.redact_text(&error));
@@ -224,10 +225,12 @@ impl PlannedRun<'_> {
             let mut run = agent.run(messages.clone());
             let mut report = None;
             while let Some(event) = run.next().await {
-                self.engine.observe(&event).await;
-                transcript.add(&event.kind, to_milliseconds(start.elapsed()));
-                first_response.add(&event.kind);
-                meter.add(&event.kind, |model, usage| self.engine.cost(model, usage));
+                self.engine.observe_event(&event).await;
+                transcript.add_run_event(&event.kind, to_milliseconds(start.elapsed()));
+                first_response.add_run_event(&event.kind);
+                meter.add_run_event(&event.kind, |model, usage| {
+                    self.engine.response_cost(model, usage)
+                });
                 if let RunEventKind::RunFinished { report: last } = event.kind {
                     report = Some(last);
                 }
@@ -244,11 +247,11 @@ impl PlannedRun<'_> {
                 );
                 result.unfinished_turn = Some(UnfinishedTurn {
                     message: self.redaction.redact_text(&turn.say),
-                    transcript: transcript.finish(&[]),
+                    transcript: transcript.finish_transcript(&[]),
                 });
                 return;
             };
-            let transcript = transcript.finish(&report.tool_calls);
+            let transcript = transcript.finish_transcript(&report.tool_calls);
             self.redact_results(&mut report);
             tools.add_current_tools(&agent, &report).await;
             let is_redacted =
@@ -274,7 +277,7 @@ impl PlannedRun<'_> {
                 _ => None,
             });
             let artifacts: Vec<String> = artifacts.collect();
-            faults.extend(turn.answer.faults(&report.answer, &artifacts));
+            faults.extend(turn.answer.find_faults(&report.answer, &artifacts));
             let mut turn_result = TurnResult {
                 message: turn.say.clone(),
                 answer: report.answer.clone(),
@@ -285,7 +288,7 @@ impl PlannedRun<'_> {
                 steps: report.steps,
                 usage: report.usage,
                 unmetered: meter.unmetered_responses(),
-                cost_usd: meter.cost_usd(),
+                cost_usd: meter.total_cost_usd(),
                 duration_ms,
                 transcript,
             };
@@ -293,7 +296,7 @@ impl PlannedRun<'_> {
             result.turns.push(turn_result);
             earlier.extend(report.tool_calls);
             if report.outcome == Outcome::Failed {
-                let error = report.error.as_ref().and_then(external_error);
+                let error = report.error.as_ref().and_then(external_error_message);
                 result.error = error.map(|error| self.redaction.redact_text(error));
                 break;
             }
@@ -313,9 +316,9 @@ impl PlannedRun<'_> {
     }
 }
 
-/// Returns the message of an error with another cause than the model's behavior, such as a network
-/// failure.
-fn external_error(error: &RunError) -> Option<&str> {
+/// Returns the error message if the cause is not the model's behavior but, for example, a network
+/// failure. Returns `None` for errors that the model caused.
+fn external_error_message(error: &RunError) -> Option<&str> {
     let is_external = matches!(
         error.kind,
         RunErrorKind::Model(_) | RunErrorKind::ServerUnavailable | RunErrorKind::Internal
@@ -327,7 +330,7 @@ fn to_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Redacts the result of a turn. Its transcript is already redacted.
+/// Redacts all texts of a turn result except its transcript, which is already redacted.
 fn redact_turn(turn: &mut TurnResult, redaction: &Redaction) {
     let score = &mut turn.score;
     let texts = [&mut turn.message, &mut turn.answer];

@@ -1,4 +1,4 @@
-//! Compares the calls of a model with the expected ones.
+//! Compares the tool calls of a model with the expected calls.
 
 mod alignment;
 pub(crate) mod bfcl;
@@ -14,7 +14,7 @@ use switchboard_orchestration::{ToolCallRecord, ToolFailure};
 
 use crate::{
     recording::is_redacted,
-    suite::{ExpectedCall, MatchResult, ToolPattern, Turn, maximum_matching, values_match},
+    suite::{ExpectedCall, MatchResult, ToolPattern, Turn, find_maximum_matching, values_match},
 };
 use alignment::{CallAssignment, assign_calls};
 use call_matcher::CallMatcher;
@@ -114,13 +114,13 @@ impl ScoredCall {
 pub struct TurnScore {
     /// The calls in the order of the model's requests.
     pub calls: Vec<ScoredCall>,
-    /// Descriptions of the required calls that are missing.
+    /// Required calls that the model did not make correctly, each as text with tool and arguments.
     pub missing: Vec<String>,
-    /// Number of missing calls that the model made with wrong arguments or at the wrong position.
-    /// They count only once.
+    /// Number of calls in `missing` that the model made with wrong arguments or at the wrong
+    /// position. Summaries count such a call once, not also as missing.
     #[serde(default)]
     pub attempted: usize,
-    /// Descriptions of right calls that were not executed, with the reason.
+    /// Right calls that were not executed, each as text with tool, arguments and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_executed: Vec<String>,
 }
@@ -147,7 +147,7 @@ pub fn score_turn(
             CallInfo {
                 record,
                 is_redacted,
-                outcome: redacted_outcome(record, is_redacted),
+                outcome: redacted_call_outcome(record, is_redacted),
             }
         })
         .collect();
@@ -166,7 +166,7 @@ pub fn score_turn(
         })
         .collect();
     let optional = missing.iter().filter(|one| expected[**one].optional);
-    // Required calls are matched before optional ones.
+    // Required calls come first, so that they are matched before optional ones.
     let candidates: Vec<usize> = unmet.iter().chain(optional).copied().collect();
     let unknown = find_possible_matches(&candidates, &open, |one, call| {
         let call = &calls[call];
@@ -197,7 +197,7 @@ pub fn score_turn(
             known.push(call);
         }
         let is_forbidden = |it: &ToolPattern| it.matches(call.server.as_deref(), &call.tool);
-        let is_unjudged = turn.calls.is_none() || is_builtin(call) || is_retry;
+        let is_unjudged = turn.calls.is_none() || is_builtin_tool_call(call) || is_retry;
         let (verdict, reason) = if forbidden.iter().any(is_forbidden) {
             let reason = "the tool is forbidden in this turn".to_owned();
             (Verdict::Forbidden, Some(reason))
@@ -210,7 +210,10 @@ pub fn score_turn(
             (Verdict::WrongOrder, Some(reason))
         } else if unknown.contains_key(&position) {
             (Verdict::Unknown, describe_redacted_arguments(call))
-        } else if let Some(place) = unmet.iter().position(|one| matchers[*one].is_tool_of(call)) {
+        } else if let Some(place) = unmet
+            .iter()
+            .position(|one| matchers[*one].matches_any_tool(call))
+        {
             let one = unmet.remove(place);
             attempted += 1;
             let reason = matchers[one].describe_difference(call, info.is_redacted);
@@ -229,13 +232,13 @@ pub fn score_turn(
     attempted += count_rejected_attempts(&unmet, &calls, &matchers);
     TurnScore {
         calls: scored,
-        missing: describe_missing(&missing, expected, &unknown),
+        missing: describe_missing_calls(&missing, expected, &unknown),
         attempted,
         not_executed,
     }
 }
 
-/// Returns whether two calls have the same result.
+/// Returns whether two calls use the same tool with the same input.
 fn is_same_call(a: &ToolCallRecord, b: &ToolCallRecord) -> bool {
     let is_empty = |input: &Value| input.as_object().is_some_and(Map::is_empty);
     let has_same_input = values_match(Some(&a.input), &b.input)
@@ -251,8 +254,8 @@ struct CallInfo<'a> {
     outcome: CallOutcome,
 }
 
-/// Describes the required calls that are missing.
-fn describe_missing(
+/// Describes the missing required calls. A call whose match is unknown is not missing.
+fn describe_missing_calls(
     missing: &[usize],
     expected: &[ExpectedCall],
     unknown: &HashMap<usize, usize>,
@@ -266,9 +269,9 @@ fn describe_missing(
         .collect()
 }
 
-/// Returns the outcome of a call whose input may be redacted. Redacted input may violate the schema
-/// although the original input was valid.
-pub(crate) fn redacted_outcome(call: &ToolCallRecord, is_redacted: bool) -> CallOutcome {
+/// Returns the outcome of a call whose input may be redacted. A schema error of redacted input does
+/// not count as hallucination, because the original input may have been valid.
+pub(crate) fn redacted_call_outcome(call: &ToolCallRecord, is_redacted: bool) -> CallOutcome {
     if is_redacted && has_invalid_input(call) {
         CallOutcome::NotExecuted
     } else {
@@ -283,8 +286,8 @@ fn has_invalid_input(call: &ToolCallRecord) -> bool {
     )
 }
 
-/// Returns the number of missing calls that were made with invalid input, so that they do not count
-/// as missing too.
+/// Returns the number of missing calls that the model made with invalid input. Such a call counts
+/// as hallucinated and not also as missing.
 fn count_rejected_attempts(
     unmet: &[usize],
     calls: &[CallInfo<'_>],
@@ -294,13 +297,13 @@ fn count_rejected_attempts(
     let rejected: Vec<_> = rejected
         .filter(|call| call.outcome == CallOutcome::Hallucinated)
         .collect();
-    let found = maximum_matching(unmet.len(), rejected.len(), |one, call| {
-        matchers[unmet[one]].is_tool_of(rejected[call].record)
+    let found = find_maximum_matching(unmet.len(), rejected.len(), |one, call| {
+        matchers[unmet[one]].matches_any_tool(rejected[call].record)
     });
     found.iter().flatten().count()
 }
 
-/// Returns for each call with redacted input the expected call that it may match.
+/// Maps each call with redacted input to an expected call that it may match.
 fn find_possible_matches(
     candidates: &[usize],
     calls: &[usize],
@@ -317,8 +320,8 @@ fn find_possible_matches(
     found
 }
 
-/// Describes the required calls that were right but not executed, unless a later equal call was
-/// executed.
+/// Describes the required calls that the model made but that were not executed. Omits a call if an
+/// equal call was executed.
 fn describe_unexecuted_calls(
     expected: &[ExpectedCall],
     matchers: &[CallMatcher<'_>],
@@ -336,7 +339,7 @@ fn describe_unexecuted_calls(
         if info.outcome != CallOutcome::NotExecuted || expected[one].optional {
             continue;
         }
-        // The call itself was right: validation rejected only its redacted input.
+        // Only the redacted input was invalid. The original call may have been executed.
         if has_invalid_input(info.record) {
             continue;
         }
@@ -390,7 +393,7 @@ pub(crate) fn call_outcome(call: &ToolCallRecord) -> CallOutcome {
 
 /// Returns whether the tool is built in, such as tool search. Scenarios have no expectations about
 /// built-in tools.
-fn is_builtin(call: &ToolCallRecord) -> bool {
+fn is_builtin_tool_call(call: &ToolCallRecord) -> bool {
     call.server.is_none()
 }
 
@@ -417,7 +420,7 @@ fn describe_redacted_arguments(call: &ToolCallRecord) -> Option<String> {
 }
 
 /// Describes the required calls of a turn.
-pub(crate) fn required_calls(turn: &Turn) -> impl Iterator<Item = String> {
+pub(crate) fn describe_required_calls(turn: &Turn) -> impl Iterator<Item = String> {
     let calls = turn.calls.iter().flatten();
     calls
         .filter(|call| !call.optional)

@@ -1,4 +1,4 @@
-//! The host: all servers behind one `ToolHost`.
+//! The MCP host, which offers the tools of all configured servers as one `ToolHost`.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -17,7 +17,7 @@ use rmcp::model::ErrorCode;
 use switchboard_domain::{
     JsonObject, ServerProblem, ToolCall, ToolCallError, ToolCatalog, ToolHost, ToolHostChange,
     ToolHostChanges, ToolOutput,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 use tokio::{
     runtime::Handle,
@@ -33,12 +33,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     calls::{
         call::call_tool,
-        deadline::{Deadline, Limits},
+        deadline::{CallTimeLimits, Deadline},
     },
     config::ServerConfig,
     options::HostOptions,
     primitives::error::HostError,
-    primitives::sync::lock,
+    primitives::sync::lock_mutex,
     server::{
         process::watchdog::Watchdog,
         state::Server,
@@ -47,7 +47,7 @@ use crate::{
     },
     tools::{
         catalog::CatalogTool,
-        names::may_belong_to,
+        names::may_belong_to_server,
         tool_pinning::{
             fingerprint::{ToolChange, ToolPins},
             store::ToolPinStoreError,
@@ -55,14 +55,14 @@ use crate::{
     },
 };
 
-/// Number of host changes that are kept for a slow listener. A slower listener misses the oldest.
+/// Number of change events buffered per subscriber. A slower subscriber misses the oldest.
 const CHANGE_CAPACITY: usize = 256;
 /// Maximum number of servers that start at the same time. A server that does not answer delays the
 /// others for at most half a second.
 const MAX_PARALLEL_STARTS: usize = 16;
 /// Time limit, after the grace periods, to close connections and to wait for killed processes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time limit of [`McpHost::kill`].
+/// Time limit for the supervisor tasks to end after the servers were killed.
 const KILL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Client of many MCP servers that offers their tools as one [`ToolHost`].
@@ -108,7 +108,8 @@ impl McpHost {
         let tasks = TaskTracker::new();
         let supervise = |server: &Arc<Server>| {
             let (server, options) = (server.clone(), options.clone());
-            let supervisor = supervisor::run(server, options, startup.clone(), stop.clone());
+            let supervisor =
+                supervisor::supervise_server(server, options, startup.clone(), stop.clone());
             tasks.spawn_on(supervisor, &runtime).abort_handle()
         };
         let supervisors = servers.iter().map(supervise).collect();
@@ -124,51 +125,51 @@ impl McpHost {
         })
     }
 
-    /// Waits until no server is starting.
-    pub async fn settled(&self) {
-        join_all(self.servers.iter().map(|server| server.settled())).await;
+    /// Waits until no server is starting any more, whether it became ready or failed.
+    pub async fn wait_for_startup(&self) {
+        join_all(self.servers.iter().map(|server| server.wait_for_startup())).await;
     }
 
-    /// Waits until no server is starting. The wait takes at most the longest
+    /// Waits until no server is starting any more. The wait takes at most the longest
     /// [`connect_timeout`](ServerConfig::connect_timeout) plus the delay caused by the limit of
     /// parallel starts, except during restarts.
     ///
     /// # Errors
     ///
-    /// Returns an error as soon as a required server has failed. Other failures are in
-    /// [`McpHost::servers`].
-    pub async fn ready(&self) -> Result<(), HostError> {
+    /// Returns an error as soon as a required server has failed. Other failures are in the server
+    /// statuses.
+    pub async fn wait_until_ready(&self) -> Result<(), HostError> {
         let settled = self.servers.iter().map(|server| async {
-            server.settled().await;
-            server.ready_if_required()
+            server.wait_for_startup().await;
+            server.check_required_ready()
         });
         let settled: FuturesUnordered<_> = settled.collect();
         settled.try_for_each(async |()| Ok(())).await?;
-        // A server that became ready may have failed in the meantime.
+        // All servers are checked again: one may have failed while others were starting.
         self.servers
             .iter()
-            .try_for_each(|server| server.ready_if_required())
+            .try_for_each(|server| server.check_required_ready())
     }
 
     /// Returns the status of every server, in the order of the configuration.
-    pub fn servers(&self) -> Vec<ServerStatus> {
+    pub fn server_statuses(&self) -> Vec<ServerStatus> {
         self.servers.iter().map(|server| server.status()).collect()
     }
 
-    /// Calls a tool by its original name on the server. Excluded tools are treated as unknown.
-    /// Otherwise works like [`ToolHost::call`].
-    pub async fn call_raw(
+    /// Calls a tool by its original name on the server. Tools that the configuration excludes are
+    /// treated as unknown. Otherwise works like [`ToolHost::find_call`].
+    pub async fn call_server_tool(
         &self,
         server: &str,
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_original(server, tool, input, false).await
+        self.call_by_original_name(server, tool, input, false).await
     }
 
     /// Calls a tool by its original name. `from_page` is set for calls from a page of MCP Apps,
     /// which may use only the tools that are visible to pages.
-    pub(crate) async fn call_original(
+    pub(crate) async fn call_by_original_name(
         &self,
         server: &str,
         tool: &str,
@@ -176,14 +177,14 @@ impl McpHost {
         from_page: bool,
     ) -> Result<ToolOutput, ToolCallError> {
         let found = self.find_server(server)?;
-        let deadline = Deadline::new(Instant::now(), self.limits(found, tool, None));
-        let _ = timeout_at(deadline.wait_until(), found.settled()).await;
+        let deadline = Deadline::new(Instant::now(), self.call_limits(found, tool, None));
+        let _ = timeout_at(deadline.wait_deadline(), found.wait_for_startup()).await;
         let snapshot = found.snapshot();
-        let Some(resolved) = snapshot.tools.find_original(tool) else {
+        let Some(resolved) = snapshot.tools.find_by_original_name(tool) else {
             if !snapshot.state.takes_calls() {
-                return Err(found.unavailable(&snapshot));
+                return Err(found.unavailable_error(&snapshot));
             }
-            let tools = snapshot.tools.for_models();
+            let tools = snapshot.tools.model_tools();
             return Err(ToolCallError::UnknownTool {
                 name: tool.to_owned(),
                 available: tools.map(|tool| tool.original_name().to_owned()).collect(),
@@ -227,8 +228,8 @@ impl McpHost {
         changes.map(|change| change.name).collect()
     }
 
-    /// Accepts the changed tools that `selects` returns, after a person has reviewed them, and
-    /// returns them. The new definitions are accepted in later runs too
+    /// Accepts the changed tools for which `selects` returns `true`, after a person has reviewed
+    /// them, and returns them. Later runs accept the new definitions too
     /// ([`HostOptions::tool_pin_store`]).
     ///
     /// # Errors
@@ -240,9 +241,10 @@ impl McpHost {
     ) -> Result<Vec<ToolChange>, ToolPinStoreError> {
         let mut accepted = self.changed_tools();
         accepted.retain(|change| {
-            let server = self.server(&change.server);
-            // A tool whose definition changed again was not reviewed by the person.
-            selects(change) && server.is_some_and(|server| server.pinned_tools.accept(change))
+            let server = self.get_server(&change.server);
+            // A tool is not accepted if its definition changed again after the review.
+            selects(change)
+                && server.is_some_and(|server| server.pinned_tools.accept_change(change))
         });
         let mut pins = ToolPins::default();
         for change in &accepted {
@@ -255,13 +257,12 @@ impl McpHost {
         Ok(accepted)
     }
 
-    /// Stores the pins of new tools in a blocking task. Returns `None` if there is nothing to
-    /// store.
-    fn save_new_pins(&self) -> Option<JoinHandle<()>> {
+    /// Stores the fingerprints of new tools in a blocking task. Returns `None` without a store.
+    fn save_new_tool_pins(&self) -> Option<JoinHandle<()>> {
         let store = self.options.tool_pin_store.clone()?;
         let known = &self.options.tool_pins;
         let servers = self.servers.iter();
-        let new = servers.map(|server| (server.config.name.clone(), server.new_pins(known)));
+        let new = servers.map(|server| (server.config.name.clone(), server.new_tool_pins(known)));
         let new = ToolPins(new.collect());
         Some(tokio::task::spawn_blocking(move || {
             if let Err(error) = store.save(&new, false) {
@@ -272,8 +273,8 @@ impl McpHost {
 
     /// Requests the restart of a server, including a failed one, and returns immediately. Returns
     /// `false` for an unknown server.
-    pub fn restart(&self, server: &str) -> bool {
-        let server = self.server(server);
+    pub fn restart_server(&self, server: &str) -> bool {
+        let server = self.get_server(server);
         if let Some(server) = server {
             server.restart_requested.notify_one();
         }
@@ -284,26 +285,26 @@ impl McpHost {
     /// input of the processes, then sends `SIGTERM`, then kills the remaining processes. Running
     /// calls fail. May be called more than once.
     pub async fn close(&self) {
-        let saving = self.save_new_pins();
+        let saving = self.save_new_tool_pins();
         self.stop.cancel();
         self.tasks.close();
         let grace = self.options.grace;
         let limit = grace.after_stdin + grace.after_term + CLOSE_TIMEOUT;
         if timeout(limit, self.tasks.wait()).await.is_err() {
             tracing::warn!(?limit, "servers did not end in time and are killed");
-            self.kill().await;
+            self.kill_servers().await;
         }
         if let Some(saving) = saving {
             // Joining the task fails only if the task panicked.
             let _ = saving.await;
         }
-        self.watchdog.end().await;
+        self.watchdog.stop_shell().await;
         self.ended.cancel();
     }
 
     /// Kills the process groups of all servers within half a second. Running calls fail. If
     /// [`McpHost::close`] is running, it returns as well.
-    pub async fn kill(&self) {
+    pub async fn kill_servers(&self) {
         self.stop.cancel();
         self.tasks.close();
         self.kill_now();
@@ -312,23 +313,23 @@ impl McpHost {
         }
         for server in &self.servers {
             if server.snapshot().state != ServerState::Stopped {
-                server.set_gone(ServerState::Stopped, None);
+                server.set_disconnected(ServerState::Stopped, None);
             }
         }
-        self.watchdog.end().await;
+        self.watchdog.stop_shell().await;
         self.ended.cancel();
     }
 
     fn kill_now(&self) {
         for server in &self.servers {
-            server.kill();
+            server.kill_process_group();
         }
-        for supervisor in lock(&self.supervisors).drain(..) {
+        for supervisor in lock_mutex(&self.supervisors).drain(..) {
             supervisor.abort();
         }
     }
 
-    pub(crate) fn server(&self, name: &str) -> Option<&Arc<Server>> {
+    pub(crate) fn get_server(&self, name: &str) -> Option<&Arc<Server>> {
         let mut servers = self.servers.iter();
         servers.find(|server| server.config.name == name)
     }
@@ -340,40 +341,46 @@ impl McpHost {
                 .iter()
                 .map(|server| server.config.name.as_str())
         };
-        self.server(name).ok_or_else(|| ToolCallError::Unavailable {
-            server: name.to_owned(),
-            reason: format!(
-                "it is not configured{}; configured servers: {}",
-                did_you_mean(nearest(name, names())),
-                names().collect::<Vec<_>>().join(", ")
-            ),
-        })
+        self.get_server(name)
+            .ok_or_else(|| ToolCallError::Unavailable {
+                server: name.to_owned(),
+                reason: format!(
+                    "it is not configured{}; configured servers: {}",
+                    did_you_mean(find_most_similar(name, names())),
+                    names().collect::<Vec<_>>().join(", ")
+                ),
+            })
     }
 
     /// Returns the time limits of a call. Precedence: the call, the tool, the server, the host
     /// options.
-    fn limits(&self, server: &Server, tool: &str, of_call: Option<Duration>) -> Limits {
+    fn call_limits(
+        &self,
+        server: &Server,
+        tool: &str,
+        of_call: Option<Duration>,
+    ) -> CallTimeLimits {
         let config = &server.config;
         let of_tool = || config.tool_timeouts.iter().find(|(name, _)| name == tool);
         let total = of_call
             .or_else(|| of_tool().map(|(_, timeout)| *timeout))
             .or(config.call_timeout);
         match total {
-            Some(total) => Limits {
+            Some(total) => CallTimeLimits {
                 total,
                 idle: config.idle_timeout,
             },
-            None => Limits {
+            None => CallTimeLimits {
                 total: self.options.max_call_time.max(self.options.call_timeout),
                 idle: Some(config.idle_timeout.unwrap_or(self.options.call_timeout)),
             },
         }
     }
 
-    /// Finds a tool by its name in the catalog.
-    fn find(&self, name: &str) -> Option<(&Arc<Server>, Arc<CatalogTool>)> {
+    /// Finds a tool and its server by the tool's name in the catalog.
+    fn find_tool(&self, name: &str) -> Option<(&Arc<Server>, Arc<CatalogTool>)> {
         let mut servers = self.servers.iter();
-        servers.find_map(|server| Some((server, server.find(name)?)))
+        servers.find_map(|server| Some((server, server.find_tool(name)?)))
     }
 
     /// Finds a tool by its catalog name. Waits for starting servers that may have the tool.
@@ -385,27 +392,27 @@ impl McpHost {
     ) -> Result<(&Arc<Server>, Arc<CatalogTool>), ToolCallError> {
         let servers = self.servers.iter();
         let owners: Vec<_> = servers
-            .filter(|server| may_belong_to(name, &server.config.name))
+            .filter(|server| may_belong_to_server(name, &server.config.name))
             .collect();
         let settled = owners.iter().map(|server| async {
-            let deadline = Deadline::new(started, self.limits(server, name, deadline));
-            let _ = timeout_at(deadline.wait_until(), server.settled()).await;
+            let deadline = Deadline::new(started, self.call_limits(server, name, deadline));
+            let _ = timeout_at(deadline.wait_deadline(), server.wait_for_startup()).await;
         });
         let mut settled: FuturesUnordered<_> = settled.collect();
         while settled.next().await.is_some() {
-            if let Some(found) = self.find(name) {
+            if let Some(found) = self.find_tool(name) {
                 return Ok(found);
             }
         }
         let mut unavailable = owners.iter().filter_map(|server| {
             let snapshot = server.snapshot();
-            (!snapshot.state.takes_calls()).then(|| server.unavailable(&snapshot))
+            (!snapshot.state.takes_calls()).then(|| server.unavailable_error(&snapshot))
         });
-        match (self.find(name), unavailable.next()) {
+        match (self.find_tool(name), unavailable.next()) {
             (Some(found), _) => Ok(found),
             (None, Some(unavailable)) => Err(unavailable),
             (None, None) => {
-                let tools = self.catalog().tools.into_iter();
+                let tools = self.build_catalog().tools.into_iter();
                 Err(ToolCallError::UnknownTool {
                     name: name.to_owned(),
                     available: tools.map(|tool| tool.name.clone()).collect(),
@@ -414,7 +421,7 @@ impl McpHost {
         }
     }
 
-    fn catalog(&self) -> ToolCatalog {
+    fn build_catalog(&self) -> ToolCatalog {
         let mut catalog = ToolCatalog::default();
         let mut names = HashSet::new();
         for server in &self.servers {
@@ -430,14 +437,14 @@ impl McpHost {
             }
             let changed = server
                 .pinned_tools
-                .changed(&server.config.name, &snapshot.tools);
+                .changed_tools(&server.config.name, &snapshot.tools);
             for change in changed {
                 report(format!("the definition of `{}` has changed", change.tool));
             }
             for message in &snapshot.tools.problems {
                 report(message.clone());
             }
-            for tool in snapshot.tools.for_models().map(|tool| &tool.definition) {
+            for tool in snapshot.tools.model_tools().map(|tool| &tool.definition) {
                 // Catalog names that could collide contain a hash, so a collision is very unlikely.
                 if names.insert(tool.name.clone()) {
                     catalog.tools.push(tool.clone());
@@ -456,32 +463,32 @@ impl McpHost {
 #[async_trait]
 impl ToolHost for McpHost {
     /// Returns the tools of all ready servers without waiting. [`ToolCatalog::problems`] names the
-    /// servers that are starting; await [`McpHost::ready`] first to get the tools of all servers.
+    /// servers that are starting; wait until the host is ready to get the tools of all servers.
     ///
     /// An expired tool list is fetched again in the background, and a change is reported later.
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         for server in &self.servers {
             server.refresh_tools();
         }
-        self.catalog()
+        self.build_catalog()
     }
 
     /// Calls a tool. A call to a starting server waits for it, within the call's deadline.
-    async fn call(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, tool_call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let started = Instant::now();
-        let (server, tool) = match self.find(&tool_call.name) {
+        let (server, tool) = match self.find_tool(&tool_call.name) {
             Some(found) => found,
             None => {
                 self.wait_for_tool(&tool_call.name, started, tool_call.deadline)
                     .await?
             }
         };
-        let limits = self.limits(server, tool.original_name(), tool_call.deadline);
+        let limits = self.call_limits(server, tool.original_name(), tool_call.deadline);
         let deadline = Deadline::new(started, limits);
         call_tool(server, &tool, tool_call, deadline, self.options.retries).await
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         let state = (self.changes.subscribe(), self.ended.clone());
         Box::pin(stream::unfold(state, |(mut changes, ended)| async move {
             loop {
@@ -514,7 +521,7 @@ impl Drop for McpHost {
 impl fmt::Debug for McpHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("McpHost")
-            .field("servers", &self.servers())
+            .field("servers", &self.server_statuses())
             .finish_non_exhaustive()
     }
 }

@@ -9,28 +9,28 @@
 //! let args = ["-y", "@modelcontextprotocol/server-filesystem", "."];
 //! let files = ServerConfig::stdio("files", "npx", args);
 //! let host = McpHost::start(vec![files], HostOptions::default())?;
-//! host.ready().await?;
-//! for tool in host.tools().await.tools {
+//! host.wait_until_ready().await?;
+//! for tool in host.list_tools().await.tools {
 //!     println!("{}: {}", tool.name, tool.description);
 //! }
 //! let call = ToolCall {
 //!     name: "files__list_directory".to_owned(),
 //!     ..ToolCall::default()
 //! };
-//! println!("{:?}", host.call(call).await?);
+//! println!("{:?}", host.call_tool(call).await?);
 //! host.close().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! - [`config`]: the configured servers, from our own configuration and the files of other hosts.
+//! - [`config`]: the configured servers, from our own files and the files of other MCP hosts.
 //! - [`McpHost`]: starts all servers in parallel. Each has a supervisor task that connects,
 //!   watches, restarts and stops it. A failed server does not affect the others.
 //! - [`ServerStatus`]: the state of a server and its problems.
 //! - [`ClientHandlers`]: the handlers of requests that servers send during a call.
 //!
-//! The host supports 2026-07-28 (`server/discover`, no session) and the versions since 2024-11-05
-//! (`initialize`). It detects the version of a server, unless the configuration sets it.
+//! The host supports MCP 2026-07-28 (`server/discover`) and the versions since 2024-11-05
+//! (`initialize`). It detects the version of each server, unless the configuration sets it.
 
 #![deny(missing_docs)]
 
@@ -48,8 +48,8 @@ mod transport;
 
 pub use config::{
     ConfigError, DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, LogLevel, PROTOCOL_VERSIONS, Root,
-    SamplingLimits, ServerConfig, ServerTransport, from_document, from_ours, root_folder, select,
-    select_servers,
+    SamplingLimits, ServerConfig, ServerTransport, parse_config_document, parse_mcp_servers,
+    root_from_path, select_servers, select_used_parts,
 };
 pub use features::{
     apps::{App, AppPage},

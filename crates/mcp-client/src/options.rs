@@ -1,4 +1,4 @@
-//! The options of a host.
+//! The options of an MCP host: limits, time-outs, handlers and stores.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +22,7 @@ pub struct HostOptions {
     /// Nominal delay before the first restart. The delay doubles before each further restart, up to
     /// 30 seconds. The first reconnection to an HTTP server has no delay.
     pub restart_delay: Duration,
-    /// Grace periods of processes before they are killed.
+    /// Time that server processes have to exit before they are killed.
     pub grace: Grace,
     /// Time limit of a call without a deadline, on servers without
     /// [`ServerConfig::call_timeout`](crate::ServerConfig::call_timeout). Progress restarts this
@@ -45,8 +45,8 @@ pub struct HostOptions {
     pub tool_pin_store: Option<Arc<ToolPinFile>>,
     /// Handlers of the requests that servers send: sampling, elicitation and roots.
     pub client_handlers: ClientHandlers,
-    /// Whether the application can display pages of MCP Apps. Some servers list other tools in this
-    /// case.
+    /// Whether the application can display pages of MCP Apps. Some servers list different tools to
+    /// such applications.
     pub supports_apps: bool,
     /// Limits after which an unresponsive process is restarted.
     pub hang_detection: HangDetection,
@@ -74,7 +74,7 @@ impl Default for HostOptions {
 
 /// Limits after which a stdio server that does not answer is restarted.
 ///
-/// After a call has timed out, the host sends pings. Any answer ends the check.
+/// After a call timed out, the host sends pings until one is answered or the limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HangDetection {
     /// Time limit of one ping.
@@ -93,7 +93,7 @@ impl Default for HangDetection {
     }
 }
 
-/// Grace periods of the processes of a server before they are killed.
+/// Time that the processes of a stdio server have to exit before they are killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grace {
     /// Time to exit after the standard input was closed, which is how MCP stops a stdio server.
@@ -111,8 +111,8 @@ impl Default for Grace {
     }
 }
 
-/// Limits of the circuit breakers, which reject calls to an unresponsive tool or server for a
-/// while.
+/// Limits of the circuit breakers, which temporarily reject calls to an unresponsive tool or
+/// server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitOptions {
     /// Number of consecutive unanswered calls of one tool that open the breaker of this tool. 0

@@ -8,7 +8,7 @@ use crate::{
     tool::{BundledServer, server::ToolServer},
     workspace,
 };
-use switchboard_domain::nearest::nearest;
+use switchboard_domain::nearest::find_most_similar;
 
 const CATALOGUE: &[BundledServer] = &[
     customer_service::IDENTITY,
@@ -23,23 +23,26 @@ pub fn catalogue() -> &'static [BundledServer] {
 }
 
 /// Opens the bundled server with this name, together with its data.
-pub(crate) async fn open(name: &str, options: &ServerOptions) -> Result<ToolServer, ServerError> {
+pub(crate) async fn open_server(
+    name: &str,
+    options: &ServerOptions,
+) -> Result<ToolServer, ServerError> {
     if name == customer_service::IDENTITY.name {
-        return customer_service::open(options).await;
+        return customer_service::open_server(options).await;
     }
     if name == graph::IDENTITY.name {
-        return graph::open(options).await;
+        return graph::open_server(options).await;
     }
     if name == bte::IDENTITY.name {
-        return bte::open(options).await;
+        return bte::open_server(options).await;
     }
     if name == workspace::IDENTITY.name {
-        return workspace::open(options).await;
+        return workspace::open_server(options).await;
     }
     let known = || CATALOGUE.iter().map(|server| server.name);
     Err(ServerError::UnknownServer {
         name: name.to_owned(),
-        nearest: nearest(name, known()),
+        nearest: find_most_similar(name, known()),
         known: known().collect(),
     })
 }

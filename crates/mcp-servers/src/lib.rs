@@ -21,7 +21,7 @@
 //!
 //! A server is a list of tools (`tool/mod.rs`). All servers share one `ServerHandler`
 //! (`tool/server.rs`), so schemas, argument messages and error results have one form. A new server
-//! needs a module with an `open` function, an entry in the catalogue and a case in its `open`.
+//! needs a module with a function `open_server`, and an entry and a case in `catalogue.rs`.
 #![deny(missing_docs)]
 
 mod bte;

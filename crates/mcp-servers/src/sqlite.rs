@@ -1,6 +1,6 @@
 //! SQLite databases of bundled servers, in memory or in a file.
 //!
-//! A new file gets its tables and its first rows once. Files of other programs are refused.
+//! A new file gets its tables and initial rows once. Files of other programs are refused.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ impl Database {
     ) -> Result<Self, ServerError> {
         let path = file.map(Path::to_owned);
         let opened = tokio::task::spawn_blocking(move || match path {
-            None => prepare(layout, Connection::open_in_memory()?),
+            None => prepare_database(layout, Connection::open_in_memory()?),
             Some(path) => open_file(layout, &path),
         });
         let opened = opened
@@ -68,24 +68,26 @@ impl Database {
     }
 
     /// Runs `work` in a read transaction.
-    pub(crate) async fn read<T: Send + 'static>(
+    pub(crate) async fn read_in_transaction<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        self.run(TransactionBehavior::Deferred, work).await
+        self.run_transaction(TransactionBehavior::Deferred, work)
+            .await
     }
 
     /// Runs `work` in a write transaction. Commits the transaction if `work` succeeds.
-    pub(crate) async fn write<T: Send + 'static>(
+    pub(crate) async fn write_in_transaction<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
         // An immediate transaction acquires the lock now. Otherwise SQLite could refuse the lock at
         // the first write, after some of the work.
-        self.run(TransactionBehavior::Immediate, work).await
+        self.run_transaction(TransactionBehavior::Immediate, work)
+            .await
     }
 
-    async fn run<T: Send + 'static>(
+    async fn run_transaction<T: Send + 'static>(
         &self,
         behavior: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, ToolError> + Send + 'static,
@@ -104,7 +106,7 @@ impl Database {
     }
 }
 
-fn refuse(problem: impl Into<String>) -> Result<Connection, DataProblem> {
+fn refuse_file(problem: impl Into<String>) -> Result<Connection, DataProblem> {
     Err(DataProblem(problem.into()))
 }
 
@@ -112,13 +114,13 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
     // SQLite reports a missing folder and a folder in place of the file with the same message,
     // "unable to open database file".
     if path.is_dir() {
-        return refuse("it is a folder; name a file in it");
+        return refuse_file("it is a folder; name a file in it");
     }
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
     if let Some(folder) = folder
         && !folder.is_dir()
     {
-        return refuse(format!(
+        return refuse_file(format!(
             "the folder `{}` does not exist; create it first",
             folder.display()
         ));
@@ -128,11 +130,14 @@ fn open_file(layout: &Layout, path: &Path) -> Result<Connection, DataProblem> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    prepare(layout, connection)
+    prepare_database(layout, connection)
 }
 
 /// Checks the format of a database. Creates the tables and initial rows of a new one.
-fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, DataProblem> {
+fn prepare_database(
+    layout: &Layout,
+    mut connection: Connection,
+) -> Result<Connection, DataProblem> {
     connection.pragma_update(None, "foreign_keys", true)?;
     // The lock is acquired before reading, so that only one of two starting servers creates the
     // tables of a new file.
@@ -144,7 +149,7 @@ fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, Da
     )?;
     if application_id == layout.application_id {
         if version > layout.version {
-            return refuse(format!(
+            return refuse_file(format!(
                 "a newer version wrote it (layout {version}; this version supports {}); update \
                  this program",
                 layout.version
@@ -156,7 +161,7 @@ fn prepare(layout: &Layout, mut connection: Connection) -> Result<Connection, Da
         let tables: i64 =
             transaction.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if application_id != 0 || version != 0 || tables != 0 {
-            return refuse(
+            return refuse_file(
                 "it is the database of another program; give another path, and a missing file is \
                  created",
             );

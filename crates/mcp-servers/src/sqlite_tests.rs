@@ -15,14 +15,15 @@ static BROKEN_LAYOUT: Layout = Layout {
 };
 
 async fn count(database: &Database) -> i64 {
-    let count = database.read(|transaction| {
+    let count = database.read_in_transaction(|transaction| {
         Ok(transaction.query_row("SELECT COUNT(*) FROM things", [], |row| row.get(0))?)
     });
     count.await.unwrap()
 }
 
 async fn execute(database: &Database, sql: &'static str) -> Result<(), ToolError> {
-    let done = database.write(move |transaction| Ok(transaction.execute_batch(sql)?));
+    let done =
+        database.write_in_transaction(move |transaction| Ok(transaction.execute_batch(sql)?));
     done.await
 }
 
@@ -33,7 +34,7 @@ async fn a_write_protected_file_is_reported() {
     drop(Database::open(&LAYOUT, Some(&file)).await.unwrap());
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let protected = Connection::open_with_flags(&file, flags).unwrap();
-    let problem = prepare(&LAYOUT, protected).unwrap_err();
+    let problem = prepare_database(&LAYOUT, protected).unwrap_err();
     assert!(
         problem.0.starts_with("it cannot be created or written"),
         "{problem}"
@@ -56,7 +57,7 @@ async fn a_locked_file_is_reported() {
 
     let without_timeout = Connection::open(&file).unwrap();
     without_timeout.busy_timeout(Duration::ZERO).unwrap();
-    let problem = prepare(&LAYOUT, without_timeout).unwrap_err();
+    let problem = prepare_database(&LAYOUT, without_timeout).unwrap_err();
     assert!(
         problem.0.starts_with("another process has locked it"),
         "{problem}"

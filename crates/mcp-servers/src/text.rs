@@ -1,9 +1,9 @@
-//! Texts for models: quantities, lists and shortened values.
+//! Formatting of texts for models: quantities, lists and shortened values.
 
-use switchboard_domain::nearest::nearest;
+use switchboard_domain::nearest::find_most_similar;
 
 /// Formats a number with its noun: `1 node`, `2 nodes`, `3 entries`.
-pub(crate) fn quantity(count: usize, noun: &str) -> String {
+pub(crate) fn format_quantity(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),
         (_, Some(stem)) => format!("{count} {stem}ies"),
@@ -12,7 +12,7 @@ pub(crate) fn quantity(count: usize, noun: &str) -> String {
 }
 
 /// Joins at most `max` items in one text: `a, b and 3 more`.
-pub(crate) fn listed<T: AsRef<str>>(items: &[T], max: usize) -> String {
+pub(crate) fn join_first_items<T: AsRef<str>>(items: &[T], max: usize) -> String {
     let shown: Vec<&str> = items.iter().take(max).map(AsRef::as_ref).collect();
     let shown = shown.join(", ");
     match items.len().saturating_sub(max) {
@@ -23,12 +23,13 @@ pub(crate) fn listed<T: AsRef<str>>(items: &[T], max: usize) -> String {
 
 /// Returns ` Did you mean X?` for the most similar known name, or an empty text if no name is
 /// similar.
-pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(name, known).map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
+pub(crate) fn suggest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    find_most_similar(name, known)
+        .map_or_else(String::new, |meant| format!(" Did you mean {meant}?"))
 }
 
 /// Replaces control characters, so that text from another service stays on one line.
-pub(crate) fn one_line(text: &str) -> String {
+pub(crate) fn to_single_line(text: &str) -> String {
     let text = text.replace(|it: char| it.is_control(), " ");
     text.trim().to_owned()
 }

@@ -21,8 +21,8 @@ pub struct RunOptions {
     pub limits: Limits,
     /// Approval rules for tool calls.
     pub approval: Approvals,
-    /// Tool choice of the *first* model call. Later calls use [`ToolChoice::Auto`]; otherwise the
-    /// model would call a forced tool in every step.
+    /// Tool choice of the *first* model call. Later calls use [`ToolChoice::Auto`], so that the
+    /// model does not call a forced tool in every step.
     pub tool_choice: ToolChoice,
     /// Whether a response may contain several tool uses; `None` uses the provider's default.
     pub parallel_tool_use: Option<bool>,
@@ -40,13 +40,13 @@ pub struct RunOptions {
     pub tool_timeout: Option<Duration>,
     /// Whether the later calls of a response are skipped after a denied call.
     pub stop_after_denial: bool,
-    /// Guards, which skip the later calls of a response after certain results.
+    /// Guards: rules that skip the later calls of a response after certain tool results.
     pub guards: Vec<ToolGuard>,
     /// Size limit of tool results that the model reads.
     pub results: ResultLimit,
     /// Size limit of the conversation that is sent to the model.
     pub history: HistoryPolicy,
-    /// When to offer a search tool instead of all tools.
+    /// Settings that decide when the model gets a search tool instead of all tools.
     pub search: SearchPolicy,
     /// Numbers of retries after unusable responses.
     pub recovery: ResponseRetries,
@@ -105,7 +105,7 @@ impl Default for ResponseRetries {
 
 impl ResponseRetries {
     /// Returns settings that allow no retries.
-    pub fn disabled() -> Self {
+    pub fn without_retries() -> Self {
         Self {
             empty_answer: 0,
             malformed_call: 0,

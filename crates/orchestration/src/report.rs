@@ -170,8 +170,8 @@ impl From<&ModelError> for RunError {
         Self {
             kind: RunErrorKind::from(&error.kind),
             message: error.to_string(),
-            provider: Some(error.provider().to_owned()),
-            status: error.status(),
+            provider: Some(error.provider_name().to_owned()),
+            status: error.http_status(),
             request_id: error.request_id().map(ToOwned::to_owned),
         }
     }

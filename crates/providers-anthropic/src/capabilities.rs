@@ -33,14 +33,14 @@ mod tests {
     #[test]
     fn the_table_agrees_with_the_catalogue() {
         let mut known = 0;
-        for entry in catalog::models("anthropic") {
+        for entry in catalog::list_models("anthropic") {
             known += 1;
             let ours = capabilities(entry.name);
             let theirs = &entry.capabilities;
             // `either` prefers its first argument, so equal results mean agreement.
             assert_eq!(
-                catalog::either(theirs, &ours),
-                catalog::either(&ours, theirs),
+                catalog::merge_capabilities(theirs, &ours),
+                catalog::merge_capabilities(&ours, theirs),
                 "{}",
                 entry.name
             );

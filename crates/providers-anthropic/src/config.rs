@@ -31,7 +31,7 @@ pub(crate) const BETAS: &str = "anthropic-beta";
 ///
 /// let anthropic = AnthropicConfig::new("sk-ant-…");
 /// assert!(anthropic.is_anthropic());
-/// let local = AnthropicConfig::compatible("gateway", "http://localhost:4000");
+/// let local = AnthropicConfig::for_compatible_server("gateway", "http://localhost:4000");
 /// assert!(local.credential.is_none());
 /// assert!(!format!("{anthropic:?}").contains("sk-ant"));
 /// ```
@@ -43,8 +43,8 @@ pub struct AnthropicConfig {
     pub credential: Option<Credential>,
     /// Base URL without `/v1`, as in the official SDK. A trailing slash or `/v1` is accepted.
     pub base_url: String,
-    /// Values of the `anthropic-beta` header. Values that options and request fields require are
-    /// added automatically, see [`MessagesOptions::automatic_betas`].
+    /// Values of the `anthropic-beta` header. The values that options and request fields require
+    /// are added automatically, see [`MessagesOptions::automatic_betas`].
     pub betas: Vec<String>,
     /// Additional HTTP headers. They override all other headers.
     pub headers: Headers,
@@ -74,11 +74,11 @@ impl Credential {
 impl AnthropicConfig {
     /// Creates the configuration for Anthropic's own API.
     pub fn new(api_key: impl Into<SecretString>) -> Self {
-        Self::compatible("anthropic", ANTHROPIC_BASE_URL).with_api_key(api_key)
+        Self::for_compatible_server("anthropic", ANTHROPIC_BASE_URL).with_api_key(api_key)
     }
 
     /// Creates the configuration for a compatible server, without an API key.
-    pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
+    pub fn for_compatible_server(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
             credential: None,
@@ -114,7 +114,7 @@ impl AnthropicConfig {
     /// Adds an HTTP header without a secret. It overrides all other headers of that name.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
-        self.headers = self.headers.with(name, value);
+        self.headers = self.headers.with_header(name, value);
         self
     }
 
@@ -145,7 +145,7 @@ impl ProviderConfig for AnthropicConfig {
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| ANTHROPIC_BASE_URL.to_owned());
-        let mut config = Self::compatible("anthropic", base_url);
+        let mut config = Self::for_compatible_server("anthropic", base_url);
         config.credential = match (get(API_KEY_VARIABLE), get(AUTH_TOKEN_VARIABLE)) {
             (Some(key), _) => Some(Credential::ApiKey(key.into())),
             (None, token) => token.map(|token| Credential::AuthToken(token.into())),
@@ -176,9 +176,10 @@ impl ProviderConfig for AnthropicConfig {
     }
 
     fn headers(&self) -> Headers {
-        let mut headers = Headers::new().with("anthropic-version", &self.options.api_version);
+        let mut headers =
+            Headers::new().with_header("anthropic-version", &self.options.api_version);
         if !self.betas.is_empty() {
-            headers = headers.with(BETAS, &self.merge_betas(&[]));
+            headers = headers.with_header(BETAS, &self.merge_betas(&[]));
         }
         let headers = match self.credential.as_ref().filter(|it| !it.is_blank()) {
             Some(Credential::ApiKey(key)) => headers.with_secret("x-api-key", key),
@@ -188,11 +189,11 @@ impl ProviderConfig for AnthropicConfig {
         headers.with_all(&self.headers)
     }
 
-    fn transport(&self) -> TransportConfig {
+    fn transport_config(&self) -> TransportConfig {
         self.transport.clone()
     }
 
-    fn errors(&self) -> &'static ErrorTable {
+    fn error_table(&self) -> &'static ErrorTable {
         &ERRORS
     }
 
@@ -207,7 +208,7 @@ impl ProviderConfig for AnthropicConfig {
             )));
         }
         let tools = &self.options.server_tools;
-        if let Some(message) = tools.iter().find_map(ServerTool::configuration_error) {
+        if let Some(message) = tools.iter().find_map(ServerTool::find_configuration_error) {
             return Err(self.configuration_error(message));
         }
         let betas: Vec<String> = tools
@@ -215,8 +216,8 @@ impl ProviderConfig for AnthropicConfig {
             .flat_map(ServerTool::required_betas)
             .cloned()
             .collect();
-        let headers = Headers::new().with(BETAS, &self.merge_betas(&betas));
-        headers.check(&self.provider)
+        let headers = Headers::new().with_header(BETAS, &self.merge_betas(&betas));
+        headers.check_headers(&self.provider)
     }
 
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
@@ -314,13 +315,14 @@ mod tests {
             "http://localhost:4000/",
             "http://localhost:4000/v1/",
         ] {
-            let config = AnthropicConfig::compatible("x", base);
+            let config = AnthropicConfig::for_compatible_server("x", base);
             assert_eq!(
                 config.endpoint("messages"),
                 "http://localhost:4000/v1/messages"
             );
         }
-        let evil = AnthropicConfig::compatible("x", "https://api.anthropic.com.evil.example");
+        let evil =
+            AnthropicConfig::for_compatible_server("x", "https://api.anthropic.com.evil.example");
         assert!(!evil.is_anthropic());
     }
 
@@ -356,12 +358,12 @@ mod tests {
     #[test]
     fn an_invalid_address_is_reported_when_the_configuration_is_checked() {
         for address in ["", "localhost:4000", "ftp://example.org", "/v1", "http://"] {
-            let error = AnthropicConfig::compatible("x", address)
+            let error = AnthropicConfig::for_compatible_server("x", address)
                 .check()
                 .unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Configuration, "{address}");
         }
-        let error = AnthropicConfig::compatible("x", "https://user:hunter2@example.org")
+        let error = AnthropicConfig::for_compatible_server("x", "https://user:hunter2@example.org")
             .check()
             .unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::provider::{
-    ApiError, ErrorClass, ErrorRule, ErrorTable, text_of,
+    ApiError, ErrorClass, ErrorRule, ErrorTable, value_to_text,
 };
 
 /// The table that maps the API's error codes and messages to error classes.
@@ -20,9 +20,9 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 
 const RULES: &[ErrorRule] = &[
     // These codes come first, because some of them have status 429, which would be retried.
-    ErrorRule::codes(&["*_spend_limit_reached"], ErrorClass::QuotaExhausted),
-    ErrorRule::codes(&["organization_on_hold"], ErrorClass::Permission),
-    ErrorRule::messages(
+    ErrorRule::match_codes(&["*_spend_limit_reached"], ErrorClass::QuotaExhausted),
+    ErrorRule::match_codes(&["organization_on_hold"], ErrorClass::Permission),
+    ErrorRule::match_messages(
         &[
             "prompt is too long",
             "exceed context limit",
@@ -32,17 +32,19 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContextOverflow,
     )
-    .when_refused(),
-    ErrorRule::messages(&["credit balance is too low"], ErrorClass::QuotaExhausted).when_refused(),
+    .restrict_to_refused(),
+    ErrorRule::match_messages(&["credit balance is too low"], ErrorClass::QuotaExhausted)
+        .restrict_to_refused(),
     // Gateways use this error type for every error, so the HTTP status is more precise.
-    ErrorRule::codes(&["invalid_request_error"], ErrorClass::InvalidRequest).when_refused(),
-    ErrorRule::codes(&["request_too_large"], ErrorClass::InvalidRequest),
-    ErrorRule::codes(&["authentication_error"], ErrorClass::Authentication),
-    ErrorRule::codes(&["billing_error"], ErrorClass::QuotaExhausted),
-    ErrorRule::codes(&["permission_error"], ErrorClass::Permission),
-    ErrorRule::codes(&["not_found_error"], ErrorClass::NotFound),
-    ErrorRule::codes(&["rate_limit_error"], ErrorClass::RateLimited),
-    ErrorRule::codes(
+    ErrorRule::match_codes(&["invalid_request_error"], ErrorClass::InvalidRequest)
+        .restrict_to_refused(),
+    ErrorRule::match_codes(&["request_too_large"], ErrorClass::InvalidRequest),
+    ErrorRule::match_codes(&["authentication_error"], ErrorClass::Authentication),
+    ErrorRule::match_codes(&["billing_error"], ErrorClass::QuotaExhausted),
+    ErrorRule::match_codes(&["permission_error"], ErrorClass::Permission),
+    ErrorRule::match_codes(&["not_found_error"], ErrorClass::NotFound),
+    ErrorRule::match_codes(&["rate_limit_error"], ErrorClass::RateLimited),
+    ErrorRule::match_codes(
         &[
             "overloaded_error",
             "api_error",
@@ -55,7 +57,7 @@ const RULES: &[ErrorRule] = &[
 
 fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
     let code = fields.get("details").and_then(|it| it.get("error_code"));
-    let code = text_of(code);
+    let code = value_to_text(code);
     if !code.is_empty() {
         error.codes.insert(0, code);
     }

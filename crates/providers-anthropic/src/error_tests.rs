@@ -3,13 +3,13 @@ use std::time::Duration;
 use http::HeaderMap;
 use serde_json::json;
 use switchboard_domain::ModelErrorKind as Kind;
-use switchboard_providers_common::{Classified, ErrorClassifier as _, HttpFailure};
+use switchboard_providers_common::{ClassifiedError, ErrorClassifier as _, HttpFailure};
 
 use super::*;
 
 const RETRY_AFTER: Option<Duration> = Some(Duration::from_secs(3));
 
-fn classify(status: u16, body: &str) -> Classified {
+fn classify(status: u16, body: &str) -> ClassifiedError {
     ERRORS.classify(&HttpFailure {
         status,
         headers: &HeaderMap::new(),
@@ -149,7 +149,7 @@ fn errors_of_proxies_are_read() {
 
 #[test]
 fn the_type_decides_for_an_error_within_a_stream() {
-    let of = |body: Value| ERRORS.in_band("anthropic", ERRORS.find(&body).unwrap());
+    let of = |body: Value| ERRORS.in_band_error("anthropic", ERRORS.find_error(&body).unwrap());
     let overloaded = of(json!({"error": {"type": "overloaded_error", "message": "Overloaded"}}));
     assert_eq!(overloaded.kind, Kind::Overloaded { retry_after: None });
     let long =

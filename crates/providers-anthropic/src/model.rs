@@ -1,12 +1,11 @@
-//! The Messages wire, joined with the HTTP transport.
+//! The Anthropic model: the request mapping, joined with the HTTP transport.
 
 use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, ToolChoice,
 };
 use switchboard_providers_common::{
-    Headers,
+    Headers, merge_equal_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, Wire},
-    tallied,
 };
 
 use crate::{
@@ -60,7 +59,7 @@ impl Wire for Messages {
         capabilities(name)
     }
 
-    fn prepare(
+    fn prepare_request(
         model: &AnthropicModel,
         request: &ChatRequest,
         adaptation: &mut Adaptation,
@@ -82,10 +81,15 @@ impl Wire for Messages {
         } = to_wire(request, id, &capabilities, &options, model.tool_schemas())?;
         let mut sent = SentRequest::new(&id.provider, "messages", body.stream, &body)?;
         if !betas.is_empty() && !config.headers.contains(BETAS) {
-            sent.headers = Headers::new().with(BETAS, &config.merge_betas(&betas));
+            sent.headers = Headers::new().with_header(BETAS, &config.merge_betas(&betas));
         }
-        let decoder = MessagesDecoder::new(id.clone(), tool_choice, tallied(warnings), local_ids)
-            .with_tool_mapping(tool_mapping);
+        let decoder = MessagesDecoder::new(
+            id.clone(),
+            tool_choice,
+            merge_equal_warnings(warnings),
+            local_ids,
+        )
+        .with_tool_mapping(tool_mapping);
         Ok(PreparedRequest {
             request: sent,
             decoder,
@@ -93,7 +97,7 @@ impl Wire for Messages {
         })
     }
 
-    fn adapt(
+    fn adapt_to_error(
         model: &AnthropicModel,
         request: &ChatRequest,
         adaptation: &mut Adaptation,

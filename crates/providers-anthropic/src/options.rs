@@ -1,4 +1,4 @@
-//! Options of the mapping.
+//! Options of the mapping between requests and the Messages API.
 
 use serde::Deserialize;
 

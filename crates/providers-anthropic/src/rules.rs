@@ -232,14 +232,14 @@ const OPUS_4_8: Rules = Rules {
     later_instructions: true,
     ..OPUS_4_7
 };
-/// `claude-mythos-preview`, which is older than generation 5.
+/// Rules of `claude-mythos-preview`, which is older than generation 5.
 const MYTHOS_PREVIEW: Rules = Rules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,
     ..OPUS_4_7
 };
 const GENERATION_5: Rules = OPUS_4_8;
-/// `None` stands for features about which reports on the first Fable and Mythos models differ.
+/// Rules of the first Fable and Mythos models. `None` marks features on which reports differ.
 const FABLE_5: Rules = Rules {
     thinking: PERMANENT_THINKING,
     forced_tool_choice: None,

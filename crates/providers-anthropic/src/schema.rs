@@ -1,21 +1,26 @@
 //! Schemas that the API enforces: `strict` tools and `output_config.format`.
 
 use serde_json::{Map, Value};
-use switchboard_providers_common::schema::{Change, ChangeKind, Compiled};
+use switchboard_providers_common::schema::{Change, ChangeKind, CompiledSchema};
 
 /// Returns the schema changes that the API does not enforce. Omits encoded values, because the
 /// response decoder restores them.
-pub(crate) fn unenforced_changes<'c>(strict: &'c Compiled<'_>) -> impl Iterator<Item = &'c Change> {
-    strict.lost().filter(|it| it.kind != ChangeKind::Encoded)
+pub(crate) fn unenforced_changes<'c>(
+    strict: &'c CompiledSchema<'_>,
+) -> impl Iterator<Item = &'c Change> {
+    strict
+        .unenforced_changes()
+        .filter(|it| it.kind != ChangeKind::Encoded)
 }
 
 /// Returns whether the strict form of a schema accepts fewer values than the original: no objects
 /// with arbitrary keys, no recursion.
-pub(crate) fn accepts_fewer_values(original: &Value, strict: &Compiled<'_>) -> bool {
+pub(crate) fn accepts_fewer_values(original: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = properties.is_none_or(Map::is_empty);
     let is_intended = original.get("additionalProperties") == Some(&Value::Bool(false));
-    strict.has(&[ChangeKind::Narrowed, ChangeKind::Truncated]) || (allows_no_key && !is_intended)
+    strict.has_any_change(&[ChangeKind::Narrowed, ChangeKind::Truncated])
+        || (allows_no_key && !is_intended)
 }
 
 #[cfg(test)]

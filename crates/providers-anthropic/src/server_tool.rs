@@ -1,7 +1,7 @@
 //! Tools that the API runs on its own servers.
 //!
-//! Source: the types of the official SDK (anthropic 2.11.0). [`rules`](mod@crate::rules) holds the
-//! tool version of each model.
+//! Source: the types of the official SDK (anthropic 2.11.0). The web search version of each model
+//! is in [`rules`](mod@crate::rules).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub struct WebSearch {
     pub max_uses: Option<u32>,
     /// Domains to search. An empty list allows all domains.
     pub allowed_domains: Vec<String>,
-    /// Domains to exclude. The API refuses a request with both lists.
+    /// Domains to exclude. The API refuses a request with both allowed and blocked domains.
     pub blocked_domains: Vec<String>,
     /// The user's approximate location.
     pub user_location: Option<UserLocation>,
@@ -77,7 +77,7 @@ impl ServerTool {
     }
 
     /// Creates a tool from its entry for the request field `tools`.
-    pub fn raw(declaration: JsonObject) -> Self {
+    pub fn from_declaration(declaration: JsonObject) -> Self {
         let betas = Vec::new();
         Self::Raw(RawServerTool { declaration, betas })
     }
@@ -103,7 +103,7 @@ impl ServerTool {
     }
 
     /// Returns the tool's entry for the request field `tools`, for a model with these `rules`.
-    pub(crate) fn declaration(&self, rules: Option<&Rules>) -> JsonObject {
+    pub(crate) fn to_declaration(&self, rules: Option<&Rules>) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,
             Self::Raw(raw) => return raw.declaration.clone(),
@@ -141,7 +141,7 @@ impl ServerTool {
     }
 
     /// Returns the reason why the API would refuse this tool for every model.
-    pub(crate) fn configuration_error(&self) -> Option<String> {
+    pub(crate) fn find_configuration_error(&self) -> Option<String> {
         let search = match self {
             Self::WebSearch(search) => search,
             Self::Raw(raw) => {

@@ -2,7 +2,7 @@ use super::*;
 use crate::rules::find_rules;
 
 fn declared(tool: &ServerTool, model: &str) -> Value {
-    Value::Object(tool.declaration(find_rules(model)))
+    Value::Object(tool.to_declaration(find_rules(model)))
 }
 
 #[test]
@@ -79,18 +79,22 @@ fn settings_that_the_api_would_refuse_are_reported() {
         blocked_domains: vec!["b.example".into()],
         ..WebSearch::default()
     });
-    assert!(both.configuration_error().unwrap().contains("not both"));
+    assert!(
+        both.find_configuration_error()
+            .unwrap()
+            .contains("not both")
+    );
     let version = ServerTool::WebSearch(WebSearch {
         version: Some("2025-03-05".into()),
         ..WebSearch::default()
     });
     assert!(
         version
-            .configuration_error()
+            .find_configuration_error()
             .unwrap()
             .contains("2025-03-05")
     );
-    let raw = ServerTool::raw(JsonObject::new());
-    assert!(raw.configuration_error().unwrap().contains("`type`"));
-    assert_eq!(ServerTool::web_search().configuration_error(), None);
+    let raw = ServerTool::from_declaration(JsonObject::new());
+    assert!(raw.find_configuration_error().unwrap().contains("`type`"));
+    assert_eq!(ServerTool::web_search().find_configuration_error(), None);
 }

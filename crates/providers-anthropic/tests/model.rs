@@ -31,7 +31,8 @@ fn config(fake: &FakeModel) -> AnthropicConfig {
             },
             ..TransportConfig::default()
         },
-        ..AnthropicConfig::compatible("acme", fake.base_url()).with_api_key("sk-secret-1")
+        ..AnthropicConfig::for_compatible_server("acme", fake.base_url())
+            .with_api_key("sk-secret-1")
     }
 }
 

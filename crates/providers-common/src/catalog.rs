@@ -22,7 +22,7 @@ mod table;
 
 use switchboard_domain::{ModelCapabilities, ModelId};
 
-/// The providers of the listed models. [`lookup`] also accepts the names of gateways.
+/// Names of the providers in the catalog. [`lookup`] also accepts gateways, such as `openrouter`.
 pub const PROVIDERS: &[&str] = &[
     "anthropic",
     "deepseek",
@@ -39,7 +39,7 @@ pub const PROVIDERS: &[&str] = &[
 pub struct ModelEntry {
     /// Provider of the model, one of [`PROVIDERS`].
     pub provider: &'static str,
-    /// Name of the model in the catalog, which may lack the date of the requested name.
+    /// Name of the model in the catalog. It may lack the date that the requested name has.
     pub name: &'static str,
     /// Capabilities and limits of the model.
     pub capabilities: ModelCapabilities,
@@ -58,8 +58,8 @@ impl ModelEntry {
     }
 }
 
-/// Prices of a model at its provider, in US dollars per million tokens. Zero: free. `None`:
-/// unknown.
+/// Prices of a model at its provider, in US dollars per million tokens. Zero means free, `None`
+/// means unknown.
 ///
 /// These are list prices of standard requests. Batches are cheaper and priority requests are more
 /// expensive. Some providers charge more for requests with more than about 200,000 prompt tokens.
@@ -76,7 +76,7 @@ pub struct Prices {
     pub cache_write: Option<f64>,
 }
 
-/// Returns the entry of a model. `None`: the model is unknown.
+/// Returns the catalog entry of a model. Returns `None` for an unknown model.
 ///
 /// `provider` is one of [`PROVIDERS`], or:
 /// - `azure` with OpenAI's models. The deployment must have the name of its model.
@@ -87,43 +87,48 @@ pub struct Prices {
 /// fine-tuned model (`ft:BASE:…`), then for the name without its date, `-latest` or `-001`, and
 /// then for the newest dated version.
 pub fn lookup(provider: &str, model: &str) -> Option<ModelEntry> {
-    let (provider, model) = names::at_vendor(provider, model)?;
-    let find = |name: &str| table::find(provider, name);
+    let (provider, model) = names::to_catalog_name(provider, model)?;
+    let find = |name: &str| table::find_row(provider, name);
     let model = model.as_ref();
     let row = find(model)
-        .or_else(|| find(names::tuned_base(model)?))
-        .or_else(|| find(names::unversioned(model)?))
-        .or_else(|| newest(provider, model.strip_suffix("-latest").unwrap_or(model)))?;
-    table::entry(row)
+        .or_else(|| find(names::strip_fine_tune_suffix(model)?))
+        .or_else(|| find(names::strip_version(model)?))
+        .or_else(|| {
+            find_newest_version(provider, model.strip_suffix("-latest").unwrap_or(model))
+        })?;
+    table::parse_row(row)
 }
 
 /// Returns the models of a provider, sorted by name. Empty for providers that are not in
 /// [`PROVIDERS`]. Dated names are listed only if their entry differs from the undated one.
-pub fn models(provider: &str) -> impl Iterator<Item = ModelEntry> {
-    table::lines_of(provider, "").filter_map(table::entry)
+pub fn list_models(provider: &str) -> impl Iterator<Item = ModelEntry> {
+    table::find_rows_by_prefix(provider, "").filter_map(table::parse_row)
 }
 
 /// Returns the recommended models of a provider, best first; the first one is the default. Empty
 /// for providers without a recommendation.
-pub fn featured(provider: &str) -> Vec<ModelEntry> {
-    let mut ranked: Vec<(u8, &str)> = table::lines_of(provider, "")
-        .filter_map(|row| Some((table::rank(row)?, row)))
+pub fn featured_models(provider: &str) -> Vec<ModelEntry> {
+    let mut ranked: Vec<(u8, &str)> = table::find_rows_by_prefix(provider, "")
+        .filter_map(|row| Some((table::featured_rank(row)?, row)))
         .collect();
     ranked.sort_unstable();
     ranked
         .into_iter()
-        .filter_map(|(_, row)| table::entry(row))
+        .filter_map(|(_, row)| table::parse_row(row))
         .collect()
 }
 
 /// Returns the source of the catalog's data and its version, such as `litellm 1.109.1`.
-pub fn source() -> &'static str {
-    table::source()
+pub fn data_source() -> &'static str {
+    table::data_source()
 }
 
 /// Merges the capabilities that two sources report for one model. The first source takes
 /// precedence.
-pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCapabilities {
+pub fn merge_capabilities(
+    first: &ModelCapabilities,
+    second: &ModelCapabilities,
+) -> ModelCapabilities {
     ModelCapabilities {
         context_window: first.context_window.or(second.context_window),
         max_output_tokens: first.max_output_tokens.or(second.max_output_tokens),
@@ -141,9 +146,9 @@ pub fn either(first: &ModelCapabilities, second: &ModelCapabilities) -> ModelCap
     }
 }
 
-/// Returns the newest version of the model `base`. The version `-latest` counts as the newest.
-fn newest(provider: &str, base: &str) -> Option<&'static str> {
-    table::lines_of(provider, base)
-        .filter(|row| names::unversioned(table::name(row)) == Some(base))
+/// Returns the table row of the newest version of the model `base`. `-latest` counts as newest.
+fn find_newest_version(provider: &str, base: &str) -> Option<&'static str> {
+    table::find_rows_by_prefix(provider, base)
+        .filter(|row| names::strip_version(table::model_name(row)) == Some(base))
         .last()
 }

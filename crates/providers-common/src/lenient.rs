@@ -1,51 +1,135 @@
 //! Lenient fields of answers: a value of the wrong type counts as absent, so that one unexpected
 //! field does not fail the answer. For `#[serde(default, deserialize_with = "…")]`.
 //!
-//! Works only with the formats of `serde_json`, because a field is read as a [`RawValue`] first.
+//! Each function reads its field in one pass, because an answer has a chunk for every token.
+
+use std::{fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, Error as _},
+    de::{
+        Error, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
+        value::{Error as ValueError, MapAccessDeserializer, SeqAccessDeserializer},
+    },
 };
-use serde_json::{error::Category, value::RawValue};
 
-/// Deserializes a value, or returns the default if the value has the wrong type.
+/// Deserializes a boolean, a number or a string. Returns `None` for any other value.
 ///
 /// Fails only on invalid JSON.
-pub fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: DeserializeOwned + Default,
+    T: Deserialize<'de>,
 {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    read(&raw)
-        .map(Option::unwrap_or_default)
-        .map_err(D::Error::custom)
+    deserializer.deserialize_any(LenientVisitor::new(JsonShape::Scalar))
 }
 
-/// Deserializes the list elements that have the right type. Returns an empty list for a value that
-/// is not a list.
+/// Deserializes an object. Returns `None` for any other value.
 ///
-/// Fails only on invalid JSON.
+/// Fails on invalid JSON, and on a field of `T` that is not lenient.
+pub fn lenient_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_any(LenientVisitor::new(JsonShape::Object))
+}
+
+/// Deserializes the objects of a list. Ignores other elements. Returns an empty list for a value
+/// that is not a list.
+///
+/// Fails on invalid JSON, and on a field of `T` that is not lenient.
 pub fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
-    T: DeserializeOwned,
+    T: Deserialize<'de>,
 {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    let elements: Option<Vec<Box<RawValue>>> = read(&raw).map_err(D::Error::custom)?;
-    let elements = elements.into_iter().flatten();
-    elements
-        .filter_map(|element| read(&element).transpose())
-        .collect::<Result<_, _>>()
-        .map_err(D::Error::custom)
+    let list = deserializer.deserialize_any(LenientVisitor::new(JsonShape::List))?;
+    let elements: Vec<LenientObject<T>> = list.unwrap_or_default();
+    Ok(elements
+        .into_iter()
+        .filter_map(|element| element.0)
+        .collect())
 }
 
-/// Deserializes a value. Returns `None` if the value or a nested value has the wrong type.
-fn read<T: DeserializeOwned>(raw: &RawValue) -> serde_json::Result<Option<T>> {
-    match serde_json::from_str(raw.get()) {
-        Err(error) if error.classify() == Category::Data => Ok(None),
-        result => result.map(Some),
+/// An element of a list. `None` if it is not an object.
+struct LenientObject<T>(Option<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lenient_object(deserializer).map(Self)
+    }
+}
+
+/// The kind of JSON value that a field expects.
+enum JsonShape {
+    Scalar,
+    Object,
+    List,
+}
+
+/// Visitor that returns `None` for values of another shape or type.
+struct LenientVisitor<T> {
+    shape: JsonShape,
+    value: PhantomData<T>,
+}
+
+impl<'de, T: Deserialize<'de>> LenientVisitor<T> {
+    fn new(shape: JsonShape) -> Self {
+        Self {
+            shape,
+            value: PhantomData,
+        }
+    }
+
+    fn convert_scalar<V: IntoDeserializer<'de, ValueError>>(&self, value: V) -> Option<T> {
+        T::deserialize(value.into_deserializer()).ok()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for LenientVisitor<T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(self.convert_scalar(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(self.convert_scalar(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(self.convert_scalar(value))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(self.convert_scalar(value))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(self.convert_scalar(value))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        match self.shape {
+            JsonShape::Object => T::deserialize(MapAccessDeserializer::new(map)).map(Some),
+            JsonShape::Scalar | JsonShape::List => IgnoredAny.visit_map(map).map(|_| None),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        match self.shape {
+            JsonShape::List => T::deserialize(SeqAccessDeserializer::new(list)).map(Some),
+            JsonShape::Scalar | JsonShape::Object => IgnoredAny.visit_seq(list).map(|_| None),
+        }
     }
 }
 
@@ -58,34 +142,50 @@ mod tests {
     struct Report {
         #[serde(deserialize_with = "lenient")]
         count: Option<u64>,
-        #[serde(deserialize_with = "lenient_list")]
-        names: Vec<String>,
         #[serde(deserialize_with = "lenient")]
+        name: Option<String>,
+        #[serde(deserialize_with = "lenient_list")]
+        list: Vec<Report>,
+        #[serde(deserialize_with = "lenient_object")]
         inner: Option<Box<Report>>,
     }
 
     #[test]
     fn a_value_of_the_wrong_type_does_not_affect_other_fields() {
-        let report = |count, names: &[&str]| Report {
+        let report = |count, name: Option<&str>, list: &[Option<u64>]| Report {
             count,
-            names: names.iter().map(|&it| it.to_owned()).collect(),
+            name: name.map(str::to_owned),
+            list: list
+                .iter()
+                .map(|&count| Report {
+                    count,
+                    ..Report::default()
+                })
+                .collect(),
             inner: None,
         };
         for (text, expected) in [
             (
-                r#"{"count": 3, "names": ["a", "b"]}"#,
-                report(Some(3), &["a", "b"]),
+                r#"{"count": 3, "name": "a", "list": [{"count": 1}, {}]}"#,
+                report(Some(3), Some("a"), &[Some(1), None]),
             ),
             (
-                r#"{"count": "3", "names": ["a", 2, null, {}, "b"]}"#,
-                report(None, &["a", "b"]),
+                r#"{"count": "3", "list": ["a", 2, null, {"count": 1}, [{}], true], "name": 1.5}"#,
+                report(None, None, &[Some(1)]),
             ),
-            (r#"{"count": -1, "names": null}"#, report(None, &[])),
             (
-                r#"{"inner": "x", "count": {"a": [1]}, "names": "a"}"#,
-                report(None, &[]),
+                r#"{"count": -1, "list": {"count": 1}, "name": ["a"]}"#,
+                report(None, None, &[]),
             ),
-            ("{}", report(None, &[])),
+            (
+                r#"{"inner": "x", "count": {"a": [1]}, "list": null, "name": false}"#,
+                report(None, None, &[]),
+            ),
+            (
+                r#"{"inner": [{}], "count": 2.0, "list": "a", "name": {"name": "a"}}"#,
+                report(None, None, &[]),
+            ),
+            ("{}", report(None, None, &[])),
         ] {
             assert_eq!(
                 serde_json::from_str::<Report>(text).unwrap(),
@@ -103,8 +203,11 @@ mod tests {
     fn invalid_json_is_an_error() {
         for text in [
             r#"{"count": 3"#,
-            r#"{"names": ["a",, 2]}"#,
-            r#"{"names": ["\ud800"]}"#,
+            r#"{"list": [{},, 2]}"#,
+            r#"{"list": ["\ud800"]}"#,
+            r#"{"name": "\ud800"}"#,
+            r#"{"inner": {"name": "\ud800"}}"#,
+            r#"{"count": ["\ud800"]}"#,
         ] {
             assert!(serde_json::from_str::<Report>(text).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! The parts of a mapping that are the same on every wire.
+//! Parts of the request and answer mapping that all provider APIs share.
 
 pub mod answer_events;
 pub mod body_fields;

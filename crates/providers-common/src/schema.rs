@@ -1,10 +1,10 @@
-//! Compilation of JSON Schemas into the subset that each wire accepts.
+//! Compilation of JSON Schemas into the subset that each provider API accepts.
 //!
-//! A tool's schema may use any keyword of any draft of JSON Schema. Every wire accepts a different
-//! subset and refuses the whole request for one unsupported keyword. [`compile`] converts a schema
-//! into the subset and preserves its meaning: keywords with another form on the wire are rewritten,
-//! unsupported constraints are described in the `description`, and changes of meaning are reported.
-//! [`restore`] converts an answer for the compiled schema into one for the original schema.
+//! A tool's schema may use any keyword of any draft of JSON Schema. Every provider API accepts
+//! another subset and refuses the whole request for one unsupported keyword. [`compile`] converts a
+//! schema into the subset and preserves its meaning: keywords are rewritten for the API,
+//! unsupported constraints move to the `description`, and changes of meaning are reported.
+//! [`restore()`] converts an answer for the compiled schema into one for the original schema.
 //!
 //! ```
 //! use serde_json::json;
@@ -44,8 +44,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 pub use change::{Change, ChangeKind, list_changes};
-pub use measure::{Measure, measure};
-pub use restore::{restore, restores};
+pub use measure::{Measure, measure_schema};
+pub use restore::{can_change_answers, restore};
 pub use tool_schemas::{ToolSchema, ToolSchemas};
 
 use rules::Rules;
@@ -58,7 +58,7 @@ const MAX_PASSES: usize = 6;
 /// hostile schemas cause it.
 pub const NO_STABLE_FORM: &str = "the schema has no stable form: any object is allowed";
 
-/// Message of the [`Change`] that reports closed objects that were opened while merging an `allOf`.
+/// Message of a [`Change`] for `additionalProperties` that is ignored when `allOf` is merged.
 const OPENED: &str = "closed objects are opened for the properties of other schemas";
 
 /// Subset of JSON Schema that one provider API accepts. `rules.rs` lists the source of each rule.
@@ -115,21 +115,21 @@ impl Dialect {
 
 /// A schema that is compiled for one dialect, and the changes that the compiler made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compiled<'a> {
+pub struct CompiledSchema<'a> {
     /// Compiled schema. It is borrowed from the original if nothing changed.
     pub schema: Cow<'a, Value>,
     /// Changes that the compiler made, in order. Empty if `schema` is borrowed.
     pub changes: Vec<Change>,
-    /// Description of the root, for dialects (Ollama) that allow none there. Append it to the
-    /// tool's description.
+    /// Description of the schema's root, for dialects (Ollama) without a description at the root.
+    /// Append it to the tool's description.
     pub root_description: Option<String>,
 }
 
-impl Compiled<'_> {
+impl CompiledSchema<'_> {
     /// Returns whether every [restored](restore()) answer that is valid against
     /// [`schema`](Self::schema) is valid against the original schema.
     pub fn is_exact(&self) -> bool {
-        self.lost().next().is_none()
+        self.unenforced_changes().next().is_none()
     }
 
     /// Returns whether the compiled schema allows the same values as the original: it is
@@ -142,7 +142,7 @@ impl Compiled<'_> {
 
     /// Returns the changes after which the provider enforces less than the original schema
     /// requires.
-    pub fn lost(&self) -> impl Iterator<Item = &Change> {
+    pub fn unenforced_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes
             .iter()
             .filter(|change| change.kind.loses_enforcement())
@@ -150,7 +150,7 @@ impl Compiled<'_> {
 
     /// Returns whether answers to the compiled schema differ in shape from answers to the original.
     pub fn changes_shape(&self) -> bool {
-        self.has(&[
+        self.has_any_change(&[
             ChangeKind::Encoded,
             ChangeKind::Wrapped,
             ChangeKind::Renamed,
@@ -159,7 +159,7 @@ impl Compiled<'_> {
     }
 
     /// Returns whether the compiler made a change of one of `kinds`.
-    pub fn has(&self, kinds: &[ChangeKind]) -> bool {
+    pub fn has_any_change(&self, kinds: &[ChangeKind]) -> bool {
         let mut changes = self.changes.iter();
         changes.any(|change| kinds.contains(&change.kind))
     }
@@ -170,27 +170,27 @@ impl Compiled<'_> {
     }
 }
 
-/// Compiles a schema into the subset of JSON Schema that a wire accepts.
+/// Compiles a schema into the subset of JSON Schema that a dialect accepts.
 ///
-/// Accepts any JSON, also invalid schemas, and returns a schema that is valid for the wire. The
+/// Accepts any JSON, also invalid schemas, and returns a schema that is valid in the dialect. The
 /// result is deterministic, and compiling it again changes nothing. The order of properties is
 /// preserved.
 ///
-/// Recursion is kept where the wire accepts it, else inlined three levels deep. Subschemas deeper
-/// than 48 levels, and those after 20,000 read or 10,000 written ones, are omitted and reported.
-/// OpenAI's limits (10 levels of objects, 5,000 properties, 1,000 enum values) are respected too.
-pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
-    let rules = Rules::of(dialect);
-    let mut first = pass(schema, rules);
+/// Recursion is kept where the dialect accepts it, else inlined three levels deep. Subschemas
+/// deeper than 48 levels, and those after 20,000 read or 10,000 written ones, are omitted and
+/// reported. OpenAI's limits (10 levels of objects, 5,000 properties, 1,000 enum values) apply too.
+pub fn compile(schema: &Value, dialect: Dialect) -> CompiledSchema<'_> {
+    let rules = Rules::for_dialect(dialect);
+    let mut first = run_compiler_pass(schema, rules);
     if *first.schema == *schema {
-        return Compiled {
+        return CompiledSchema {
             schema: Cow::Borrowed(schema),
             changes: Vec::new(),
             root_description: None,
         };
     }
     for _ in 1..MAX_PASSES {
-        let next = pass(&first.schema, rules);
+        let next = run_compiler_pass(&first.schema, rules);
         if next.schema == first.schema {
             return first;
         }
@@ -198,18 +198,18 @@ pub fn compile(schema: &Value, dialect: Dialect) -> Compiled<'_> {
         first.changes.extend(next.changes);
         first.root_description = first.root_description.or(next.root_description);
     }
-    // Only hostile schemas need more passes: return the smallest schema that the wire accepts.
+    // Only hostile schemas need more passes: return the smallest schema that the dialect accepts.
     first.schema = Cow::Owned(Value::Object(root::smallest_schema(rules)));
     let change = Change::new("", ChangeKind::Truncated, NO_STABLE_FORM);
     first.changes.push(change);
     first
 }
 
-fn pass(schema: &Value, rules: &'static Rules) -> Compiled<'static> {
+fn run_compiler_pass(schema: &Value, rules: &'static Rules) -> CompiledSchema<'static> {
     let mut changes = Vec::new();
     let normal = normal::normalise(schema, rules, &mut changes);
-    let (schema, root_description) = lower::lower(normal, rules, &mut changes);
-    Compiled {
+    let (schema, root_description) = lower::lower_to_dialect(normal, rules, &mut changes);
+    CompiledSchema {
         schema: Cow::Owned(schema),
         changes,
         root_description,

@@ -42,8 +42,8 @@
 //!
 //! let tool = ToolDefinition::new("add", "Adds.", serde_json::json!({"type": "object"}));
 //! let request = ChatRequest::new([Message::user("1 + 2?")]).with_tools([tool]);
-//! let forms = RecoveryForms::of(&[RecoveryForm::FencedJson]);
-//! let mut recovery = EventRecovery::new(Recovery::of(&request, forms));
+//! let forms = RecoveryForms::from_forms(&[RecoveryForm::FencedJson]);
+//! let mut recovery = EventRecovery::new(Recovery::for_request(&request, forms));
 //!
 //! let mut events = Vec::new();
 //! recovery.push(ModelEvent::PartStarted { index: 0, part: PartStart::Text }, &mut events);
@@ -51,7 +51,7 @@
 //!     let text = piece.to_owned();
 //!     recovery.push(ModelEvent::TextDelta { index: 0, text }, &mut events);
 //! }
-//! recovery.end(&mut events);
+//! recovery.end_answer(&mut events);
 //! assert!(matches!(
 //!     &events[0],
 //!     ModelEvent::PartStarted { part: PartStart::ToolUse { name, .. }, .. } if name == "add"
@@ -103,12 +103,12 @@ pub struct Recovery {
 impl Recovery {
     /// Creates a search for calls of the tools that a request offers: all of them, those of
     /// [`ToolChoice::Only`](switchboard_domain::ToolChoice::Only), or none if no tool may be used.
-    pub fn of(request: &ChatRequest, forms: RecoveryForms) -> Self {
+    pub fn for_request(request: &ChatRequest, forms: RecoveryForms) -> Self {
         Self {
-            tools: Arc::new(OfferedTools::of(request)),
+            tools: Arc::new(OfferedTools::from_request(request)),
             forms,
             limit: DEFAULT_MAX_TOOL_INPUT_BYTES + MAX_MARKS_BYTES,
-            ids: LocalIds::after(request).with_prefix("call_text_"),
+            ids: LocalIds::from_request(request).with_prefix("call_text_"),
             outcome: None,
             warnings: Vec::new(),
         }
@@ -140,8 +140,8 @@ impl Recovery {
     }
 }
 
-/// Converts the calls in the text of a stream into tool uses. Returns the stream unchanged if there
-/// is nothing to find.
+/// Converts the calls in the text of a stream into tool uses. Returns the stream unchanged if no
+/// calls can occur in it.
 ///
 /// If the stream fails, buffered text and calls precede the error.
 pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
@@ -158,7 +158,7 @@ pub fn recover(stream: ModelStream, recovery: Recovery) -> ModelStream {
                 (Some(stream), None)
             }
             end => {
-                recovery.end(&mut events);
+                recovery.end_answer(&mut events);
                 (None, end.and_then(Result::err))
             }
         };

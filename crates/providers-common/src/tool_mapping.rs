@@ -12,8 +12,7 @@ use crate::{
 
 /// The changes to tool names and schemas that a request needed. They are reversed in its answer.
 ///
-/// In another shape, for example, an optional property is `null` instead of missing, or a property
-/// has another name.
+/// For example, the model writes `null` for a missing property, or another property name.
 #[derive(Debug, Clone, Default)]
 pub struct ToolMapping {
     names: Option<ToolNames>,
@@ -24,16 +23,16 @@ pub struct ToolMapping {
 impl ToolMapping {
     /// Sets the names under which the request's tools were sent.
     pub fn set_names(&mut self, names: ToolNames) {
-        self.names = Some(names).filter(ToolNames::any_changed);
+        self.names = Some(names).filter(ToolNames::has_aliases);
     }
 
-    /// Adds a tool whose schema was sent in another shape.
+    /// Adds a tool whose schema was changed for `dialect`.
     pub fn add_tool(&mut self, tool: &ToolDefinition, dialect: Dialect) {
         let restorer = ShapeRestorer::new(&tool.input_schema, dialect);
         self.tools.insert(tool.name.clone(), restorer);
     }
 
-    /// Sets the schema of a structured answer that was sent in another shape.
+    /// Sets the original schema of a structured answer. It was changed for `dialect`.
     pub fn set_answer_schema(&mut self, schema: &Value, dialect: Dialect) {
         self.answer = ShapeRestorer::new(schema, dialect);
     }
@@ -46,7 +45,7 @@ impl ToolMapping {
     /// Returns the declared name of the tool that was sent under the name `sent`.
     pub fn declared_name<'a>(&'a self, sent: &'a str) -> &'a str {
         let names = self.names.as_ref();
-        names.map_or(sent, |names| names.declared(sent))
+        names.map_or(sent, |names| names.declared_name(sent))
     }
 
     /// Returns the restorer for the input of the tool with the declared name `tool`.
@@ -62,7 +61,7 @@ impl ToolMapping {
 
 /// Converter of streamed JSON text to the shape that the declared schema requires.
 ///
-/// Text with a schema that was sent unchanged passes through. Other text is buffered until it is
+/// If the schema was sent unchanged, the text passes through. Otherwise it is buffered until it is
 /// complete.
 #[derive(Debug, Clone, Default)]
 pub struct ShapeRestorer(Option<Buffer>);
@@ -85,7 +84,8 @@ impl ShapeRestorer {
 
     /// Adds streamed text and returns the text that can be emitted now.
     ///
-    /// Buffering ends when the text is not a JSON object or is longer than a tool input may be.
+    /// Buffering ends when the text is not a JSON object or exceeds the maximum size of a tool
+    /// input.
     pub fn push(&mut self, more: &str) -> Option<String> {
         let text = match &mut self.0 {
             None => more.to_owned(),
@@ -96,7 +96,7 @@ impl ShapeRestorer {
                 if may_be_object && buffer.text.len() <= MAX_BUFFERED_BYTES {
                     return None;
                 }
-                return self.interrupt();
+                return self.take_raw_buffer();
             }
         };
         (!text.is_empty()).then_some(text)
@@ -104,7 +104,7 @@ impl ShapeRestorer {
 
     /// Returns the buffered text in the shape of the declared schema. Text that is not JSON is
     /// returned unchanged.
-    pub fn finish(&mut self) -> Option<String> {
+    pub fn restore_buffer(&mut self) -> Option<String> {
         let buffer = self.0.take()?;
         let text = match serde_json::from_str::<Value>(&buffer.text) {
             Ok(value) => restore(&buffer.schema, buffer.dialect, value).to_string(),
@@ -114,7 +114,7 @@ impl ShapeRestorer {
     }
 
     /// Returns the buffered text unchanged, for an answer that was interrupted.
-    pub fn interrupt(&mut self) -> Option<String> {
+    pub fn take_raw_buffer(&mut self) -> Option<String> {
         let text = self.0.take()?.text;
         (!text.is_empty()).then_some(text)
     }
@@ -138,7 +138,7 @@ mod tests {
         let mut restorer = ToolMapping::default().input_restorer("f");
         assert_eq!(restorer.push("{\"a\""), Some("{\"a\"".to_owned()));
         assert_eq!(restorer.push(""), None);
-        assert_eq!(restorer.finish(), None);
+        assert_eq!(restorer.restore_buffer(), None);
     }
 
     #[test]
@@ -147,8 +147,8 @@ mod tests {
         for piece in [" ", "{\"a\":", "null}"] {
             assert_eq!(restorer.push(piece), None);
         }
-        assert_eq!(restorer.finish().as_deref(), Some("{}"));
-        assert_eq!(restorer.finish(), None);
+        assert_eq!(restorer.restore_buffer().as_deref(), Some("{}"));
+        assert_eq!(restorer.restore_buffer(), None);
     }
 
     #[test]
@@ -157,14 +157,14 @@ mod tests {
         assert_eq!(restorer.push(" \n"), None);
         assert_eq!(restorer.push("I "), Some(" \nI ".to_owned()));
         assert_eq!(restorer.push("see"), Some("see".to_owned()));
-        assert_eq!(restorer.finish(), None);
+        assert_eq!(restorer.restore_buffer(), None);
     }
 
     #[test]
     fn an_interrupted_object_is_emitted_unchanged() {
         let mut restorer = restorer();
         assert_eq!(restorer.push("{\"a\":nu"), None);
-        assert_eq!(restorer.interrupt().as_deref(), Some("{\"a\":nu"));
+        assert_eq!(restorer.take_raw_buffer().as_deref(), Some("{\"a\":nu"));
     }
 
     #[test]

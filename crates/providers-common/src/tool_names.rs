@@ -1,7 +1,7 @@
-//! The mapping of tool names to names that a wire accepts.
+//! Mapping of tool names to names that a provider API accepts.
 //!
-//! A host may have tools with any name (`crm/find.one`), and wires accept different characters and
-//! lengths. [`ToolNames`] maps every name of one request.
+//! A host may have tools with any name (`crm/find.one`), and provider APIs accept different
+//! characters and lengths. [`ToolNames`] maps every name of one request.
 
 use std::{
     borrow::Cow,
@@ -17,7 +17,7 @@ const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
 /// Base of the alias for a name without any legal character.
 const DEFAULT_NAME: &str = "tool";
 
-/// Rule for the tool names that a wire accepts: ASCII letters, digits, `_` and `-`.
+/// Rule for the tool names that a provider API accepts: ASCII letters, digits, `_` and `-`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameRule {
     /// Maximum number of characters in a tool name. It is at least 16, so that aliases stay
@@ -46,7 +46,7 @@ impl NameRule {
         begins_with_letter: true,
     };
 
-    /// Returns whether the wire accepts this name.
+    /// Returns whether the provider API accepts this name.
     pub fn allows(&self, name: &str) -> bool {
         (1..=self.max_len).contains(&name.len())
             && name.chars().all(is_legal)
@@ -58,7 +58,7 @@ impl NameRule {
     }
 
     /// Returns an alias for a tool name: its legal characters and `digits` digits of its hash.
-    fn alias(&self, name: &str, digits: usize) -> String {
+    fn build_alias(&self, name: &str, digits: usize) -> String {
         let legal = name.chars().map(|c| if is_legal(c) { c } else { '_' });
         let mut alias: String = legal.collect();
         if alias.chars().all(|c| c == '_') {
@@ -81,7 +81,7 @@ fn is_legal(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// The mapping between the tool names of one request and their names on a wire.
+/// Mapping between the tool names of one request and the names that are sent to the provider.
 ///
 /// - A name that the rule allows stays.
 /// - Another name gets an alias: its legal characters, `_`, and eight hexadecimal digits of its
@@ -100,10 +100,10 @@ fn is_legal(c: char) -> bool {
 /// let tool = |name| ToolDefinition::new(name, "", json!({"type": "object"}));
 /// let tools = [tool("a/b"), tool("a_b")];
 /// let request = ChatRequest::new([Message::user("Hello?")]).with_tools(tools);
-/// let names = ToolNames::of(&request, NameRule::OPENAI);
-/// assert_eq!(names.wire("a_b"), "a_b");
-/// assert_eq!(names.wire("a/b"), "a_b_c14cddc0");
-/// assert_eq!(names.declared("a_b_c14cddc0"), "a/b");
+/// let names = ToolNames::from_request(&request, NameRule::OPENAI);
+/// assert_eq!(names.wire_name("a_b"), "a_b");
+/// assert_eq!(names.wire_name("a/b"), "a_b_c14cddc0");
+/// assert_eq!(names.declared_name("a_b_c14cddc0"), "a/b");
 /// ```
 #[derive(Debug, Clone)]
 pub struct ToolNames {
@@ -113,15 +113,17 @@ pub struct ToolNames {
 }
 
 impl ToolNames {
-    /// Creates the mapping of a request under a wire's rule.
-    pub fn of(request: &ChatRequest, rule: NameRule) -> Self {
+    /// Creates the mapping for all tool names in a request, under a provider's naming rule.
+    pub fn from_request(request: &ChatRequest, rule: NameRule) -> Self {
         let (unchanged, changed): (BTreeSet<&str>, BTreeSet<&str>) =
-            names(request).partition(|name| rule.allows(name));
+            request_tool_names(request).partition(|name| rule.allows(name));
         let mut taken: HashSet<String> = unchanged.into_iter().map(str::to_owned).collect();
         let mut wire = HashMap::new();
         let mut declared = HashMap::new();
         for name in changed {
-            let mut aliases = HASH_DIGITS.iter().map(|digits| rule.alias(name, *digits));
+            let mut aliases = HASH_DIGITS
+                .iter()
+                .map(|digits| rule.build_alias(name, *digits));
             // An alias with the full SHA-256 is always unique.
             let Some(alias) = aliases.find(|alias| taken.insert(alias.clone())) else {
                 continue;
@@ -136,30 +138,30 @@ impl ToolNames {
         }
     }
 
-    /// Returns the wire name of a declared tool. A name that is not in the request is converted by
-    /// the same rule.
-    pub fn wire<'a>(&self, declared: &'a str) -> Cow<'a, str> {
+    /// Returns the name under which a declared tool is sent. A name that is not in the request is
+    /// converted by the same rule.
+    pub fn wire_name<'a>(&self, declared: &'a str) -> Cow<'a, str> {
         match self.wire.get(declared) {
             Some(alias) => Cow::Owned(alias.clone()),
             None if self.rule.allows(declared) => Cow::Borrowed(declared),
-            None => Cow::Owned(self.rule.alias(declared, HASH_DIGITS[0])),
+            None => Cow::Owned(self.rule.build_alias(declared, HASH_DIGITS[0])),
         }
     }
 
     /// Returns the declared name of the tool with the name `wire`. An unknown name, which the model
     /// invented, is returned unchanged.
-    pub fn declared<'a>(&'a self, wire: &'a str) -> &'a str {
+    pub fn declared_name<'a>(&'a self, wire: &'a str) -> &'a str {
         self.declared.get(wire).map_or(wire, String::as_str)
     }
 
     /// Returns whether any name of the request has an alias.
-    pub fn any_changed(&self) -> bool {
+    pub fn has_aliases(&self) -> bool {
         !self.wire.is_empty()
     }
 }
 
 /// Returns every tool name in a request: in the definitions, the tool choice and the history.
-fn names(request: &ChatRequest) -> impl Iterator<Item = &str> {
+fn request_tool_names(request: &ChatRequest) -> impl Iterator<Item = &str> {
     let declared = request.tools.iter().map(|tool| tool.name.as_str());
     let chosen = match &request.tool_choice {
         ToolChoice::Only(names) => names.as_slice(),

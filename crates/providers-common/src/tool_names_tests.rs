@@ -14,11 +14,11 @@ fn request(names: &[&str]) -> ChatRequest {
 #[test]
 fn legal_names_are_unchanged() {
     let all = ["find", "crm__find-one", "A1", "_", "a_b_c14cddc0"];
-    let names = ToolNames::of(&request(&all), NameRule::OPENAI);
-    assert!(!names.any_changed());
+    let names = ToolNames::from_request(&request(&all), NameRule::OPENAI);
+    assert!(!names.has_aliases());
     for name in all {
-        assert_eq!(names.wire(name), name);
-        assert_eq!(names.declared(name), name);
+        assert_eq!(names.wire_name(name), name);
+        assert_eq!(names.declared_name(name), name);
     }
 }
 
@@ -31,29 +31,32 @@ fn a_name_is_the_same_in_every_run_and_among_any_tools() {
         (NameRule::GEMINI, "9lives", "_9lives_bc867356"),
     ];
     for (rule, name, expected) in cases {
-        let single = ToolNames::of(&request(&[name]), rule);
-        let among = ToolNames::of(&request(&["z", name, "crm.find/one", "a b"]), rule);
-        assert_eq!(single.wire(name), expected);
-        assert_eq!(among.wire(name), expected);
+        let single = ToolNames::from_request(&request(&[name]), rule);
+        let among = ToolNames::from_request(&request(&["z", name, "crm.find/one", "a b"]), rule);
+        assert_eq!(single.wire_name(name), expected);
+        assert_eq!(among.wire_name(name), expected);
         // Also where the request does not know the name.
-        assert_eq!(ToolNames::of(&request(&[]), rule).wire(name), expected);
+        assert_eq!(
+            ToolNames::from_request(&request(&[]), rule).wire_name(name),
+            expected
+        );
     }
 }
 
 #[test]
 fn an_alias_never_equals_the_name_of_another_tool() {
-    let victim = ToolNames::of(&request(&["a/b"]), NameRule::OPENAI)
-        .wire("a/b")
+    let victim = ToolNames::from_request(&request(&["a/b"]), NameRule::OPENAI)
+        .wire_name("a/b")
         .into_owned();
-    let names = ToolNames::of(&request(&["a/b", &victim]), NameRule::OPENAI);
+    let names = ToolNames::from_request(&request(&["a/b", &victim]), NameRule::OPENAI);
     assert_eq!(
-        names.declared(&victim),
+        names.declared_name(&victim),
         victim,
         "the attacker keeps its own name"
     );
-    let moved = names.wire("a/b").into_owned();
+    let moved = names.wire_name("a/b").into_owned();
     assert_ne!(moved, victim);
-    assert_eq!(names.declared(&moved), "a/b");
+    assert_eq!(names.declared_name(&moved), "a/b");
     assert!(NameRule::OPENAI.allows(&moved));
 }
 
@@ -61,19 +64,19 @@ fn an_alias_never_equals_the_name_of_another_tool() {
 fn the_history_and_the_choice_use_the_same_names() {
     let mut request = request(&["a/b"]);
     request.tool_choice = ToolChoice::Only(vec!["a/b".into(), "c/d".into()]);
-    let tool_use = ToolUse::new("1", "gone/tool", ToolInput::parse("{}"));
+    let tool_use = ToolUse::new("1", "gone/tool", ToolInput::parse_input("{}"));
     request
         .messages
         .push(Message::new(Role::Assistant, [Part::ToolUse(tool_use)]).into());
     let result = ToolResult::text("1", "other/gone", "x");
     request
         .messages
-        .push(Message::tool_results([result]).into());
-    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+        .push(Message::from_tool_results([result]).into());
+    let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
     for name in ["a/b", "c/d", "gone/tool", "other/gone"] {
-        let wire = names.wire(name).into_owned();
+        let wire = names.wire_name(name).into_owned();
         assert!(NameRule::ANTHROPIC.allows(&wire), "{wire}");
-        assert_eq!(names.declared(&wire), name);
+        assert_eq!(names.declared_name(&wire), name);
     }
 }
 
@@ -84,12 +87,12 @@ proptest! {
     ) {
         let list: Vec<&str> = all.iter().map(String::as_str).collect();
         for rule in RULES {
-            let names = ToolNames::of(&request(&list), rule);
+            let names = ToolNames::from_request(&request(&list), rule);
             let mut seen = HashSet::new();
             for name in &list {
-                let wire = names.wire(name).into_owned();
+                let wire = names.wire_name(name).into_owned();
                 prop_assert!(rule.allows(&wire), "{wire:?}");
-                prop_assert_eq!(names.declared(&wire), *name);
+                prop_assert_eq!(names.declared_name(&wire), *name);
                 prop_assert!(seen.insert(wire));
             }
         }

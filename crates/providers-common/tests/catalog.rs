@@ -134,23 +134,23 @@ fn unknown_names_are_not_guessed() {
 
 #[test]
 fn a_provider_has_its_models_by_name() {
-    let anthropic = names(catalog::models("anthropic"));
+    let anthropic = names(catalog::list_models("anthropic"));
     assert!(anthropic.is_sorted());
     assert!(anthropic.contains(&"claude-sonnet-5-5"));
     assert!(anthropic.iter().all(|name| name.starts_with("claude-")));
     let all: usize = catalog::PROVIDERS
         .iter()
-        .map(|provider| catalog::models(provider).count())
+        .map(|provider| catalog::list_models(provider).count())
         .sum();
     assert!(all > 200, "{all}");
     for unknown in ["", "ollama", "anthropi", "anthropic/", "azure"] {
-        assert_eq!(catalog::models(unknown).count(), 0, "{unknown}");
+        assert_eq!(catalog::list_models(unknown).count(), 0, "{unknown}");
     }
 }
 
 #[test]
 fn the_default_comes_first() {
-    let featured = |provider| names(catalog::featured(provider));
+    let featured = |provider| names(catalog::featured_models(provider));
     assert_eq!(
         featured("anthropic"),
         ["claude-sonnet-5-5", "claude-opus-5-5", "claude-haiku-5-5"]
@@ -158,7 +158,7 @@ fn the_default_comes_first() {
     assert_eq!(featured("openai"), ["gpt-6.1-sol", "gpt-6-luna"]);
     assert_eq!(featured("gemini"), ["gemini-3.8-flash", "gemini-4-argon"]);
     assert!(featured("groq").is_empty());
-    assert!(catalog::source().starts_with("litellm "));
+    assert!(catalog::data_source().starts_with("litellm "));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn the_first_known_value_takes_precedence() {
         audio: Some(false),
         ..ModelCapabilities::default()
     };
-    let both = catalog::either(&first, &second);
+    let both = catalog::merge_capabilities(&first, &second);
     assert_eq!(
         both,
         ModelCapabilities {

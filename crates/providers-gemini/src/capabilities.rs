@@ -1,8 +1,8 @@
 //! Capabilities of Google's models by name.
 //!
-//! They come from the model catalog. The series of a model adds what the catalog lacks and what
-//! only the mapping needs. Sources: the types of the official SDK (google-genai 3.4.0) and the
-//! API's guides to thinking and thought signatures. A model that is not listed has no known limits.
+//! The model catalog takes precedence. The model series (such as Gemini 2.5 Flash) adds missing
+//! capabilities and rules of the mapping. Sources: the types of the official SDK (google-genai
+//! 3.4.0) and the API's guides to thinking and thought signatures. Unknown models have no limits.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
@@ -12,10 +12,10 @@ use switchboard_providers_common::catalog;
 pub fn capabilities(model: &str) -> ModelCapabilities {
     let known = catalog::lookup("gemini", model).map(|entry| entry.capabilities);
     let of_series = series_capabilities(model);
-    let mut both = catalog::either(&known.unwrap_or_default(), &of_series);
+    let mut both = catalog::merge_capabilities(&known.unwrap_or_default(), &of_series);
     if ModelSeries::from_model_name(model).is_some_and(|series| series.line == ModelLine::Gemma) {
-        // The catalog describes Gemma as other servers run it. This API has refused functions for
-        // it, so the series decides.
+        // The catalog describes Gemma on other servers. The Gemini API has refused functions for
+        // older versions of Gemma, so the model series takes precedence.
         both.tools = of_series.tools;
     }
     both
@@ -196,9 +196,9 @@ impl ModelSeries {
         self.version >= (3, 0)
     }
 
-    /// Whether server tools and functions are accepted together. Before Gemini 3 that is refused:
-    /// "Tool use with function calling is unsupported", or with the switch for it "Tool call
-    /// context circulation is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
+    /// Returns whether the model accepts server tools together with functions. Models before Gemini
+    /// 3 answer "Tool use with function calling is unsupported" or "Tool call context circulation
+    /// is not enabled for models/gemini-2.5-flash" (go-genai#323, prism#972).
     pub(crate) fn supports_server_tools_with_functions(self) -> bool {
         self.line == ModelLine::Gemma || self.version >= (3, 0)
     }
@@ -247,14 +247,14 @@ mod tests {
     #[test]
     fn the_series_say_what_the_catalogue_says() {
         let mut known = 0;
-        for entry in catalog::models("gemini") {
+        for entry in catalog::list_models("gemini") {
             known += 1;
             let ours = series_capabilities(entry.name);
             let theirs = &entry.capabilities;
             // Joined, each wins where both speak: the same means that they agree.
             assert_eq!(
-                catalog::either(theirs, &ours),
-                catalog::either(&ours, theirs),
+                catalog::merge_capabilities(theirs, &ours),
+                catalog::merge_capabilities(&ours, theirs),
                 "{}",
                 entry.name
             );

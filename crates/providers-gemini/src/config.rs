@@ -14,8 +14,8 @@ use crate::{
     GeminiOptions, ServerTool,
     error::ERRORS,
     model::GenerateContent,
+    model_list::{MODELS_PATH, parse_model_page},
     percent,
-    served::{MODELS_PATH, parse_model_page},
 };
 
 /// Base URL of Google's own API.
@@ -38,7 +38,7 @@ pub const API_VERSION_VARIABLE: &str = "GOOGLE_GENAI_API_VERSION";
 /// let google = GeminiConfig::new("AIza…");
 /// assert!(google.is_google());
 /// assert!(!format!("{google:?}").contains("AIza"));
-/// let proxy = GeminiConfig::compatible("proxy", "http://localhost:4000/gemini");
+/// let proxy = GeminiConfig::for_compatible_server("proxy", "http://localhost:4000/gemini");
 /// assert!(proxy.api_key.is_none());
 /// ```
 #[derive(Clone)]
@@ -78,11 +78,11 @@ impl fmt::Debug for GeminiConfig {
 impl GeminiConfig {
     /// Creates the configuration for Google's own API.
     pub fn new(api_key: impl Into<SecretString>) -> Self {
-        Self::compatible("gemini", GEMINI_BASE_URL).with_api_key(api_key)
+        Self::for_compatible_server("gemini", GEMINI_BASE_URL).with_api_key(api_key)
     }
 
     /// Creates the configuration for a compatible server, without an API key.
-    pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
+    pub fn for_compatible_server(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
             api_key: None,
@@ -109,7 +109,7 @@ impl GeminiConfig {
     /// Returns the URL path of a model: `models/{name}`, or the name itself if it is a path
     /// (`tunedModels/…`).
     ///
-    /// Fails with [`ModelErrorKind::InvalidRequest`] for a name that leads to another path.
+    /// Fails with [`ModelErrorKind::InvalidRequest`] if a path segment is empty, `.` or `..`.
     pub(crate) fn model_path(&self, name: &str) -> Result<String, ModelError> {
         let is_wrong = |segment: &str| matches!(segment, "" | "." | "..");
         if name.split('/').any(is_wrong) {
@@ -135,7 +135,7 @@ impl ProviderConfig for GeminiConfig {
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
         let base_url = get(BASE_URL_VARIABLE).unwrap_or_else(|| GEMINI_BASE_URL.to_owned());
-        let mut config = Self::compatible("gemini", base_url);
+        let mut config = Self::for_compatible_server("gemini", base_url);
         config.api_key = API_KEY_VARIABLES
             .iter()
             .find_map(|name| get(name))
@@ -173,11 +173,11 @@ impl ProviderConfig for GeminiConfig {
         }
     }
 
-    fn transport(&self) -> TransportConfig {
+    fn transport_config(&self) -> TransportConfig {
         self.transport.clone()
     }
 
-    fn errors(&self) -> &'static ErrorTable {
+    fn error_table(&self) -> &'static ErrorTable {
         &ERRORS
     }
 
@@ -196,7 +196,7 @@ impl ProviderConfig for GeminiConfig {
             .options
             .server_tools
             .iter()
-            .find_map(ServerTool::configuration_error)
+            .find_map(ServerTool::find_configuration_error)
         {
             return Err(self.configuration_error(fault));
         }
@@ -269,7 +269,7 @@ mod tests {
             "http://localhost:4000/gemini/v1alpha/models"
         );
         assert!(
-            !GeminiConfig::compatible(
+            !GeminiConfig::for_compatible_server(
                 "x",
                 "https://generativelanguage.googleapis.com.evil.example"
             )
@@ -287,11 +287,11 @@ mod tests {
             ("http://h/vertex", "http://h/vertex/v1beta/models"),
         ] {
             assert_eq!(
-                GeminiConfig::compatible("x", base).endpoint("models"),
+                GeminiConfig::for_compatible_server("x", base).endpoint("models"),
                 expected
             );
         }
-        let mut plain = GeminiConfig::compatible("x", "http://h/p");
+        let mut plain = GeminiConfig::for_compatible_server("x", "http://h/p");
         plain.api_version.clear();
         assert_eq!(plain.endpoint("models"), "http://h/p/models");
     }
@@ -321,7 +321,9 @@ mod tests {
     #[test]
     fn a_wrong_address_is_told_before_it_is_used() {
         for address in ["", "localhost:8000", "ftp://example.org", "/v1", "http://"] {
-            let error = GeminiConfig::compatible("x", address).check().unwrap_err();
+            let error = GeminiConfig::for_compatible_server("x", address)
+                .check()
+                .unwrap_err();
             assert_eq!(error.kind, ModelErrorKind::Configuration, "{address}");
         }
         for address in [
@@ -329,7 +331,7 @@ mod tests {
             "https://example.org?key=hunter2",
             "user:hunter2@example.org",
         ] {
-            let config = GeminiConfig::compatible("x", address);
+            let config = GeminiConfig::for_compatible_server("x", address);
             let error = config.check().unwrap_err();
             assert!(!error.to_string().contains("hunter2"), "{error}");
             assert!(!format!("{config:?}").contains("hunter2"), "{config:?}");

@@ -67,8 +67,8 @@ impl AnswerParts {
                 None if !self.at_line_end => return None,
                 None => {
                     self.current = None;
-                    // The last event may lack its blank line. The decoder must read the event
-                    // before the token in it is used.
+                    // A blank line completes the last event, so that the decoder reads the
+                    // continuation token in it before the token is used.
                     return Some((Ok(Bytes::from_static(b"\n\n")), self));
                 }
             }
@@ -81,7 +81,7 @@ impl AnswerSource {
     /// [`ModelErrorKind::Interrupted`], because the answer has begun.
     async fn request_continuation(&self, token: String) -> Result<ByteStream, ModelError> {
         let provider = self.model.provider();
-        let body = with_token(&self.sent.body, token).map_err(|fault| {
+        let body = add_continuation_token(&self.sent.body, token).map_err(|fault| {
             let message = "the request could not be read again";
             ModelError::new(provider, ModelErrorKind::Interrupted, message).with_source(fault)
         })?;
@@ -89,13 +89,13 @@ impl AnswerSource {
             body,
             ..self.sent.clone()
         };
-        match self.model.send_again(&sent).await {
+        match self.model.send_follow_up(&sent).await {
             Ok(answer) => Ok(answer_events(provider, answer)),
             Err(error) => {
                 let message = format!("the rest of the answer is missing: {}", error.message());
                 let interrupted = ModelError::new(provider, ModelErrorKind::Interrupted, message)
                     .with_request_id(error.request_id().map(str::to_owned));
-                let interrupted = match error.status() {
+                let interrupted = match error.http_status() {
                     Some(status) => interrupted.with_status(status),
                     None => interrupted,
                 };
@@ -108,7 +108,7 @@ impl AnswerSource {
 /// Returns the body of an answer as server-sent events. A body that is one JSON document becomes
 /// one event.
 fn answer_events(provider: &str, answer: HttpAnswer) -> ByteStream {
-    if !answer.is_whole() {
+    if !answer.is_json_document() {
         return answer.body;
     }
     let (provider, body) = (provider.to_owned(), answer.body);
@@ -131,7 +131,7 @@ fn document_as_event(document: &[u8]) -> Vec<u8> {
     event
 }
 
-fn with_token(body: &[u8], token: String) -> Result<Bytes, serde_json::Error> {
+fn add_continuation_token(body: &[u8], token: String) -> Result<Bytes, serde_json::Error> {
     let mut body: Map<String, Value> = serde_json::from_slice(body)?;
     body.insert("continuationToken".to_owned(), Value::String(token));
     serde_json::to_vec(&body).map(Bytes::from)
@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn the_rest_is_requested_with_the_same_body() {
-        let body = with_token(br#"{"contents":[1],"tools":[]}"#, "dG9r".into()).unwrap();
+        let body =
+            add_continuation_token(br#"{"contents":[1],"tools":[]}"#, "dG9r".into()).unwrap();
         assert_eq!(
             body,
             r#"{"contents":[1],"tools":[],"continuationToken":"dG9r"}"#

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use switchboard_providers_common::provider::{
-    ApiError, ErrorClass, ErrorRule, ErrorTable, text_of,
+    ApiError, ErrorClass, ErrorRule, ErrorTable, value_to_text,
 };
 
 /// The error code of a quota that is not refilled soon: a quota per day, or a quota of zero.
@@ -20,32 +20,32 @@ pub(crate) static ERRORS: ErrorTable = ErrorTable {
 
 const RULES: &[ErrorRule] = &[
     // The API answers with status 400 to a wrong key.
-    ErrorRule::codes(&["API_KEY_INVALID"], ErrorClass::Authentication),
-    ErrorRule::messages(
+    ErrorRule::match_codes(&["API_KEY_INVALID"], ErrorClass::Authentication),
+    ErrorRule::match_messages(
         &["api key not valid", "api key expired"],
         ErrorClass::Authentication,
     ),
-    ErrorRule::messages(
+    ErrorRule::match_messages(
         &[
             "exceeds the maximum number of tokens",
             "input token count exceeds",
         ],
         ErrorClass::ContextOverflow,
     ),
-    ErrorRule::messages(
+    ErrorRule::match_messages(
         &["location is not supported", "not available in your country"],
         ErrorClass::Permission,
     ),
-    ErrorRule::codes(&[LONG_QUOTA], ErrorClass::QuotaExhausted),
-    ErrorRule::messages(
+    ErrorRule::match_codes(&[LONG_QUOTA], ErrorClass::QuotaExhausted),
+    ErrorRule::match_messages(
         &["credits are depleted", "spending cap"],
         ErrorClass::QuotaExhausted,
     ),
-    ErrorRule::codes(&["UNAUTHENTICATED"], ErrorClass::Authentication),
-    ErrorRule::codes(&["PERMISSION_DENIED"], ErrorClass::Permission),
-    ErrorRule::codes(&["NOT_FOUND"], ErrorClass::NotFound),
-    ErrorRule::codes(&["RESOURCE_EXHAUSTED"], ErrorClass::RateLimited),
-    ErrorRule::codes(
+    ErrorRule::match_codes(&["UNAUTHENTICATED"], ErrorClass::Authentication),
+    ErrorRule::match_codes(&["PERMISSION_DENIED"], ErrorClass::Permission),
+    ErrorRule::match_codes(&["NOT_FOUND"], ErrorClass::NotFound),
+    ErrorRule::match_codes(&["RESOURCE_EXHAUSTED"], ErrorClass::RateLimited),
+    ErrorRule::match_codes(
         &[
             "INVALID_ARGUMENT",
             "FAILED_PRECONDITION",
@@ -54,8 +54,8 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::InvalidRequest,
     ),
-    ErrorRule::codes(&["UNIMPLEMENTED"], ErrorClass::Unsupported("this request")),
-    ErrorRule::codes(
+    ErrorRule::match_codes(&["UNIMPLEMENTED"], ErrorClass::Unsupported("this request")),
+    ErrorRule::match_codes(
         &[
             "UNAVAILABLE",
             "INTERNAL",
@@ -78,22 +78,22 @@ fn read_error_details(fields: &Map<String, Value>, error: &mut ApiError) {
         let list = |name: &str| detail.get(name).and_then(Value::as_array);
         match kind.unwrap_or_default() {
             "ErrorInfo" => {
-                error.codes.insert(0, text_of(detail.get("reason")));
+                error.codes.insert(0, value_to_text(detail.get("reason")));
                 let limit = detail.get("metadata").and_then(|it| it.get("quota_limit"));
-                if text_of(limit).contains("PerDay") {
+                if value_to_text(limit).contains("PerDay") {
                     error.codes.push(LONG_QUOTA.to_owned());
                 }
             }
             "BadRequest" => {
                 let first = list("fieldViolations").and_then(|list| list.first());
-                let field = text_of(first.and_then(|it| it.get("field")));
+                let field = value_to_text(first.and_then(|it| it.get("field")));
                 error.field = Some(field).filter(|field| !field.is_empty());
             }
             "RetryInfo" => error.retry_after = detail.get("retryDelay").and_then(parse_duration),
             "QuotaFailure" => {
                 let is_long = list("violations").into_iter().flatten().any(|violation| {
-                    text_of(violation.get("quotaId")).contains("PerDay")
-                        || text_of(violation.get("quotaValue")) == "0"
+                    value_to_text(violation.get("quotaId")).contains("PerDay")
+                        || value_to_text(violation.get("quotaValue")) == "0"
                 });
                 if is_long {
                     error.codes.push(LONG_QUOTA.to_owned());

@@ -5,11 +5,11 @@ use ModelErrorKind::{
 use http::HeaderMap;
 use serde_json::json;
 use switchboard_domain::ModelErrorKind;
-use switchboard_providers_common::{Classified, ErrorClassifier as _, HttpFailure};
+use switchboard_providers_common::{ClassifiedError, ErrorClassifier as _, HttpFailure};
 
 use super::*;
 
-fn classify(status: u16, body: &[u8]) -> Classified {
+fn classify(status: u16, body: &[u8]) -> ClassifiedError {
     let headers = HeaderMap::new();
     ERRORS.classify(&HttpFailure {
         status,
@@ -183,11 +183,14 @@ fn the_header_wins_over_the_body_about_when_to_come_back() {
         "UNAVAILABLE",
         &json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "9s"}]),
     );
-    let error = ERRORS.find(&body).unwrap();
+    let error = ERRORS.find_error(&body).unwrap();
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let busy = |retry_after| Overloaded { retry_after };
-    assert_eq!(ERRORS.kind(&error, Some(503), None), busy(seconds(9)));
-    assert_eq!(ERRORS.kind(&error, Some(503), seconds(2)), busy(seconds(2)));
+    assert_eq!(ERRORS.error_kind(&error, Some(503), None), busy(seconds(9)));
+    assert_eq!(
+        ERRORS.error_kind(&error, Some(503), seconds(2)),
+        busy(seconds(2))
+    );
 }
 
 #[test]

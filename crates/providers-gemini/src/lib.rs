@@ -27,9 +27,9 @@ mod continuation;
 mod error;
 pub mod generate;
 pub mod model;
+mod model_list;
 pub mod options;
 mod percent;
-mod served;
 pub mod server_tool;
 
 pub use capabilities::capabilities;

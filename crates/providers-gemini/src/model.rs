@@ -1,13 +1,12 @@
-//! The mapping joined with the transport.
+//! The Gemini model: the request mapping, joined with the HTTP transport.
 
 use switchboard_domain::{
     ChatModel as _, ChatRequest, Delivery, ModelCapabilities, ModelError, ModelErrorKind,
     ModelEvent, ModelStream,
 };
 use switchboard_providers_common::{
-    HttpAnswer, decode_sse_of,
+    HttpAnswer, decode_sse_with_context, merge_equal_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, Wire},
-    tallied,
 };
 
 use crate::{
@@ -18,9 +17,8 @@ use crate::{
 
 /// A model that is served by the Gemini API.
 ///
-/// The API may refuse a thought signature that this model is said to have created: another key or
-/// another route of a proxy did. Then the request is sent once more without signatures, and the
-/// answer has a warning.
+/// The API may refuse a thought signature of this model, for example if it was created with another
+/// API key. The request is then sent once more without signatures, and the answer has a warning.
 ///
 /// ```no_run
 /// use switchboard_domain::{ChatModel, ChatRequest, Message};
@@ -57,7 +55,7 @@ impl Wire for GenerateContent {
         capabilities(name)
     }
 
-    fn prepare(
+    fn prepare_request(
         model: &GeminiModel,
         request: &ChatRequest,
         without_signatures: &mut WithoutSignatures,
@@ -85,8 +83,13 @@ impl Wire for GenerateContent {
             "generateContent"
         };
         let path = format!("{}:{method}", config.model_path(&id.name)?);
-        let decoder = GenerateDecoder::new(id.clone(), tool_choice, tallied(warnings), local_ids)
-            .with_tool_mapping(tool_mapping);
+        let decoder = GenerateDecoder::new(
+            id.clone(),
+            tool_choice,
+            merge_equal_warnings(warnings),
+            local_ids,
+        )
+        .with_tool_mapping(tool_mapping);
         Ok(PreparedRequest {
             request: SentRequest::new(&id.provider, path, streams, &body)?,
             decoder,
@@ -94,14 +97,14 @@ impl Wire for GenerateContent {
         })
     }
 
-    fn adapt(
+    fn adapt_to_error(
         model: &GeminiModel,
         _request: &ChatRequest,
         without_signatures: &mut WithoutSignatures,
         error: &ModelError,
     ) -> bool {
         let may_change = model.options().replay_thoughts && !without_signatures.0;
-        without_signatures.0 = may_change && is_about_signatures(error);
+        without_signatures.0 = may_change && refuses_signature(error);
         without_signatures.0
     }
 
@@ -117,25 +120,30 @@ impl Wire for GenerateContent {
     ) -> Result<ModelStream, ModelError> {
         let continuation = Continuation::default();
         let decoder = decoder.with_continuation(continuation.clone());
-        let decoder = if answer.is_whole() {
-            decoder.for_whole_answer()
+        let decoder = if answer.is_json_document() {
+            decoder.allow_missing_finish_reason()
         } else {
             decoder
         };
-        let context = answer.context();
+        let context = answer.answer_context();
         let source = AnswerSource {
             model: model.clone(),
             sent,
             continuation,
         };
         let events = continue_answer(source, answer);
-        Ok(decode_sse_of(context, model.provider(), events, decoder))
+        Ok(decode_sse_with_context(
+            context,
+            model.provider(),
+            events,
+            decoder,
+        ))
     }
 }
 
 /// Returns whether the API refused a signature: "Function call is missing a `thought_signature`…",
 /// "Corrupted thought signature."
-fn is_about_signatures(error: &ModelError) -> bool {
+fn refuses_signature(error: &ModelError) -> bool {
     let message = error.message().to_ascii_lowercase();
     matches!(error.kind, ModelErrorKind::InvalidRequest { .. })
         && (message.contains("thought_signature") || message.contains("thought signature"))

@@ -1,6 +1,6 @@
 //! Tools that the API runs itself.
 //!
-//! Facts: the types of the official SDK (google-genai 3.4.0) and the API's guide to tool
+//! Sources: the types of the official SDK (google-genai 3.4.0) and the API's guide to tool
 //! combination.
 
 use std::borrow::Cow;
@@ -12,8 +12,8 @@ use switchboard_domain::JsonObject;
 /// A tool that the API runs while the model answers. Its calls and results become
 /// [`Part::Opaque`](switchboard_domain::Part::Opaque) parts, which are sent back unchanged.
 ///
-/// Together with functions it requires Gemini 3 or later. For older models it is then omitted, with
-/// a warning.
+/// Models before Gemini 3 do not accept server tools together with functions. The server tools are
+/// then omitted, with a warning.
 ///
 /// Examples in a configuration file: `{type: google_search}` and `{type: raw, declaration:
 /// {codeExecution: {}}}`.
@@ -62,7 +62,7 @@ impl ServerTool {
     }
 
     /// Creates a tool from its entry for the request field `tools`.
-    pub fn raw(declaration: JsonObject) -> Self {
+    pub fn from_declaration(declaration: JsonObject) -> Self {
         Self::Raw(RawServerTool { declaration })
     }
 
@@ -73,13 +73,13 @@ impl ServerTool {
             Self::GoogleSearch(_) => Cow::Borrowed("google_search"),
             Self::Raw(raw) => {
                 let field = raw.declaration.keys().next();
-                Cow::Owned(field.map(|it| snake_case(it)).unwrap_or_default())
+                Cow::Owned(field.map(|it| to_snake_case(it)).unwrap_or_default())
             }
         }
     }
 
     /// Returns the tool's entry for the request field `tools`.
-    pub(crate) fn declaration(&self) -> JsonObject {
+    pub(crate) fn to_declaration(&self) -> JsonObject {
         match self {
             Self::GoogleSearch(search) => {
                 JsonObject::from_iter([("googleSearch".to_owned(), search.settings_json())])
@@ -89,7 +89,7 @@ impl ServerTool {
     }
 
     /// Returns the reason why the API would refuse the tool for every model.
-    pub(crate) fn configuration_error(&self) -> Option<String> {
+    pub(crate) fn find_configuration_error(&self) -> Option<String> {
         match self {
             Self::GoogleSearch(GoogleSearch {
                 time_range: Some(TimeRange { start, end }),
@@ -120,7 +120,7 @@ impl GoogleSearch {
 }
 
 /// Converts a name to snake case: `googleMaps` becomes `google_maps`.
-fn snake_case(name: &str) -> String {
+fn to_snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len());
     for letter in name.chars() {
         if letter.is_ascii_uppercase() {
@@ -165,8 +165,8 @@ mod tests {
         ] {
             let tool = read(written).unwrap();
             assert_eq!(tool.name(), name);
-            assert_eq!(Value::Object(tool.declaration()), sent);
-            assert_eq!(tool.configuration_error(), None);
+            assert_eq!(Value::Object(tool.to_declaration()), sent);
+            assert_eq!(tool.find_configuration_error(), None);
             // What is stored is read again.
             assert_eq!(read(serde_json::to_value(&tool).unwrap()).unwrap(), tool);
         }
@@ -191,13 +191,17 @@ mod tests {
     fn what_the_api_would_refuse_is_told_first() {
         for declaration in [json!({}), json!({"googleMaps": {}, "urlContext": {}})] {
             let raw = read(json!({"type": "raw", "declaration": declaration})).unwrap();
-            assert!(raw.configuration_error().unwrap().contains("one field"));
+            assert!(
+                raw.find_configuration_error()
+                    .unwrap()
+                    .contains("one field")
+            );
         }
         let open = json!({"type": "google_search", "time_range": {"start": "", "end": "x"}});
         assert!(
             read(open)
                 .unwrap()
-                .configuration_error()
+                .find_configuration_error()
                 .unwrap()
                 .contains("time_range")
         );

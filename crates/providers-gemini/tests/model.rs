@@ -23,7 +23,7 @@ fn config(fake: &FakeModel) -> GeminiConfig {
             system_proxy: false,
             ..TransportConfig::default()
         },
-        ..GeminiConfig::compatible("acme", fake.base_url()).with_api_key("secret-key-1")
+        ..GeminiConfig::for_compatible_server("acme", fake.base_url()).with_api_key("secret-key-1")
     }
 }
 

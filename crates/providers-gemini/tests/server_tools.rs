@@ -19,7 +19,7 @@ use switchboard_testkit::fake::{Answer, FakeModel};
 const NEW: &str = "gemini-3.8-flash";
 
 fn raw(name: &str) -> ServerTool {
-    ServerTool::raw(JsonObject::from_iter([(name.to_owned(), json!({}))]))
+    ServerTool::from_declaration(JsonObject::from_iter([(name.to_owned(), json!({}))]))
 }
 
 fn every_tool() -> Vec<ServerTool> {
@@ -48,7 +48,7 @@ fn model(fake: &FakeModel, name: &str, streaming: bool) -> GeminiModel {
             system_proxy: false,
             ..TransportConfig::default()
         },
-        ..GeminiConfig::compatible("gemini", fake.base_url()).with_api_key("secret-1")
+        ..GeminiConfig::for_compatible_server("gemini", fake.base_url()).with_api_key("secret-1")
     };
     GeminiModel::new(config, name).expect("a valid configuration")
 }
@@ -154,7 +154,7 @@ async fn pieces_of_a_mixed_turn_go_back_as_they_came_streamed_and_whole() {
         request.messages.push(first.message.clone().into());
         request
             .messages
-            .push(Message::tool_results([result]).into());
+            .push(Message::from_tool_results([result]).into());
         let second = model.complete(&request).await.unwrap();
         assert_eq!(second.finish, FinishReason::Stop);
         assert!(second.warnings.is_empty(), "{:?}", second.warnings);
@@ -222,7 +222,7 @@ async fn case_12_signatures_of_own_pieces_that_are_refused_are_left_out_once() {
     let mut request = question();
     let first = model.complete(&request).await.unwrap();
     let call = first.message.tool_uses().next().unwrap();
-    let result = Message::tool_results([ToolResult::text(&call.id, &call.name, "-3 °C")]);
+    let result = Message::from_tool_results([ToolResult::text(&call.id, &call.name, "-3 °C")]);
     request
         .messages
         .extend([first.message.clone().into(), result.into()]);

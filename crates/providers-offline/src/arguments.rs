@@ -11,22 +11,22 @@ use crate::{
     word_stems::{identifier_to_label, split_words},
 };
 
-/// Maximum number of calls for one list of values.
+/// Maximum number of tool calls for one list in a question, such as "customers 42, 43 and 7".
 const MAX_INPUTS: usize = 20;
 
-/// Words that precede the topic of a request.
+/// Words that precede the topic of a question, as in "a note about cats".
 const TOPIC_WORDS: &[&str] = &["about", "named", "called", "titled", "saying", "to", "in"];
 
-/// Arguments that a question contains for one tool.
+/// Arguments of one tool that were found in a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolArguments {
-    /// One input for each call. Several ids make several inputs.
+    /// Input objects, one for each tool call. A question with several ids has several inputs.
     pub(crate) inputs: Vec<JsonObject>,
     /// Names of required parameters without a value.
     pub(crate) missing: Vec<String>,
 }
 
-/// Returns the arguments for a tool. `known` values take precedence over the question.
+/// Finds the arguments of a tool in a question. Values in `known` take precedence.
 pub(crate) fn fill_arguments(
     tool: &ToolDefinition,
     question: &str,
@@ -43,7 +43,7 @@ pub(crate) fn fill_arguments(
     let mut list: Option<(String, Vec<Value>)> = None;
     let mut missing = Vec::new();
     let parameters = read_parameters(&tool.input_schema);
-    // Parameters with a clear match take their values first, so that no other parameter uses them.
+    // The first pass assigns values with a clear match, so that no other parameter uses them.
     for only_clear in [true, false] {
         for parameter in &parameters {
             if input.contains_key(&parameter.name)
@@ -93,13 +93,13 @@ pub(crate) fn fill_arguments(
     ToolArguments { inputs, missing }
 }
 
-/// Returns why an input does not fit the schema of its tool, or `None` if it fits.
+/// Returns the reason why an input does not match the tool's schema, or `None` if it matches.
 pub(crate) fn find_schema_fault(tool: &ToolDefinition, input: &JsonObject) -> Option<String> {
     let Ok(validator) = SchemaValidator::compile(&tool.input_schema) else {
         return Some(format!("the input schema of `{}` is not valid", tool.name));
     };
     let value = Value::Object(input.clone());
-    match validator.errors(&value) {
+    match validator.list_errors(&value) {
         Ok(errors) => errors.first().map(|error| {
             let path = error.instance_path().to_string();
             format!("`{}`: {error}", path.trim_start_matches('/'))
@@ -133,17 +133,17 @@ fn find_json_range(question: &str) -> Option<RangeInclusive<usize>> {
 struct ArgumentFiller<'a> {
     tool: &'a ToolDefinition,
     values: &'a QuestionValues,
-    /// Indices of the number groups that a parameter already uses.
+    /// Indices of the groups in `values.numbers` that a parameter already uses.
     used_numbers: Vec<usize>,
     used_text: Vec<String>,
 }
 
 impl ArgumentFiller<'_> {
-    /// Finds the values for a parameter. A list of ids returns several values. `only_clear` leaves
-    /// out values that any parameter of the type could take.
+    /// Finds the values of a parameter: several for a list of ids. With `only_clear`, numbers and
+    /// texts must match the parameter's name or format.
     fn find_values(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         if !parameter.enum_values().is_empty() {
-            return self.find_option(parameter).into_iter().collect();
+            return self.find_enum_value(parameter).into_iter().collect();
         }
         match parameter.json_type() {
             "integer" | "number" => self.find_numbers(parameter, only_clear),
@@ -155,7 +155,7 @@ impl ArgumentFiller<'_> {
     }
 
     /// Returns the enum value whose words are in the question.
-    fn find_option(&self, parameter: &Parameter<'_>) -> Option<Value> {
+    fn find_enum_value(&self, parameter: &Parameter<'_>) -> Option<Value> {
         let asked: Vec<String> = self
             .values
             .tokens
@@ -254,9 +254,9 @@ impl ArgumentFiller<'_> {
 
     fn find_text(&mut self, parameter: &Parameter<'_>, only_clear: bool) -> Vec<Value> {
         let found = if only_clear {
-            self.find_clear_text(parameter)
+            self.find_matching_text(parameter)
         } else if parameter.is_required {
-            self.find_any_text().into_iter().collect()
+            self.find_fallback_text().into_iter().collect()
         } else {
             Vec::new()
         };
@@ -268,8 +268,8 @@ impl ArgumentFiller<'_> {
         found.into_iter().map(Value::String).collect()
     }
 
-    /// Returns text that matches the format or name of the parameter.
-    fn find_clear_text(&self, parameter: &Parameter<'_>) -> Vec<String> {
+    /// Returns texts of the question that match the format or name of the parameter.
+    fn find_matching_text(&self, parameter: &Parameter<'_>) -> Vec<String> {
         let values = self.values;
         let token = |test: &dyn Fn(&str) -> bool| {
             let mut texts = values.tokens.iter().map(|token| token.text.clone());
@@ -325,7 +325,7 @@ impl ArgumentFiller<'_> {
     }
 
     /// Returns text for a required parameter without a clear match: a quotation, a name or a topic.
-    fn find_any_text(&self) -> Option<String> {
+    fn find_fallback_text(&self) -> Option<String> {
         let values = self.values;
         let unused = |text: &&String| !self.used_text.contains(text);
         let mut candidates = values.quoted.iter().chain(&values.names).filter(unused);
@@ -338,7 +338,7 @@ impl ArgumentFiller<'_> {
             .filter(|text| unused(&text))
     }
 
-    /// Returns the text after the tool's name: "echo hello world".
+    /// Returns the text after the tool's name: "hello world" in "echo hello world".
     fn text_after_tool_name(&self) -> Option<String> {
         let name = identifier_to_label(&self.tool.name);
         let name: Vec<&str> = name.split(' ').collect();

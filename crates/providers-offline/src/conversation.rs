@@ -1,4 +1,4 @@
-//! The current turn of a conversation: the last question and the calls since then.
+//! The current turn of a conversation: the last user question and the tool calls after it.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -20,14 +20,14 @@ pub(crate) struct TurnCall<'a> {
     pub(crate) result: Option<&'a ToolResult>,
 }
 
-/// The last question and the calls since then.
+/// The last user question, and the tool calls and texts after it.
 #[derive(Debug, Clone)]
 pub(crate) struct ConversationTurn<'a> {
     /// Text of the last user message. If the message answers a question of the demo model, the
     /// original question precedes it.
     pub(crate) question: String,
-    /// Text that selects the tool. A question that starts with "and" is preceded by the previous
-    /// question.
+    /// Text for the tool selection. If the question starts with "and", the previous question
+    /// precedes it.
     pub(crate) topic: String,
     pub(crate) calls: Vec<TurnCall<'a>>,
     /// The texts of the assistant in this turn.
@@ -37,7 +37,7 @@ pub(crate) struct ConversationTurn<'a> {
 impl<'a> ConversationTurn<'a> {
     pub(crate) fn from_messages(messages: &'a [Arc<Message>]) -> Self {
         let is_question = |message: &Arc<Message>| {
-            message.role == Role::User && message.results().next().is_none()
+            message.role == Role::User && message.iter_tool_results().next().is_none()
         };
         let at = messages.iter().rposition(is_question);
         let mut question = at.map(|at| messages[at].text()).unwrap_or_default();
@@ -58,8 +58,10 @@ impl<'a> ConversationTurn<'a> {
             topic = format!("{}\n{topic}", before.text());
         }
         let since = &messages[at.map_or(0, |at| at + 1)..];
-        let results: Vec<&ToolResult> =
-            since.iter().flat_map(|message| message.results()).collect();
+        let results: Vec<&ToolResult> = since
+            .iter()
+            .flat_map(|message| message.iter_tool_results())
+            .collect();
         let tool_uses = since.iter().flat_map(|message| message.tool_uses());
         let calls = tool_uses.map(|tool_use| TurnCall {
             tool_use,
@@ -80,13 +82,13 @@ impl<'a> ConversationTurn<'a> {
         }
     }
 
-    /// Returns the calls of one tool.
+    /// Returns the calls of one tool in this turn.
     pub(crate) fn calls_of_tool(&self, tool: &str) -> Vec<TurnCall<'a>> {
         let calls = self.calls.iter().copied();
         calls.filter(|call| call.tool_use.name == tool).collect()
     }
 
-    /// Finds values for parameters in the results of this turn.
+    /// Finds parameter values in the tool results of this turn.
     pub(crate) fn find_known_values<'p>(
         &self,
         parameters: impl Iterator<Item = &'p Parameter<'p>>,
@@ -118,7 +120,7 @@ pub(crate) fn unused_call_ids(messages: &[Arc<Message>]) -> impl Iterator<Item =
         .filter(move |id| !used.contains(id))
 }
 
-/// Returns a result as data: its structured content, or its text if that is JSON.
+/// Returns the data of a tool result: its structured content, or its text if that is JSON.
 pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
     if let Some(structured) = &result.structured {
         return Some(Value::clone(structured));
@@ -134,8 +136,8 @@ pub(crate) fn parse_result_data(result: &ToolResult) -> Option<Value> {
     (data.is_object() || data.is_array()).then_some(data)
 }
 
-/// Returns the first value for a parameter: under its name, or under `id` inside an object that is
-/// named like the parameter (`customers[0].id` for `customer_id`).
+/// Searches JSON data for the value of a parameter: a field with its name, or `id` in an object
+/// that is named like it (`customers[0].id` for `customer_id`).
 fn find_parameter_value(
     data: &Value,
     parameter: &Parameter<'_>,

@@ -15,8 +15,8 @@ pub(crate) const NAME: &str = "response_formatter";
 /// contains this prefix.
 const MARKER: &str = "NEED MORE DATA:";
 
-/// Returns the text that accompanies calls in the gathering phase.
-pub(crate) fn gathering_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
+/// Returns the text to send with tool calls in the host's gathering phase, otherwise `None`.
+pub(crate) fn gathering_phase_text(request: &ChatRequest, plan: &Plan) -> Option<String> {
     let is_prompt =
         |message: &Message| message.role == Role::System && message.text().contains(MARKER);
     let is_gathering = request.messages.iter().any(|message| is_prompt(message));
@@ -24,7 +24,7 @@ pub(crate) fn gathering_text(request: &ChatRequest, plan: &Plan) -> Option<Strin
         .then(|| format!("{MARKER} the results of these calls are needed."))
 }
 
-/// Returns the input of the formatter tool. Returns `None` if the request has other tools.
+/// Returns the input of the tool `response_formatter`, or `None` if the request has other tools.
 pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Option<JsonObject> {
     let [tool] = request.tools.as_slice() else {
         return None;
@@ -32,7 +32,7 @@ pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Optio
     if tool.name != NAME {
         return None;
     }
-    // The host's instruction to use the formatter is not the question of the user.
+    // A user message with the formatter's name is an instruction of the host, not a question.
     let is_instruction =
         |message: &Message| message.role == Role::User && message.text().contains(NAME);
     let mut messages = request.messages.clone();
@@ -62,8 +62,8 @@ pub(crate) fn build_formatter_input(request: &ChatRequest, today: Date) -> Optio
         let items = json!([{"type": "text", "content": text}]);
         return Some(JsonObject::from_iter([("conversation".to_owned(), items)]));
     }
-    // The schema is a form that the host defines. Tool results fill it first, then values of the
-    // question, then the text.
+    // The host defines the fields of this schema. They are filled from tool results first, then
+    // from the question, and then with the text.
     let parameters = read_parameters(&tool.input_schema);
     let known = turn.find_known_values(parameters.iter());
     let values = QuestionValues::from_text(&turn.question, today);

@@ -1,4 +1,4 @@
-//! The demo model behind the port `ChatModel`.
+//! Implements the trait `ChatModel` for the demo model.
 
 use async_trait::async_trait;
 use futures_util::stream;
@@ -56,7 +56,7 @@ impl DemoModel {
         self
     }
 
-    /// Returns the next step of a conversation. [`ChatModel::stream`] streams the same decision.
+    /// Returns the next step of a conversation. [`ChatModel::stream`] streams the same step.
     pub fn plan(&self, request: &ChatRequest) -> Plan {
         let today = self.today.unwrap_or_else(|| Zoned::now().date());
         Plan::from_request(request, today)

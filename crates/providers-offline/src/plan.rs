@@ -1,4 +1,4 @@
-//! Selects the next step of a conversation.
+//! Plans the demo model's next step: tool calls, a question to the user, or an answer.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -19,15 +19,15 @@ use crate::{
 /// Maximum length of a question in bytes. Longer questions are declined, because arguments from a
 /// part of the text would be wrong.
 const MAX_QUESTION_BYTES: usize = 64 * 1024;
-/// Maximum number of tools in the text about a question that matches no tool.
+/// Maximum number of tool names in the message for a question that matches no tool.
 const MAX_LISTED_TOOLS: usize = 10;
 const ABOUT: &str = "I am a demo model, not a language model: I only match words with tools.";
 
-/// The next step of a conversation.
+/// The demo model's next step in a conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Plan {
-    /// Calls to make at the same time.
+    /// Tool calls that can run at the same time.
     Call(Vec<PlannedCall>),
     /// A request to the user for a missing value.
     Ask {
@@ -51,14 +51,14 @@ pub enum Plan {
 pub struct PlannedCall {
     /// The id, unique in the conversation: `call_1`, `call_2` and so on.
     pub id: String,
-    /// The tool's name as declared.
+    /// The tool's name as declared in the request.
     pub name: String,
     /// The input, which fits the tool's schema.
     pub input: JsonObject,
 }
 
 impl Plan {
-    /// Returns the calls, or an empty slice.
+    /// Returns the planned tool calls. The slice is empty if the plan is a text.
     pub fn planned_calls(&self) -> &[PlannedCall] {
         match self {
             Self::Call(calls) => calls,
@@ -66,7 +66,7 @@ impl Plan {
         }
     }
 
-    /// Returns the text for the user, or `None` for calls.
+    /// Returns the text for the user, or `None` if the plan consists of tool calls.
     pub fn user_text(&self) -> Option<&str> {
         match self {
             Self::Call(_) => None,
@@ -74,7 +74,7 @@ impl Plan {
         }
     }
 
-    /// Returns the next step for a request.
+    /// Plans the next step for a chat request.
     pub(crate) fn from_request(request: &ChatRequest, today: Date) -> Self {
         if let Some(input) = formatter::build_formatter_input(request, today) {
             return Self::from_inputs(request, formatter::NAME, [input]);
@@ -182,7 +182,7 @@ impl ToolStep<'_> {
         }
         if let [first, ..] = &arguments.missing[..] {
             return self
-                .plan_lookup(tool, first)
+                .plan_lookup_call(tool, first)
                 .unwrap_or_else(|| ask_for_parameter(tool, first));
         }
         let faults = arguments
@@ -207,7 +207,7 @@ impl ToolStep<'_> {
     /// Returns a call of another read-only tool that may provide the missing value. The name of
     /// that tool contains a word of the question that neither `tool` nor `missing` has in its name,
     /// as in "the account value of the most recent customer".
-    fn plan_lookup(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
+    fn plan_lookup_call(&self, tool: &ToolDefinition, missing: &str) -> Option<Plan> {
         let own: HashSet<String> = stem_words(&tool.name)
             .into_iter()
             .chain(stem_words(missing))

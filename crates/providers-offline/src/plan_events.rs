@@ -1,4 +1,4 @@
-//! Streams a plan as model events.
+//! Converts a plan to model events.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -12,7 +12,7 @@ use crate::{
     plan::{Plan, PlannedCall},
 };
 
-/// Returns the model events of a plan, in the order that the port `ChatModel` requires.
+/// Returns the model events of a plan, in the order that the trait `ChatModel` requires.
 pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEvent> {
     let tool_choice = tool_choice_outcome(&request.tool_choice, plan);
     let mut warnings = collect_warnings(request);
@@ -33,7 +33,7 @@ pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEve
         add_text_events(text, request.max_output_tokens, &mut events)
     } else {
         let mut first = 0;
-        if let Some(text) = formatter::gathering_text(request, plan) {
+        if let Some(text) = formatter::gathering_phase_text(request, plan) {
             add_text_events(&text, None, &mut events);
             first = 1;
         }
@@ -46,7 +46,7 @@ pub(crate) fn plan_to_events(request: &ChatRequest, plan: &Plan) -> Vec<ModelEve
     events
 }
 
-/// Adds a text part word by word. Each word counts as one token.
+/// Appends the events of a text, one delta per word. Text after `max_words` words is cut.
 fn add_text_events(
     text: &str,
     max_words: Option<u32>,
@@ -72,7 +72,7 @@ fn add_text_events(
     }
 }
 
-/// Adds a tool use with its input in two pieces, like a model that streams.
+/// Appends the events of a tool call. Its input comes in two deltas, as from a streaming model.
 fn add_call_events(index: u32, call: &PlannedCall, events: &mut Vec<ModelEvent>) {
     events.push(ModelEvent::PartStarted {
         index,

@@ -23,7 +23,7 @@ pub(crate) struct QuestionToken {
     pub(crate) ends_phrase: bool,
 }
 
-/// Several values of one kind that a text lists, with the tokens around them.
+/// One value or a list of values in a question, such as "42 and 7", with the tokens around it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ValueGroup<T> {
     pub(crate) values: Vec<T>,
@@ -65,7 +65,7 @@ impl QuestionValues {
         }
     }
 
-    /// Returns the phrase after the last of the given words: the tokens up to punctuation.
+    /// Returns the words after the last of `markers`, up to punctuation or the line end.
     pub(crate) fn phrase_after_word(&self, markers: &[&str]) -> Option<String> {
         let is_marker =
             |token: &QuestionToken| markers.contains(&token.text.to_lowercase().as_str());
@@ -73,7 +73,7 @@ impl QuestionValues {
         self.phrase_from_token(at + 1)
     }
 
-    /// Returns the tokens from a position up to the end of the phrase, without a leading article.
+    /// Returns the words from a token up to punctuation or the line end, without a leading article.
     pub(crate) fn phrase_from_token(&self, start: usize) -> Option<String> {
         let rest = self.tokens.get(start..)?;
         let end = rest.iter().position(|token| token.ends_phrase);
@@ -88,7 +88,7 @@ impl QuestionValues {
     }
 }
 
-/// Returns the text without its quotations, and the quotations.
+/// Removes quoted texts from a text. Returns the rest and the quoted texts.
 fn split_quotations(text: &str) -> (String, Vec<String>) {
     let mut unquoted = String::new();
     let mut quoted = Vec::new();
@@ -141,7 +141,7 @@ fn tokenize_question(text: &str) -> Vec<QuestionToken> {
     tokens
 }
 
-/// Returns the values of one kind, with lists such as "42, 43 and 7" as one group.
+/// Finds all values that `read` accepts. A list such as "42, 43 and 7" is one group.
 fn group_values<T>(
     tokens: &[QuestionToken],
     read: impl Fn(&QuestionToken) -> Option<T>,
@@ -202,7 +202,7 @@ fn parse_id(token: &QuestionToken) -> Option<String> {
     is_id.then(|| token.text.clone())
 }
 
-/// Returns an ISO date for a date, "today", "yesterday" or "tomorrow".
+/// Returns the ISO date of a token: a date, "today", "yesterday" or "tomorrow".
 fn parse_date(token: &QuestionToken, today: Date) -> Option<String> {
     let date = match token.text.to_lowercase().as_str() {
         "today" => today,

@@ -10,8 +10,8 @@ use crate::{
     word_stems::{split_words, stem_words},
 };
 
-/// Minimum share of the question's words that a tool must contain, unless the tool choice is
-/// forced.
+/// Minimum share of the question's words that a tool's name, description and parameters must
+/// contain, unless the tool choice is forced.
 const MIN_COVERAGE: f64 = 0.3;
 /// Minimum number of shared words if none of them is in the tool's name or title. In a shorter
 /// question all words must match.
@@ -35,7 +35,10 @@ pub(crate) fn rank_tools<'a>(
     question: &str,
     tools: &'a [Arc<ToolDefinition>],
 ) -> Vec<&'a Arc<ToolDefinition>> {
-    let documents: Vec<String> = tools.iter().map(|tool| tool_document(tool)).collect();
+    let documents: Vec<String> = tools
+        .iter()
+        .map(|tool| tool_search_document(tool))
+        .collect();
     let corpus: Vec<&str> = documents.iter().map(String::as_str).collect();
     let embedder: Embedder<u64, SpaceTokenizer> =
         EmbedderBuilder::with_tokenizer_and_fit_to_corpus(SpaceTokenizer, &corpus).build();
@@ -60,7 +63,7 @@ pub(crate) fn rank_tools<'a>(
 /// Returns whether a tool shares enough words with the question to answer it.
 pub(crate) fn covers_question(tool: &ToolDefinition, question: &str) -> bool {
     let asked: HashSet<String> = stem_words(question).into_iter().collect();
-    let known: HashSet<String> = tool_document(tool)
+    let known: HashSet<String> = tool_search_document(tool)
         .split_whitespace()
         .map(str::to_owned)
         .collect();
@@ -77,7 +80,7 @@ pub(crate) fn covers_question(tool: &ToolDefinition, question: &str) -> bool {
     coverage >= MIN_COVERAGE && has_enough
 }
 
-/// Returns the stems and the numbers of a text: numbers distinguish `meter_1` and `meter_2`.
+/// Returns the word stems and numbers of a text. Numbers distinguish `meter_1` from `meter_2`.
 fn stems_and_numbers(text: &str) -> String {
     let mut terms = stem_words(text);
     let is_number = |word: &String| word.chars().all(char::is_numeric);
@@ -85,7 +88,7 @@ fn stems_and_numbers(text: &str) -> String {
     terms.join(" ")
 }
 
-fn tool_document(tool: &ToolDefinition) -> String {
+fn tool_search_document(tool: &ToolDefinition) -> String {
     let mut stems_of_tool = vec![stems_and_numbers(&tool.name); NAME_WEIGHT];
     stems_of_tool.extend(stem_words(tool.title.as_deref().unwrap_or_default()));
     stems_of_tool.extend(stem_words(&tool.description));

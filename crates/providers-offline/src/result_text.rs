@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 4_000;
 /// Maximum nesting depth of objects. Deeper objects are shown as JSON.
 const MAX_DEPTH: usize = 4;
 
-/// Returns the results of calls as text.
+/// Formats the results of tool calls as the text of an answer.
 pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
     let asked = stem_words(question);
     let several = calls.len() > 1;
@@ -49,7 +49,7 @@ pub(crate) fn format_results(question: &str, calls: &[TurnCall<'_>]) -> String {
     }
 }
 
-/// Describes the object members that the question names, or all data if it names none.
+/// Describes the fields of a JSON result that the question names, or all data if it names none.
 fn describe_data(data: &Value, asked: &[String]) -> String {
     if let Some(object) = data.as_object() {
         let is_asked = |key: &str| {
@@ -127,7 +127,7 @@ fn append_data(data: &Value, depth: usize, text: &mut String) {
     }
 }
 
-/// Returns the members of an object that are not objects or arrays, as `key value`.
+/// Formats the fields of a JSON object as `key value`, without nested objects and arrays.
 fn format_scalars(object: &Map<String, Value>) -> Vec<String> {
     let scalars = object.iter().filter(|(_, value)| is_scalar(value));
     scalars
@@ -139,7 +139,7 @@ fn is_scalar(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// Returns a value as text, strings without quotation marks.
+/// Formats a JSON value as text. Strings have no quotation marks.
 fn format_scalar(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -41,7 +41,7 @@ impl Parameter<'_> {
         self.schema["enum"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether the name contains one of these words.
+    /// Returns whether the parameter's name contains one of these words.
     pub(crate) fn name_contains_any(&self, names: &[&str]) -> bool {
         names
             .iter()
@@ -49,7 +49,7 @@ impl Parameter<'_> {
     }
 }
 
-/// Returns the parameters in the order of the schema.
+/// Returns the parameters of an input schema, in the order of its properties.
 pub(crate) fn read_parameters(schema: &Value) -> Vec<Parameter<'_>> {
     let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
     let properties = schema["properties"].as_object();

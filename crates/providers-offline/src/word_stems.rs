@@ -1,4 +1,4 @@
-//! Words of questions and tool definitions.
+//! Splits texts and identifiers into words and word stems.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
@@ -12,7 +12,7 @@ const STOP_WORDS: &[&str] = &[
     "your",
 ];
 
-/// Returns the lower-case words of a text or an identifier: `getUser_id` has three.
+/// Returns the lower-case words of a text or identifier: `get`, `user` and `id` for `getUser_id`.
 pub(crate) fn split_words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lower_case = false;

@@ -36,7 +36,7 @@ fn called(text: &str) -> Vec<Message> {
             Role::Assistant,
             [Part::text("NEED MORE DATA: x"), Part::ToolUse(tool_use)],
         ),
-        Message::tool_results([ToolResult::text("call_1", "calculate_account_value", text)]),
+        Message::from_tool_results([ToolResult::text("call_1", "calculate_account_value", text)]),
     ]
 }
 

@@ -199,7 +199,7 @@ proptest! {
                 return Ok(());
             }
             messages.push(response.message);
-            messages.push(Message::tool_results(results));
+            messages.push(Message::from_tool_results(results));
         }
         prop_assert!(false, "the turn does not end");
     }

@@ -1,7 +1,7 @@
-//! `OLLAMA_HOST` in all its forms.
+//! Parses the address of a server in every form that `OLLAMA_HOST` may have.
 //!
-//! Parsed like in the server and its command line (`envconfig.Host`, `ConnectableHost`). They
-//! accept more forms than `_parse_host` of the Python SDK and agree with it on the common ones.
+//! The rules are those of the server and its command line (`envconfig.Host`, `ConnectableHost`).
+//! They accept more forms than `_parse_host` of the Python SDK, with equal results for common ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -29,16 +29,16 @@ pub(crate) enum InvalidHost {
 /// Returns the base address for a host, such as `http://127.0.0.1:11434`: scheme, host, port and
 /// optional path, without a trailing slash.
 ///
-/// | given | means |
+/// | input | result |
 /// |---|---|
 /// | nothing, `:8080` | this machine |
 /// | `gpu`, `10.0.0.7`, `::1`, `[::1]` | port 11434 |
 /// | `http://gpu`, `https://gpu` | port 80, 443 |
-/// | `0.0.0.0`, `[::]` | where a server listens; this machine, for who asks |
-/// | `ollama.com` | the cloud, by https |
-/// | `gpu:99999`, `gpu:http` | the default port, as the server reads it |
-pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
-    // Quotes come from environment files that no shell has processed.
+/// | `0.0.0.0`, `[::]` | this machine, because clients cannot connect to these addresses |
+/// | `ollama.com` | Ollama's cloud, with https |
+/// | `gpu:99999`, `gpu:http` | the default port instead of an invalid port, as in the server |
+pub(crate) fn parse_base_url(host: &str) -> Result<String, InvalidHost> {
+    // Environment files that are not read by a shell may keep quotes around the value.
     let host = host.trim().trim_matches(['"', '\'']).trim();
     if host.contains('@') {
         return Err(InvalidHost::UserInfo);
@@ -53,9 +53,9 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
         None => ("http", host, DEFAULT_PORT),
     };
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (name, port) = split(authority);
+    let (name, port) = split_host_and_port(authority);
     let name = match name.parse::<IpAddr>() {
-        Ok(ip) => shown(to_connectable_address(ip)),
+        Ok(ip) => format_ip(to_connectable_address(ip)),
         Err(_) if name.is_empty() => Ipv4Addr::LOCALHOST.to_string(),
         Err(_) => name.to_owned(),
     };
@@ -64,7 +64,7 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
     let path = path.trim_matches('/');
     let slash = if path.is_empty() { "" } else { "/" };
     let base = format!("{scheme}://{name}:{port}{slash}{path}");
-    // Other errors are spaces and characters that a host name cannot contain.
+    // This check finds spaces and other characters that a host name cannot contain.
     match base.parse::<Uri>() {
         Ok(uri) if uri.host().is_some() && uri.query().is_none() => Ok(base),
         _ => Err(InvalidHost::Host(host.to_owned())),
@@ -72,7 +72,7 @@ pub(crate) fn base_url(host: &str) -> Result<String, InvalidHost> {
 }
 
 /// Splits an authority into host and port. Removes the brackets of an IPv6 host.
-fn split(authority: &str) -> (&str, Option<&str>) {
+fn split_host_and_port(authority: &str) -> (&str, Option<&str>) {
     if let Some(rest) = authority.strip_prefix('[') {
         return match rest.split_once(']') {
             Some((host, rest)) => (host, rest.strip_prefix(':')),
@@ -96,7 +96,7 @@ fn to_connectable_address(ip: IpAddr) -> IpAddr {
     }
 }
 
-fn shown(ip: IpAddr) -> String {
+fn format_ip(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
@@ -159,31 +159,31 @@ mod tests {
             (" \"localhost:8080\" \n", "http://localhost:8080"),
             ("HTTP://Example.com", "http://Example.com:80"),
         ] {
-            assert_eq!(base_url(given).as_deref(), Ok(expected), "{given:?}");
+            assert_eq!(parse_base_url(given).as_deref(), Ok(expected), "{given:?}");
         }
     }
 
     #[test]
     fn an_invalid_address_is_an_error() {
         for given in ["ftp://host", "unix:///run/ollama.sock"] {
-            assert!(matches!(base_url(given), Err(InvalidHost::Scheme(_))));
+            assert!(matches!(parse_base_url(given), Err(InvalidHost::Scheme(_))));
         }
         for given in ["a host", "host?x=1", "[::1", "<none>"] {
-            let read = base_url(given);
+            let read = parse_base_url(given);
             assert!(
                 matches!(read, Err(InvalidHost::Host(_))) || given == "[::1",
                 "{given}: {read:?}"
             );
         }
-        let secret = base_url("http://me:hunter2@host").unwrap_err();
+        let secret = parse_base_url("http://me:hunter2@host").unwrap_err();
         assert!(!secret.to_string().contains("hunter2"));
     }
 
     #[test]
     fn local_servers_are_recognized() {
         for own in ["", "localhost", "[::1]:80", "127.0.0.2", "0.0.0.0"] {
-            assert!(is_loopback(&base_url(own).unwrap()), "{own}");
+            assert!(is_loopback(&parse_base_url(own).unwrap()), "{own}");
         }
-        assert!(!is_loopback(&base_url("10.0.0.7").unwrap()));
+        assert!(!is_loopback(&parse_base_url("10.0.0.7").unwrap()));
     }
 }

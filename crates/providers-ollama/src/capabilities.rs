@@ -1,7 +1,7 @@
 //! Capabilities of models.
 //!
-//! The wire determines some of them for every model. The server reports the others on request
-//! ([`show`](crate::show)).
+//! The API determines some of them for every model. The server reports the others on request
+//! ([`fetch_model_description`](crate::fetch_model_description)).
 
 use switchboard_domain::ModelCapabilities;
 
@@ -11,7 +11,7 @@ use switchboard_domain::ModelCapabilities;
 /// (`:cloud`, `:120b-cloud`). "Ollama's Cloud currently does not support structured outputs"
 /// (docs/capabilities/structured-outputs), so tool choices cannot be forced there either.
 pub fn capabilities(model: &str, in_cloud: bool) -> ModelCapabilities {
-    let held = !(in_cloud || names_cloud(model));
+    let held = !(in_cloud || is_cloud_model(model));
     ModelCapabilities {
         forced_tool_choice: Some(held),
         structured_output: Some(held),
@@ -21,8 +21,8 @@ pub fn capabilities(model: &str, in_cloud: bool) -> ModelCapabilities {
     }
 }
 
-/// Returns whether the name is that of a model that runs in the cloud (`modelref.ParseRef`).
-fn names_cloud(model: &str) -> bool {
+/// Returns whether a model runs in Ollama's cloud, by its name. The rule is `modelref.ParseRef`.
+fn is_cloud_model(model: &str) -> bool {
     let tag = model.rsplit_once(':').map(|(_, tag)| tag.trim());
     tag.is_some_and(|tag| {
         let tag = tag.to_ascii_lowercase();
@@ -30,9 +30,9 @@ fn names_cloud(model: &str) -> bool {
     })
 }
 
-/// Adds the capabilities that the server reports. A capability that the server does not list is
-/// absent.
-pub(crate) fn with_abilities(
+/// Adds the capabilities in the server's list `abilities`. A capability that is not in the list
+/// becomes `Some(false)`.
+pub(crate) fn add_reported_capabilities(
     known: &ModelCapabilities,
     abilities: Option<&[String]>,
     context_window: Option<u64>,
@@ -92,8 +92,8 @@ mod tests {
             (can.tools, can.images, can.context_window),
             (None, None, None)
         );
-        let nothing = with_abilities(&can, Some(&[]), None);
+        let nothing = add_reported_capabilities(&can, Some(&[]), None);
         assert_eq!(nothing.tools, Some(false));
-        assert_eq!(with_abilities(&can, None, None).tools, None);
+        assert_eq!(add_reported_capabilities(&can, None, None).tools, None);
     }
 }

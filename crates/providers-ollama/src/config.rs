@@ -12,10 +12,10 @@ use switchboard_providers_common::{
 };
 
 use crate::{
-    address::{CLOUD_HOST, base_url, is_loopback},
-    error::{ERRORS, is_unreached, remedy},
+    address::{CLOUD_HOST, is_loopback, parse_base_url},
+    error::{ERRORS, find_remedy, is_connection_failure},
     model::Chat,
-    server::models,
+    server::parse_model_page,
 };
 
 /// Name of the environment variable with the address of the server.
@@ -30,9 +30,9 @@ pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 /// ```
 /// use switchboard_providers_ollama::OllamaConfig;
 ///
-/// assert_eq!(OllamaConfig::local().base_url, "http://127.0.0.1:11434");
-/// assert_eq!(OllamaConfig::at("gpu:8080")?.base_url, "http://gpu:8080");
-/// let cloud = OllamaConfig::at("ollama.com")?.with_api_key("secret");
+/// assert_eq!(OllamaConfig::for_local_server().base_url, "http://127.0.0.1:11434");
+/// assert_eq!(OllamaConfig::for_host("gpu:8080")?.base_url, "http://gpu:8080");
+/// let cloud = OllamaConfig::for_host("ollama.com")?.with_api_key("secret");
 /// assert!(!format!("{cloud:?}").contains("secret"));
 /// # Ok::<(), switchboard_domain::ModelError>(())
 /// ```
@@ -40,15 +40,15 @@ pub const LOCAL_BASE_URL: &str = "http://127.0.0.1:11434";
 pub struct OllamaConfig {
     /// Name of the provider, as in [`ModelId::provider`](switchboard_domain::ModelId::provider).
     pub provider: String,
-    /// Base address of the server, as [`OllamaConfig::at`] parses it: scheme, host and port, and
-    /// optionally a path.
+    /// Base address of the server: scheme, host, port and optional path. [`OllamaConfig::for_host`]
+    /// parses it from other forms.
     pub base_url: String,
     /// API key, sent as `Authorization: Bearer`. Only the cloud requires a key.
     pub api_key: Option<SecretString>,
     /// Time-outs, retry policy and proxy settings. No proxy is used for addresses of this machine.
     pub transport: TransportConfig,
-    /// Forms of tool calls in text that become tool uses. The server parses the forms of its own
-    /// templates and leaves other forms in the text.
+    /// Forms of tool calls that are recognized in the text of an answer. The server parses only the
+    /// forms of its own templates, and leaves calls in other forms in the text.
     pub text_calls: RecoveryForms,
     /// Models that get tools described in the prompt.
     pub tools_by_prompt: ToolsByPrompt,
@@ -62,7 +62,7 @@ pub enum ToolsByPrompt {
     #[default]
     Never,
     /// Models that do not support tools, according to the server's description
-    /// ([`model_as_shown`](crate::model_as_shown)) or to its refusal of a request.
+    /// ([`fetch_described_model`](crate::fetch_described_model)) or its refusal of a request.
     Auto,
     /// All models.
     Always,
@@ -89,9 +89,9 @@ impl fmt::Debug for OllamaConfig {
 
 impl OllamaConfig {
     /// Returns the configuration for the server on this machine, at the default port, without a
-    /// key. Tool calls in text are parsed in the forms that local servers leave there. Tools are
-    /// not described in the prompt.
-    pub fn local() -> Self {
+    /// key. Tool calls are recognized in the text of answers, in the forms of local models. Tools
+    /// are not described in the prompt.
+    pub fn for_local_server() -> Self {
         Self {
             provider: "ollama".to_owned(),
             base_url: LOCAL_BASE_URL.to_owned(),
@@ -107,9 +107,9 @@ impl OllamaConfig {
     ///
     /// Fails with [`Configuration`](switchboard_domain::ModelErrorKind::Configuration) if the
     /// address is invalid.
-    pub fn at(host: &str) -> Result<Self, ModelError> {
-        let local = Self::local();
-        match base_url(host) {
+    pub fn for_host(host: &str) -> Result<Self, ModelError> {
+        let local = Self::for_local_server();
+        match parse_base_url(host) {
             Ok(base_url) => Ok(Self { base_url, ..local }),
             Err(fault) => Err(local
                 .configuration_error(fault.to_string())
@@ -138,7 +138,7 @@ impl ProviderConfig for OllamaConfig {
     /// Creates the configuration from `OLLAMA_HOST` and `OLLAMA_API_KEY`.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
         let get = |name: &str| read_variable(&lookup, name);
-        let mut config = Self::at(&get(HOST_VARIABLE).unwrap_or_default())?;
+        let mut config = Self::for_host(&get(HOST_VARIABLE).unwrap_or_default())?;
         config.api_key = get(API_KEY_VARIABLE).map(SecretString::from);
         config.check()?;
         Ok(config)
@@ -163,20 +163,20 @@ impl ProviderConfig for OllamaConfig {
         }
     }
 
-    fn transport(&self) -> TransportConfig {
+    fn transport_config(&self) -> TransportConfig {
         TransportConfig {
-            // A proxy cannot reach this machine's own server.
+            // Requests to this machine bypass the proxy, because the proxy cannot reach the server.
             system_proxy: self.transport.system_proxy && !is_loopback(&self.base_url),
             ..self.transport.clone()
         }
     }
 
-    fn errors(&self) -> &'static ErrorTable {
+    fn error_table(&self) -> &'static ErrorTable {
         &ERRORS
     }
 
     fn check(&self) -> Result<(), ModelError> {
-        base_url(&self.base_url).map_err(|fault| {
+        parse_base_url(&self.base_url).map_err(|fault| {
             self.configuration_error(fault.to_string())
                 .with_source(fault)
         })?;
@@ -188,11 +188,11 @@ impl ProviderConfig for OllamaConfig {
     }
 
     fn read_models(&self, body: &Value) -> Option<ModelPage> {
-        models(body)
+        parse_model_page(body)
     }
 
-    fn with_remedy(&self, error: ModelError) -> ModelError {
-        let message = if is_unreached(&error) {
+    fn add_remedy(&self, error: ModelError) -> ModelError {
+        let message = if is_connection_failure(&error) {
             let address = redacted_address(&self.base_url);
             let start = if self.is_cloud() {
                 ""
@@ -203,7 +203,7 @@ impl ProviderConfig for OllamaConfig {
                 "is Ollama running at {address}?{start} ({})",
                 error.message()
             )
-        } else if let Some(remedy) = remedy(&error, self.is_cloud()) {
+        } else if let Some(remedy) = find_remedy(&error, self.is_cloud()) {
             format!("{}; {remedy}", error.message())
         } else {
             return error;
@@ -255,7 +255,7 @@ mod tests {
         let error = from(&[("OLLAMA_HOST", "ftp://gpu")]).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Configuration);
         assert!(error.to_string().contains("http://"), "{error}");
-        let mut config = OllamaConfig::local();
+        let mut config = OllamaConfig::for_local_server();
         config.base_url = "http://me:hunter2@gpu".to_owned();
         let error = config.check().unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn endpoints_are_appended_to_the_base_address() {
-        let config = OllamaConfig::at("gpu/ollama/").unwrap();
+        let config = OllamaConfig::for_host("gpu/ollama/").unwrap();
         assert_eq!(
             config.endpoint("api/chat"),
             "http://gpu:11434/ollama/api/chat"

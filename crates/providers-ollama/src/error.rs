@@ -21,21 +21,21 @@ pub(crate) const THINKING_LEVELS: &str = "a level of thinking (`think`) by this 
 
 /// Table of the error messages of Ollama servers.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
-    details,
+    details: read_error_field,
     rules: RULES,
     not_found_hint: "is this address an Ollama server's, without /v1 or /api at its end?",
 };
 
 const RULES: &[ErrorRule] = &[
-    ErrorRule::messages(&["does not support tools"], ErrorClass::Unsupported(TOOLS)),
-    ErrorRule::messages(
+    ErrorRule::match_messages(&["does not support tools"], ErrorClass::Unsupported(TOOLS)),
+    ErrorRule::match_messages(
         &["does not support thinking"],
         ErrorClass::Unsupported(THINKING),
     ),
-    ErrorRule::messages(&["invalid think value"], ErrorClass::InvalidRequest),
+    ErrorRule::match_messages(&["invalid think value"], ErrorClass::InvalidRequest),
     // The server's message is: "think value \"high\" is not supported for this model".
-    ErrorRule::messages(&["think value"], ErrorClass::Unsupported(THINKING_LEVELS)),
-    ErrorRule::messages(
+    ErrorRule::match_messages(&["think value"], ErrorClass::Unsupported(THINKING_LEVELS)),
+    ErrorRule::match_messages(
         &[
             "does not support vision",
             "does not support image",
@@ -44,11 +44,11 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Unsupported("an image given to this model"),
     ),
-    ErrorRule::messages(
+    ErrorRule::match_messages(
         &["does not support chat", "does not support completion"],
         ErrorClass::Unsupported("a conversation with this model"),
     ),
-    ErrorRule::messages(
+    ErrorRule::match_messages(
         &[
             "longer than the context length",
             "exceeds the context length",
@@ -58,20 +58,20 @@ const RULES: &[ErrorRule] = &[
         ErrorClass::ContextOverflow,
     ),
     // These errors have status 500, so that they would be retried without this rule.
-    ErrorRule::messages(
+    ErrorRule::match_messages(
         &["requires more system memory", "out of memory"],
         ErrorClass::Unsupported("a model of this size on its machine"),
     ),
-    // The cloud limits use by the hour, session and week. It answers 429 without a time.
-    ErrorRule::messages(&["usage limit"], ErrorClass::QuotaExhausted),
+    // The cloud has limits per hour, session and week. It answers 429 without a retry time.
+    ErrorRule::match_messages(&["usage limit"], ErrorClass::QuotaExhausted),
     // The message "request canceled" has status 499: the request was dropped while the model was
     // loaded.
-    ErrorRule::messages(&["server busy", "request canceled"], ErrorClass::Overloaded),
-    ErrorRule::messages(&["not found"], ErrorClass::NotFound).when_in_band(),
+    ErrorRule::match_messages(&["server busy", "request canceled"], ErrorClass::Overloaded),
+    ErrorRule::match_messages(&["not found"], ErrorClass::NotFound).restrict_to_in_band(),
 ];
 
 /// Reads the name of the invalid field from the error message.
-fn details(_fields: &Map<String, Value>, error: &mut ApiError) {
+fn read_error_field(_fields: &Map<String, Value>, error: &mut ApiError) {
     const FIELDS: [(&str, &str); 5] = [
         ("invalid format", "format"),
         ("invalid think value", "think"),
@@ -100,9 +100,9 @@ pub(crate) fn is_malformed_call(message: &str) -> bool {
     message.contains("error parsing tool call") || message.contains("invalid tool call")
 }
 
-/// Returns advice for the user about an error. `is_cloud` tells whether the server is Ollama's
+/// Returns advice for the user about an error. `is_cloud` is `true` if the server is Ollama's
 /// cloud.
-pub(crate) fn remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
+pub(crate) fn find_remedy(error: &ModelError, is_cloud: bool) -> Option<String> {
     Some(match &error.kind {
         ModelErrorKind::NotFound if is_cloud => {
             "the cloud's models are listed at ollama.com/search?c=cloud".to_owned()
@@ -129,9 +129,9 @@ fn find_missing_model(message: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_plain)).then_some(name)
 }
 
-/// Returns whether no connection to the server was made. A server that closed a connection was
-/// reached.
-pub(crate) fn is_unreached(error: &ModelError) -> bool {
+/// Returns whether the connection to the server could not be established. Returns `false` if the
+/// server closed an established connection.
+pub(crate) fn is_connection_failure(error: &ModelError) -> bool {
     match error.kind {
         ModelErrorKind::Timeout {
             phase: TimeoutPhase::Connect,

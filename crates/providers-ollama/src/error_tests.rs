@@ -1,13 +1,13 @@
 use http::HeaderMap;
 use serde_json::json;
 use switchboard_providers_common::{
-    Classified, ErrorClassifier as _, HttpFailure, provider::ProviderConfig as _,
+    ClassifiedError, ErrorClassifier as _, HttpFailure, provider::ProviderConfig as _,
 };
 
 use super::*;
 use crate::OllamaConfig;
 
-fn classified_body(status: u16, body: &[u8]) -> Classified {
+fn classified_body(status: u16, body: &[u8]) -> ClassifiedError {
     ERRORS.classify(&HttpFailure {
         status,
         headers: &HeaderMap::new(),
@@ -16,17 +16,17 @@ fn classified_body(status: u16, body: &[u8]) -> Classified {
     })
 }
 
-fn classified(status: u16, message: &str) -> Classified {
+fn classified(status: u16, message: &str) -> ClassifiedError {
     let body = json!({ "error": message }).to_string();
     classified_body(status, body.as_bytes())
 }
 
 /// Returns the message that the user gets.
 fn shown_by(host: &str, status: u16, message: &str) -> String {
-    let Classified { kind, message, .. } = classified(status, message);
+    let ClassifiedError { kind, message, .. } = classified(status, message);
     let error = ModelError::new("ollama", kind, message);
-    let config = OllamaConfig::at(host).unwrap();
-    config.with_remedy(error).message().to_owned()
+    let config = OllamaConfig::for_host(host).unwrap();
+    config.add_remedy(error).message().to_owned()
 }
 
 fn unsupported(feature: &str) -> ModelErrorKind {
@@ -171,8 +171,8 @@ fn a_body_without_an_error_is_classified_by_its_status() {
 #[test]
 fn case_15_in_the_middle_of_an_answer_an_error_without_a_reason_breaks_it_off() {
     let in_band = |message: &str| {
-        let error = ERRORS.read(&json!(message));
-        ERRORS.in_band("ollama", error).kind
+        let error = ERRORS.read_error_object(&json!(message));
+        ERRORS.in_band_error("ollama", error).kind
     };
     assert_eq!(
         in_band("an error was encountered while running the model"),

@@ -13,14 +13,14 @@
 //! use switchboard_providers_ollama::{OllamaClient, OllamaConfig};
 //!
 //! # fn main() -> Result<(), switchboard_domain::ModelError> {
-//! let ollama = OllamaClient::new(OllamaConfig::local())?;
+//! let ollama = OllamaClient::new(OllamaConfig::for_local_server())?;
 //! let model = ollama.model("qwen3:8b");
 //! # let _ = model;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Features that the wire lacks are emulated, or reported as warnings:
+//! Features that the API lacks are emulated, or reported as warnings:
 //!
 //! - There is no tool choice. [`ToolChoice::None`](switchboard_domain::ToolChoice::None) omits the
 //!   tools. A forced choice becomes a schema in `format` that constrains the answer to one call,
@@ -28,9 +28,9 @@
 //! - `tools` and `format` cannot be sent together: a local server then never calls a tool
 //!   (ollama#8095, ollama#13750). Both are combined in one `format`.
 //! - Images are bytes, never addresses. Documents are not supported, so their text is sent.
-//! - A call that a model wrote as text is a call if it names an offered tool
-//!   ([`OllamaConfig::text_calls`]). A model without tools can get them in the prompt
-//!   ([`OllamaConfig::tools_by_prompt`]). A forced choice uses `format` there, too.
+//! - A tool call that a model writes as text becomes a tool use if it names an offered tool
+//!   ([`OllamaConfig::text_calls`]). A model without tool support can get tools in the prompt
+//!   ([`OllamaConfig::tools_by_prompt`]). A forced choice uses `format` for such models, too.
 //! - Calls and their results have no ids: the server pairs them by name and order.
 //!
 //! A server silently truncates the beginning of a conversation that is longer than its `num_ctx`.
@@ -51,7 +51,9 @@ pub use capabilities::capabilities;
 pub use chat::ThinkForm;
 pub use config::{OllamaConfig, ToolsByPrompt};
 pub use model::{OllamaModel, OllamaOptions};
-pub use server::{ShownModel, is_reachable, model_as_shown, show, version};
+pub use server::{
+    ShownModel, fetch_described_model, fetch_model_description, fetch_version, is_reachable,
+};
 use switchboard_providers_common::provider::HttpClient;
 pub use switchboard_providers_common::provider::{ProviderConfig, ServedModel};
 

@@ -1,4 +1,4 @@
-//! The mapping joined with the transport.
+//! The Ollama model: the request mapping, joined with the HTTP transport.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,8 @@ use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelErrorKind, ModelEvent,
 };
 use switchboard_providers_common::{
+    merge_equal_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, StreamFormat, Wire},
-    tallied,
     text_tool_calls::{
         Recovery, RecoveryForms,
         prompted::{PromptedTools, concerns_tools, with_history_as_text},
@@ -17,8 +17,8 @@ use switchboard_providers_common::{
 use crate::{
     OllamaConfig, ToolsByPrompt, capabilities,
     chat::{
-        ChatDecoder, LocalIds, ThinkForm, WireRequest, checked, events_from_body,
-        is_sent_in_format, to_wire,
+        ChatDecoder, LocalIds, ThinkForm, WireRequest, events_from_body, find_required_tools,
+        sends_tools_in_format, to_wire,
     },
     error::{THINKING, THINKING_LEVELS, TOOLS},
 };
@@ -30,8 +30,8 @@ use crate::{
 /// [`Warning`](switchboard_domain::Warning) reports this.
 ///
 /// A tool call that the model wrote as text, in one of the forms of [`OllamaConfig::text_calls`],
-/// is a tool use. A model without tools gets them in the prompt if
-/// [`OllamaConfig::tools_by_prompt`] allows it. Otherwise such a request fails with
+/// becomes a tool use. A model without tool support gets tools in the prompt if
+/// [`OllamaConfig::tools_by_prompt`] allows it. Otherwise a request with tools fails with
 /// [`ModelErrorKind::Unsupported`].
 ///
 /// ```no_run
@@ -84,7 +84,7 @@ impl Wire for Chat {
         capabilities(name, config.is_cloud())
     }
 
-    fn prepare(
+    fn prepare_request(
         model: &OllamaModel,
         request: &ChatRequest,
         simplified: &mut Simplified,
@@ -92,10 +92,13 @@ impl Wire for Chat {
         let id = model.id();
         simplified.tools_in_prompt |= needs_prompted_tools(model);
         let (mapped, recovery) = if simplified.tools_in_prompt && concerns_tools(request) {
-            prompted(model, request)?
+            describe_tools_in_prompt(model, request)?
         } else {
             let forms = model.config().text_calls;
-            (Cow::Borrowed(request), Recovery::of(request, forms))
+            (
+                Cow::Borrowed(request),
+                Recovery::for_request(request, forms),
+            )
         };
         let WireRequest {
             body,
@@ -110,11 +113,12 @@ impl Wire for Chat {
             model.tool_schemas(),
         )?;
         simplified.has_think = body.think.is_some();
-        // The history in the mapped request may be text, without tool-use ids.
-        let ids = LocalIds::after(request);
-        // An answer of any JSON form may look like a tool call.
+        // The ids come from the original request, because the mapped one may have calls as text.
+        let ids = LocalIds::from_request(request);
+        // A JSON answer may look like a tool call, so calls are not recognized in its text.
         let may_answer = form.as_ref().is_some_and(|form| form.may_answer);
-        let decoder = ChatDecoder::new(id.clone(), tool_choice, tallied(warnings), ids);
+        let decoder =
+            ChatDecoder::new(id.clone(), tool_choice, merge_equal_warnings(warnings), ids);
         Ok(PreparedRequest {
             request: SentRequest::new(&id.provider, "api/chat", body.stream, &body)?,
             decoder: decoder.with_form(form),
@@ -122,7 +126,7 @@ impl Wire for Chat {
         })
     }
 
-    fn adapt(
+    fn adapt_to_error(
         model: &OllamaModel,
         request: &ChatRequest,
         simplified: &mut Simplified,
@@ -165,26 +169,25 @@ fn needs_prompted_tools(model: &OllamaModel) -> bool {
     }
 }
 
-/// Describes the tools in the prompt and converts the calls of the history to text. If `format` has
-/// to constrain the answer to a call, only the history is converted: the mapping then describes the
-/// tools and creates the schema. Fails like the mapping if the tools or the tool choice are
-/// invalid.
+/// Describes the tools in the prompt and converts the calls of the history to text. If `format`
+/// must constrain the answer to a call, only converts the history: the mapping then describes the
+/// tools and creates the schema.
 ///
-/// Fails like the mapping if the tools or the tool choice are invalid.
-fn prompted<'a>(
+/// Fails as [`to_wire`] does if the tools or the tool choice are invalid.
+fn describe_tools_in_prompt<'a>(
     model: &OllamaModel,
     request: &'a ChatRequest,
 ) -> Result<(Cow<'a, ChatRequest>, Recovery), ModelError> {
-    checked(request, model.provider())?;
-    if is_sent_in_format(request, model.capabilities()) {
-        let recovery = Recovery::of(request, RecoveryForms::ALL);
+    find_required_tools(request, model.provider())?;
+    if sends_tools_in_format(request, model.capabilities()) {
+        let recovery = Recovery::for_request(request, RecoveryForms::ALL);
         return Ok((Cow::Owned(with_history_as_text(request)), recovery));
     }
-    let prepared = PromptedTools { constrained: false }.prepare(request);
+    let prepared = PromptedTools { constrained: false }.prepare_request(request);
     let mut mapped = prepared.request;
     let stop = &mut mapped.sampling.stop;
     if request.sampling.stop.is_empty() && !stop.is_empty() {
-        // Stop sequences are sent only if the model's own are known, because they replace these.
+        // Stop sequences replace those of the model, so they are sent only if the latter are known.
         match &model.options().own_stop {
             Some(own) => stop.extend(own.iter().cloned()),
             None => stop.clear(),

@@ -11,49 +11,55 @@ use switchboard_providers_common::{
 
 use crate::{
     OllamaClient, OllamaModel, OllamaOptions,
-    capabilities::{capabilities, with_abilities},
+    capabilities::{add_reported_capabilities, capabilities},
 };
 
 /// Maximum time of a request for the server's version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Requests the server's version (`GET /api/version`) once, for at most a second.
-pub async fn version(client: &OllamaClient) -> Result<String, ModelError> {
+pub async fn fetch_version(client: &OllamaClient) -> Result<String, ModelError> {
     let config = TransportConfig {
         connect_timeout: VERSION_TIMEOUT,
         first_byte_timeout: VERSION_TIMEOUT,
         idle_timeout: VERSION_TIMEOUT,
-        retry: RetryPolicy::never(),
-        ..client.config().transport()
+        retry: RetryPolicy::never_retry(),
+        ..client.config().transport_config()
     };
     let transport = HttpTransport::new(client.config().provider(), &config)?;
     let read = |body: &Value| text_field(body, "version");
     client
-        .get_with(&transport, "api/version", "a version", read)
+        .get_document_with(&transport, "api/version", "a version", read)
         .await
 }
 
 /// Returns whether an Ollama server answers within about a second.
 pub async fn is_reachable(client: &OllamaClient) -> bool {
-    version(client).await.is_ok()
+    fetch_version(client).await.is_ok()
 }
 
 /// Requests the server's description of the model `name` (`POST /api/show`).
 ///
 /// Fails with [`ModelErrorKind::NotFound`](switchboard_domain::ModelErrorKind::NotFound), and the
 /// command that downloads the model, if the server does not have it.
-pub async fn show(client: &OllamaClient, name: &str) -> Result<ShownModel, ModelError> {
+pub async fn fetch_model_description(
+    client: &OllamaClient,
+    name: &str,
+) -> Result<ShownModel, ModelError> {
     let body = json!({ "model": name }).to_string();
-    let read = |body: &Value| ShownModel::read(name, body);
+    let read = |body: &Value| ShownModel::from_response(name, body);
     client
         .post_document("api/show", body, "a description of a model", read)
         .await
 }
 
 /// Returns the model `name` with the capabilities and the stop sequences that the server reports.
-/// Fails as [`show`] does.
-pub async fn model_as_shown(client: &OllamaClient, name: &str) -> Result<OllamaModel, ModelError> {
-    let shown = show(client, name).await?;
+/// Fails as [`fetch_model_description`] does.
+pub async fn fetch_described_model(
+    client: &OllamaClient,
+    name: &str,
+) -> Result<OllamaModel, ModelError> {
+    let shown = fetch_model_description(client, name).await?;
     let model = client.model(name).with_capabilities(shown.capabilities());
     Ok(model.with_options(OllamaOptions {
         own_stop: shown.stop,
@@ -67,8 +73,8 @@ pub struct ShownModel {
     pub name: String,
     /// Capabilities in the server's terms: `completion`, `tools`, `vision`, `thinking`, `audio`, …
     pub abilities: Option<Vec<String>>,
-    /// Tokens of prompt and answer together: the model's `num_ctx` if set, else its trained context
-    /// length. The server may have loaded the model with fewer.
+    /// Context window in tokens: the model's `num_ctx` if set, else its trained context length. The
+    /// server may have loaded the model with a smaller one.
     pub context_window: Option<u64>,
     /// Stop sequences that the model uses without a request's `stop`. `None` if they cannot be
     /// read.
@@ -81,17 +87,17 @@ impl ShownModel {
     /// Returns the capabilities that the server reported for the model.
     pub fn capabilities(&self) -> ModelCapabilities {
         let known = capabilities(&self.name, self.is_remote);
-        with_abilities(&known, self.abilities.as_deref(), self.context_window)
+        add_reported_capabilities(&known, self.abilities.as_deref(), self.context_window)
     }
 
     /// Reads a response of `POST /api/show`. Returns `None` if `body` is not a model description.
-    fn read(name: &str, body: &Value) -> Option<Self> {
+    fn from_response(name: &str, body: &Value) -> Option<Self> {
         let known = ["details", "model_info", "capabilities", "template"];
         if !known.iter().any(|field| body.get(field).is_some()) {
             return None;
         }
         let abilities = body.get("capabilities").and_then(Value::as_array);
-        let num_ctx = parameters(body, "num_ctx").find_map(|value| value.parse().ok());
+        let num_ctx = parameter_values(body, "num_ctx").find_map(|value| value.parse().ok());
         let is_remote = ["remote_host", "remote_model"];
         Some(Self {
             name: name.to_owned(),
@@ -100,7 +106,9 @@ impl ShownModel {
                 names.map(str::to_owned).collect()
             }),
             context_window: num_ctx.or_else(|| find_context_length(body)),
-            stop: parameters(body, "stop").map(parse_stop_sequence).collect(),
+            stop: parameter_values(body, "stop")
+                .map(parse_stop_sequence)
+                .collect(),
             is_remote: is_remote
                 .iter()
                 .any(|field| text_field(body, field).is_some()),
@@ -110,7 +118,7 @@ impl ShownModel {
 
 /// Reads the list of models (`GET /api/tags`). Returns `None` if `body` is not such a list. Entries
 /// without a name are omitted.
-pub(crate) fn models(body: &Value) -> Option<ModelPage> {
+pub(crate) fn parse_model_page(body: &Value) -> Option<ModelPage> {
     // Go serializes an empty list as `null`.
     let list = body.get("models")?.as_array().map(Vec::as_slice);
     let models = list.unwrap_or_default().iter().filter_map(|entry| {
@@ -126,9 +134,9 @@ pub(crate) fn models(body: &Value) -> Option<ModelPage> {
     })
 }
 
-/// Returns the values of one parameter of the model. Parameters are lines of text: name, blanks,
+/// Returns all values of the model parameter `name`. Parameters are lines of text: name, blanks,
 /// and the value in Go syntax. A parameter with several values has one line per value.
-fn parameters<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
+fn parameter_values<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> {
     let lines = body.get("parameters").and_then(Value::as_str);
     lines.unwrap_or_default().lines().filter_map(move |line| {
         let (found, value) = line.trim().split_once(char::is_whitespace)?;
@@ -136,7 +144,7 @@ fn parameters<'b>(body: &'b Value, name: &str) -> impl Iterator<Item = &'b str> 
     })
 }
 
-/// Parses a Go string literal. Its escapes are those of JSON, except for rare ones.
+/// Parses a stop sequence in Go syntax. Except for rare escapes, that is the syntax of JSON.
 fn parse_stop_sequence(value: &str) -> Option<String> {
     if value.starts_with('"') {
         serde_json::from_str(value).ok()
@@ -168,11 +176,14 @@ mod tests {
             {"name": "llama2:latest", "size": 1, "details": null},
             {"size": 3}, 4,
         ]});
-        let page = models(&body).unwrap();
+        let page = parse_model_page(&body).unwrap();
         let names: Vec<_> = page.models.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["qwen3:8b", "llama2:latest"]);
-        assert_eq!(models(&json!({"models": null})), Some(ModelPage::default()));
-        assert_eq!(models(&json!({"data": []})), None);
+        assert_eq!(
+            parse_model_page(&json!({"models": null})),
+            Some(ModelPage::default())
+        );
+        assert_eq!(parse_model_page(&json!({"data": []})), None);
     }
 
     #[test]
@@ -183,7 +194,7 @@ mod tests {
             "model_info": {"general.architecture": "qwen3vl", "qwen3vl.context_length": 262_144},
             "capabilities": ["completion", "vision", "tools", "thinking"],
         });
-        let model = ShownModel::read("qwen3-vl", &body).unwrap();
+        let model = ShownModel::from_response("qwen3-vl", &body).unwrap();
         let can = model.capabilities();
         assert_eq!(can.context_window, Some(16_384));
         assert_eq!(
@@ -192,15 +203,18 @@ mod tests {
         );
         let mut without = body.clone();
         without["parameters"] = json!("stop x");
-        let without = ShownModel::read("x", &without).unwrap();
+        let without = ShownModel::from_response("x", &without).unwrap();
         assert_eq!(without.context_window, Some(262_144));
         assert_eq!(model.stop.as_deref(), Some(&["<|im_end|>".to_owned()][..]));
-        let old = ShownModel::read("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
+        let old = ShownModel::from_response("x", &json!({"template": "{{ .Prompt }}"})).unwrap();
         assert_eq!(old.capabilities().tools, None);
         assert_eq!(old.capabilities().context_window, None);
-        assert_eq!(ShownModel::read("x", &json!({"object": "model"})), None);
+        assert_eq!(
+            ShownModel::from_response("x", &json!({"object": "model"})),
+            None
+        );
         let remote = json!({"details": {}, "remote_host": "https://ollama.com:443"});
-        let remote = ShownModel::read("gpt-oss:120b", &remote).unwrap();
+        let remote = ShownModel::from_response("gpt-oss:120b", &remote).unwrap();
         assert_eq!(remote.capabilities().structured_output, Some(false));
     }
 
@@ -208,7 +222,7 @@ mod tests {
     fn stop_sequences_are_read_in_the_quoting_of_go() {
         let stop = |parameters: &str| {
             let body = json!({ "template": "", "parameters": parameters });
-            ShownModel::read("x", &body).unwrap().stop
+            ShownModel::from_response("x", &body).unwrap().stop
         };
         let some = |texts: &[&str]| Some(texts.iter().map(|&it| it.to_owned()).collect());
         assert_eq!(stop(""), some(&[]));

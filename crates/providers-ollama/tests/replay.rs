@@ -10,7 +10,7 @@ use switchboard_domain::{
     FinishReason, ModelErrorKind, ModelId, ModelStream, ResponseAccumulator, ToolChoiceOutcome,
     ToolInput,
 };
-use switchboard_providers_common::assembled;
+use switchboard_providers_common::assemble_response;
 use switchboard_providers_common::decode_ndjson;
 use switchboard_providers_ollama::chat::{ChatDecoder, Form, LocalIds, events_from_body};
 use switchboard_testkit::{
@@ -88,17 +88,17 @@ fn a_whole_answer_has_the_content_of_its_stream() {
     let stored = transcripts::read("ollama/form-call.json").expect("it is stored");
     let body = std::str::from_utf8(&stored.bytes).expect("it is text");
     let whole = events_from_body(decoder("form-call"), body)
-        .and_then(|events| assembled("ollama", &events))
+        .and_then(|events| assemble_response("ollama", &events))
         .expect("an answer");
     assert_eq!(whole, replayed("form-call").response);
     // The same for every stream of one line.
     let body = r#"{"message": {"content": "Yes"}}"#;
     let whole = events_from_body(decoder("text"), body)
-        .and_then(|events| assembled("ollama", &events))
+        .and_then(|events| assemble_response("ollama", &events))
         .expect("an end is not needed");
     assert_eq!(whole.finish, FinishReason::Stop);
     let nothing = events_from_body(decoder("text"), r#"{"models": []}"#)
-        .and_then(|events| assembled("ollama", &events));
+        .and_then(|events| assemble_response("ollama", &events));
     let error = nothing.expect_err("there is no answer in it");
     assert_eq!(error.kind, ModelErrorKind::Protocol);
 }
@@ -133,7 +133,7 @@ fn no_prefix_of_a_constrained_answer_is_executed() {
     let body = String::from_utf8(stored.bytes).expect("it is text");
     let body: serde_json::Value = serde_json::from_str(&body).expect("it is JSON");
     let content = body["message"]["content"].as_str().expect("it is text");
-    let whole = ToolInput::parse(r#"{"city": "Hamburg \"}", "days": 3}"#);
+    let whole = ToolInput::parse_input(r#"{"city": "Hamburg \"}", "days": 3}"#);
     for (at, _) in content.char_indices() {
         let (begun, _) = content.split_at(at);
         let body = serde_json::json!({"message": {"content": begun}, "done": true, "done_reason": "length"});

@@ -1,9 +1,9 @@
-//! The capabilities of models, by their names.
+//! Looks up the capabilities of a model by its name.
 //!
-//! The catalogue takes precedence. For OpenAI's own models the series adds the rules that the
-//! request mapping needs. Sources: error messages of the API in public issue threads
-//! (openai/openai-openapi#541, litellm#34569, docker-agent#4165). An unknown model has no known
-//! limits. The API decides for it.
+//! The model catalogue takes precedence. For OpenAI's own models, the model series (such as GPT
+//! 5.4) adds the rules that the request mapping needs. Sources: error messages of the API in public
+//! issue threads (openai/openai-openapi#541, litellm#34569, docker-agent#4165). Requests for an
+//! unknown model are not restricted.
 
 use switchboard_domain::ModelCapabilities;
 use switchboard_providers_common::catalog;
@@ -13,20 +13,23 @@ use crate::Profile;
 /// Returns the known capabilities of a model on a server with `profile`, from the catalog and, for
 /// models of OpenAI, from the series. The capabilities of models on local servers are unknown.
 pub fn capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
-    // The catalogue uses the names of the profiles. The name of an Azure deployment is arbitrary.
+    // Azure is excluded: the name of an Azure deployment is arbitrary and not in the catalogue.
     let has_model_name = profile.name != "azure";
     let known = has_model_name
         .then(|| catalog::lookup(&profile.name, model))
         .flatten()
         .map(|entry| entry.capabilities);
-    catalog::either(&known.unwrap_or_default(), &of_series(model, profile))
+    catalog::merge_capabilities(
+        &known.unwrap_or_default(),
+        &series_capabilities(model, profile),
+    )
 }
 
-fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
-    let Some(series) = Series::of(model).filter(|_| profile.openai_models) else {
+fn series_capabilities(model: &str, profile: &Profile) -> ModelCapabilities {
+    let Some(series) = Series::from_model_name(model).filter(|_| profile.openai_models) else {
         return ModelCapabilities::default();
     };
-    let (context_window, max_output_tokens) = series.limits(model).unzip();
+    let (context_window, max_output_tokens) = series.token_limits(model).unzip();
     ModelCapabilities {
         context_window,
         max_output_tokens,
@@ -34,13 +37,13 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
         parallel_tools: Some(!matches!(series, Series::O(_))),
         forced_tool_choice: Some(true),
         structured_output: Some(true),
-        // If sampling depends on the reasoning effort, the request mapping decides about it.
-        sampling: match series.reasoning() {
+        // `None` means that support depends on the reasoning effort, which each request selects.
+        sampling: match series.reasoning_rules() {
             None => Some(true),
             Some(reasoning) if !reasoning.can_be_off => Some(false),
             Some(_) => None,
         },
-        reasoning: Some(series.reasoning().is_some()),
+        reasoning: Some(series.reasoning_rules().is_some()),
         images: Some(!model.starts_with("o3-mini")),
         documents: None,
         audio: Some(false),
@@ -51,14 +54,14 @@ fn of_series(model: &str, profile: &Profile) -> ModelCapabilities {
 /// A series of OpenAI's chat models, such as GPT 5.4 or o3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Series {
-    /// `gpt-<major>.<minor>`.
+    /// A series of models with names such as `gpt-5.4` or `gpt-5.4-mini`.
     Gpt {
         /// Major and minor version of the series, such as (5, 4).
         version: (u32, u32),
         /// Whether this variant refuses `reasoning_effort: none`.
         always_reasons: bool,
     },
-    /// Reasoning models with the names `o1`, `o3` and `o4-mini`.
+    /// A series of reasoning models such as `o1`, `o3` or `o4-mini`, by the number in its name.
     O(u32),
 }
 
@@ -77,7 +80,7 @@ pub(crate) struct Reasoning {
 impl Series {
     /// Returns the series of a model. Returns `None` for unknown names and for variants with other
     /// rules (audio, search, chat).
-    pub(crate) fn of(model: &str) -> Option<Self> {
+    pub(crate) fn from_model_name(model: &str) -> Option<Self> {
         let special = [
             "audio",
             "search",
@@ -111,7 +114,7 @@ impl Series {
 
     /// Returns the rules of the series for `reasoning_effort`. Returns `None` for models without
     /// reasoning.
-    pub(crate) fn reasoning(self) -> Option<Reasoning> {
+    pub(crate) fn reasoning_rules(self) -> Option<Reasoning> {
         match self {
             Self::O(_) => Some(Reasoning {
                 can_be_off: false,
@@ -133,17 +136,17 @@ impl Series {
         }
     }
 
-    /// Returns whether the API refuses `stop` for the series: for o3 and o4-mini (a note in the
-    /// SDK) and for GPT models with reasoning (litellm's list).
+    /// Returns whether the API refuses the field `stop` for the series. Sources: a note in the SDK
+    /// (o3 and o4-mini) and litellm's model list (GPT models with reasoning).
     pub(crate) fn refuses_stop(self) -> bool {
         match self {
             Self::O(generation) => generation >= 3,
-            Self::Gpt { .. } => self.reasoning().is_some(),
+            Self::Gpt { .. } => self.reasoning_rules().is_some(),
         }
     }
 
-    /// Returns two token limits of a model: of prompt and answer together, and of the answer.
-    fn limits(self, model: &str) -> Option<(u64, u64)> {
+    /// Returns the context window and the maximum answer length of a model, both in tokens.
+    fn token_limits(self, model: &str) -> Option<(u64, u64)> {
         match self {
             Self::O(_) => Some((200_000, 100_000)),
             Self::Gpt { version, .. } => match version {
@@ -162,7 +165,7 @@ mod tests {
     use super::*;
 
     fn reasoning(model: &str) -> Option<Reasoning> {
-        Series::of(model).and_then(Series::reasoning)
+        Series::from_model_name(model).and_then(Series::reasoning_rules)
     }
 
     #[test]
@@ -173,11 +176,14 @@ mod tests {
                 always_reasons: false,
             })
         };
-        assert_eq!(Series::of("gpt-4o-mini"), gpt((4, 0)));
-        assert_eq!(Series::of("gpt-5.4-mini-2026-03-17"), gpt((5, 4)));
-        assert_eq!(Series::of("gpt-6-luna"), gpt((6, 0)));
-        assert_eq!(Series::of("gpt-6.1-terra"), gpt((6, 1)));
-        assert_eq!(Series::of("o4-mini"), Some(Series::O(4)));
+        assert_eq!(Series::from_model_name("gpt-4o-mini"), gpt((4, 0)));
+        assert_eq!(
+            Series::from_model_name("gpt-5.4-mini-2026-03-17"),
+            gpt((5, 4))
+        );
+        assert_eq!(Series::from_model_name("gpt-6-luna"), gpt((6, 0)));
+        assert_eq!(Series::from_model_name("gpt-6.1-terra"), gpt((6, 1)));
+        assert_eq!(Series::from_model_name("o4-mini"), Some(Series::O(4)));
         for unknown in [
             "gpt-audio-mini",
             "gpt-5-chat-latest",
@@ -186,7 +192,7 @@ mod tests {
             "llama3.3",
             "",
         ] {
-            assert_eq!(Series::of(unknown), None, "{unknown}");
+            assert_eq!(Series::from_model_name(unknown), None, "{unknown}");
         }
     }
 
@@ -245,11 +251,11 @@ mod tests {
     #[test]
     fn the_series_contradicts_the_catalogue_only_in_known_cases() {
         let openai = Profile::openai();
-        let contradicted: Vec<_> = catalog::models("openai")
+        let contradicted: Vec<_> = catalog::list_models("openai")
             .filter(|entry| {
-                let ours = of_series(entry.name, &openai);
-                catalog::either(&entry.capabilities, &ours)
-                    != catalog::either(&ours, &entry.capabilities)
+                let ours = series_capabilities(entry.name, &openai);
+                catalog::merge_capabilities(&entry.capabilities, &ours)
+                    != catalog::merge_capabilities(&ours, &entry.capabilities)
             })
             .map(|entry| entry.name)
             .collect();

@@ -44,7 +44,7 @@ const CONTEXT_WINDOW_FIELDS: [&str; 4] = [
 /// use switchboard_providers_openai::{OpenAiConfig, Profile};
 ///
 /// let openai = OpenAiConfig::new("sk-…");
-/// let local = OpenAiConfig::compatible("local", "http://localhost:11434/v1");
+/// let local = OpenAiConfig::for_compatible_server("local", "http://localhost:11434/v1");
 /// assert_eq!(local.profile, Profile::generic());
 /// assert!(!format!("{openai:?}").contains("sk-"));
 /// ```
@@ -94,12 +94,12 @@ impl OpenAiConfig {
         Self {
             api_key: Some(api_key.into()),
             profile: Profile::openai(),
-            ..Self::compatible("openai", OPENAI_BASE_URL)
+            ..Self::for_compatible_server("openai", OPENAI_BASE_URL)
         }
     }
 
     /// Creates the configuration of a compatible server, with the generic profile and no key.
-    pub fn compatible(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
+    pub fn for_compatible_server(provider: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),
             api_key: None,
@@ -133,7 +133,7 @@ impl OpenAiConfig {
     }
 
     /// Returns the API key unless it is blank.
-    fn key(&self) -> Option<&SecretString> {
+    fn nonblank_api_key(&self) -> Option<&SecretString> {
         self.api_key.as_ref().filter(|key| !is_blank(key))
     }
 }
@@ -152,7 +152,7 @@ impl ProviderConfig for OpenAiConfig {
             api_key: get(API_KEY_VARIABLE).map(SecretString::from),
             organization: get(ORGANIZATION_VARIABLE),
             project: get(PROJECT_VARIABLE),
-            ..Self::compatible("openai", base_url)
+            ..Self::for_compatible_server("openai", base_url)
         };
         if config.is_openai() {
             config.profile = Profile::openai();
@@ -179,37 +179,37 @@ impl ProviderConfig for OpenAiConfig {
 
     fn headers(&self) -> Headers {
         let mut headers = Headers::new();
-        if let Some(key) = self.key() {
+        if let Some(key) = self.nonblank_api_key() {
             headers = match self.profile.auth {
                 AuthHeader::Bearer => headers.with_bearer(key),
                 AuthHeader::ApiKey => headers.with_secret("api-key", key),
             };
         }
         if let Some(organization) = &self.organization {
-            headers = headers.with("openai-organization", organization);
+            headers = headers.with_header("openai-organization", organization);
         }
         if let Some(project) = &self.project {
-            headers = headers.with("openai-project", project);
+            headers = headers.with_header("openai-project", project);
         }
         headers
     }
 
-    fn transport(&self) -> TransportConfig {
+    fn transport_config(&self) -> TransportConfig {
         self.transport.clone()
     }
 
-    fn errors(&self) -> &'static ErrorTable {
+    fn error_table(&self) -> &'static ErrorTable {
         &ERRORS
     }
 
     fn check(&self) -> Result<(), ModelError> {
         self.check_address("it must begin with http:// or https:// and end with /v1")?;
-        if self.key().is_none() && self.is_openai() {
+        if self.nonblank_api_key().is_none() && self.is_openai() {
             let message = format!("no key for OpenAI: set {API_KEY_VARIABLE}");
             return Err(self.configuration_error(message));
         }
         let mut tools = self.responses.server_tools.iter();
-        match tools.find_map(ServerTool::configuration_error) {
+        match tools.find_map(ServerTool::find_configuration_error) {
             Some(message) => Err(self.configuration_error(message)),
             None => Ok(()),
         }
@@ -282,7 +282,8 @@ mod tests {
         assert_eq!(config.organization.as_deref(), Some("org-1"));
         assert_eq!(config.project.as_deref(), Some("proj_1"));
         assert!(
-            !OpenAiConfig::compatible("x", "https://api.openai.com.evil.example/v1").is_openai()
+            !OpenAiConfig::for_compatible_server("x", "https://api.openai.com.evil.example/v1")
+                .is_openai()
         );
     }
 
@@ -297,7 +298,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                OpenAiConfig::compatible("x", base).endpoint("models"),
+                OpenAiConfig::for_compatible_server("x", base).endpoint("models"),
                 expected
             );
         }

@@ -1,4 +1,4 @@
-//! The conversion of messages, as far as both wires share it.
+//! Conversion of messages that Chat Completions and Responses share.
 
 pub(crate) mod conversation;
 pub(crate) mod tool_results;

@@ -6,17 +6,17 @@ use switchboard_providers_common::provider::{ApiError, ErrorClass, ErrorRule, Er
 
 /// Table of error codes and messages of OpenAI's API and of compatible servers.
 pub(crate) static ERRORS: ErrorTable = ErrorTable {
-    details,
+    details: ignore_error_details,
     rules: RULES,
     not_found_hint: "the base address must end with /v1 or the path that this server has instead",
 };
 
-fn details(_fields: &Map<String, Value>, _error: &mut ApiError) {}
+fn ignore_error_details(_fields: &Map<String, Value>, _error: &mut ApiError) {}
 
 const RULES: &[ErrorRule] = &[
     // Messages of servers that send no code: vLLM, llama.cpp, xAI, proxies to Gemini, Anthropic and
     // Bedrock.
-    ErrorRule::messages(
+    ErrorRule::match_messages(
         &[
             "maximum context length",
             "maximum prompt length",
@@ -29,8 +29,8 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContextOverflow,
     )
-    .when_refused(),
-    ErrorRule::codes(
+    .restrict_to_refused(),
+    ErrorRule::match_codes(
         &[
             "insufficient_quota",
             "billing_hard_limit_reached",
@@ -40,7 +40,7 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::QuotaExhausted,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &[
             "context_length_exceeded",
             "context_window_exceeded",
@@ -48,7 +48,7 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContextOverflow,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &[
             "content_filter",
             "content_policy_violation",
@@ -60,7 +60,7 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::ContentFilter,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &[
             "invalid_api_key",
             "authentication_error",
@@ -68,7 +68,7 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Authentication,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &[
             "permission_error",
             "permission_denied",
@@ -76,11 +76,11 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Permission,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &["model_not_found", "not_found_error", "NotFoundError"],
         ErrorClass::NotFound,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &[
             "rate_limit_exceeded",
             "rate_limit_error",
@@ -88,7 +88,7 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::RateLimited,
     ),
-    ErrorRule::codes(
+    ErrorRule::match_codes(
         &[
             "server_error",
             "internal_server_error",
@@ -101,8 +101,8 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::Overloaded,
     ),
-    // Codes in the event `response.failed`, which has no status and no field.
-    ErrorRule::codes(
+    // Codes of the stream event `response.failed`, which has no HTTP status and no field name.
+    ErrorRule::match_codes(
         &[
             "invalid_prompt",
             "data_residency_mismatch",
@@ -115,7 +115,8 @@ const RULES: &[ErrorRule] = &[
         ],
         ErrorClass::InvalidRequest,
     ),
-    ErrorRule::codes(&["invalid*", "Invalid*"], ErrorClass::InvalidRequest).when_in_band(),
+    ErrorRule::match_codes(&["invalid*", "Invalid*"], ErrorClass::InvalidRequest)
+        .restrict_to_in_band(),
 ];
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use switchboard_providers_common::{ErrorClassifier as _, HttpFailure};
 use super::*;
 
 fn kind(status: Option<u16>, body: &Value) -> Kind {
-    let error = ERRORS.find(body).unwrap_or_default();
-    ERRORS.kind(&error, status, Some(Duration::from_secs(3)))
+    let error = ERRORS.find_error(body).unwrap_or_default();
+    ERRORS.error_kind(&error, status, Some(Duration::from_secs(3)))
 }
 
 fn error(kind: &str, code: &str, param: &str) -> Value {
@@ -159,8 +159,8 @@ fn errors_of_compatible_servers_are_classified() {
 #[test]
 fn errors_within_a_stream_are_classified_by_code_or_type() {
     let of = |body: Value| {
-        let error = ERRORS.find(&body).unwrap();
-        ERRORS.in_band("openai", error).kind
+        let error = ERRORS.find_error(&body).unwrap();
+        ERRORS.in_band_error("openai", error).kind
     };
     assert_eq!(
         of(json!({"error": {"message": "m", "type": "server_error"}})),
@@ -229,6 +229,6 @@ fn a_context_overflow_without_a_code_is_recognized_by_its_message() {
 fn an_empty_error_field_is_no_error() {
     for empty in [json!(null), json!({}), json!(""), json!(false)] {
         let body = json!({ "error": empty });
-        assert_eq!(ERRORS.find(&body), None, "{body}");
+        assert_eq!(ERRORS.find_error(&body), None, "{body}");
     }
 }

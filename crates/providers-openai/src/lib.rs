@@ -15,7 +15,7 @@
 //! use switchboard_providers_openai::{OpenAiClient, OpenAiConfig, Profile};
 //!
 //! # fn main() -> Result<(), switchboard_domain::ModelError> {
-//! let config = OpenAiConfig::compatible("mistral", "https://api.mistral.ai/v1")
+//! let config = OpenAiConfig::for_compatible_server("mistral", "https://api.mistral.ai/v1")
 //!     .with_api_key("key")
 //!     .with_profile(Profile::mistral());
 //! let model = OpenAiClient::new(config)?.model("mistral-large-latest");

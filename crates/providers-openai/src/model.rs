@@ -1,11 +1,11 @@
-//! The wires of Chat Completions and Responses, joined with the HTTP transport.
+//! The models: the mappings of Chat Completions and Responses, joined with the HTTP transport.
 
 use switchboard_domain::{
     ChatModel as _, ChatRequest, ModelCapabilities, ModelError, ModelEvent, Part,
 };
 use switchboard_providers_common::{
+    merge_equal_warnings,
     provider::{HttpModel, PreparedRequest, SentRequest, Wire},
-    tallied,
     text_tool_calls::{Recovery, prompted::PromptedTools},
     tool_names::ToolNames,
 };
@@ -15,9 +15,9 @@ use crate::{
     chat::{self, ChatDecoder, ChatOptions},
     responses::{
         self, ResponsesDecoder, ResponsesOptions,
-        retry::{refuses_reasoning, without_reasoning},
+        retry::{refuses_reasoning, remove_reasoning},
     },
-    tools::{NAME_RULE, check_choice},
+    tools::{NAME_RULE, check_tool_choice},
 };
 
 /// A model on Chat Completions, of OpenAI or of a compatible server.
@@ -79,24 +79,24 @@ impl Wire for Chat {
         capabilities(name, &config.profile)
     }
 
-    fn prepare(
+    fn prepare_request(
         model: &OpenAiChatModel,
         request: &ChatRequest,
         _adaptation: &mut (),
     ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
         let profile = &model.config().profile;
         if needs_prompted_tools(model, request) {
-            check_choice(request, model.provider())?;
-            // The schema of a call has alternatives at its root, so the server must support
-            // combinators there.
+            check_tool_choice(request, model.provider())?;
+            // The schema of an answer that must be a call has combinators at its root, which not
+            // every server supports.
             let constrained =
                 model.capabilities().structured_output == Some(true) && profile.root_combinators;
-            let prompted = PromptedTools { constrained }.prepare(request);
+            let prompted = PromptedTools { constrained }.prepare_request(request);
             return prepare_chat(model, &prompted.request, Some(prompted.recovery));
         }
         let recovery = (!profile.recovery.is_empty()).then(|| {
-            let names = ToolNames::of(request, NAME_RULE);
-            Recovery::of(request, profile.recovery).with_wire_names(&names)
+            let names = ToolNames::from_request(request, NAME_RULE);
+            Recovery::for_request(request, profile.recovery).with_wire_names(&names)
         });
         prepare_chat(model, request, recovery)
     }
@@ -121,7 +121,7 @@ fn prepare_chat(
     recovery: Option<Recovery>,
 ) -> Result<PreparedRequest<ChatDecoder>, ModelError> {
     let id = model.id();
-    let profile = model.options().apply_to(&model.config().profile);
+    let profile = model.options().apply_to_profile(&model.config().profile);
     let wire = chat::to_wire(
         request,
         id,
@@ -131,7 +131,7 @@ fn prepare_chat(
     )?;
     let path = "chat/completions";
     let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
-    let warnings = tallied(wire.warnings);
+    let warnings = merge_equal_warnings(wire.warnings);
     let decoder = ChatDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids);
     Ok(PreparedRequest {
         request: sent,
@@ -162,13 +162,13 @@ impl Wire for Responses {
         capabilities(name, &config.profile)
     }
 
-    fn prepare(
+    fn prepare_request(
         model: &OpenAiResponsesModel,
         request: &ChatRequest,
         adaptation: &mut WithoutReasoning,
     ) -> Result<PreparedRequest<ResponsesDecoder>, ModelError> {
         let id = model.id();
-        let changed = without_reasoning(request).filter(|_| adaptation.0);
+        let changed = remove_reasoning(request).filter(|_| adaptation.0);
         let (request, warning) = match &changed {
             Some((changed, warning)) => (changed, Some(warning.clone())),
             None => (request, None),
@@ -184,7 +184,7 @@ impl Wire for Responses {
         )?;
         let path = "responses";
         let sent = SentRequest::new(&id.provider, path, wire.body.stream, &wire.body)?;
-        let warnings = tallied(wire.warnings.into_iter().chain(warning).collect());
+        let warnings = merge_equal_warnings(wire.warnings.into_iter().chain(warning).collect());
         let decoder = ResponsesDecoder::new(id.clone(), wire.tool_choice, warnings, wire.local_ids)
             .with_unreported_limit(wire.unreported_limit)
             .with_tool_mapping(wire.tool_mapping);
@@ -195,14 +195,14 @@ impl Wire for Responses {
         })
     }
 
-    fn adapt(
+    fn adapt_to_error(
         _model: &OpenAiResponsesModel,
         request: &ChatRequest,
         adaptation: &mut WithoutReasoning,
         error: &ModelError,
     ) -> bool {
         let may_change = !adaptation.0 && refuses_reasoning(error);
-        adaptation.0 |= may_change && without_reasoning(request).is_some();
+        adaptation.0 |= may_change && remove_reasoning(request).is_some();
         may_change && adaptation.0
     }
 

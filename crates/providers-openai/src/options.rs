@@ -1,4 +1,4 @@
-//! Options that not every model or server supports, as far as both wires share them.
+//! Mapping of request options that not every model supports, for both APIs.
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ReasoningEffort, Warning, WarningKind,
@@ -38,7 +38,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         warnings: &'m mut Vec<Warning>,
     ) -> Self {
         Self {
-            series: Series::of(&model.name).filter(|_| profile.openai_models),
+            series: Series::from_model_name(&model.name).filter(|_| profile.openai_models),
             request,
             model,
             capabilities,
@@ -46,19 +46,19 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         }
     }
 
-    /// Returns the value of the field `reasoning_effort`.
+    /// Returns the value of `reasoning_effort`. `with_tools` means that the request has functions.
     pub(crate) fn reasoning_effort(&mut self, with_tools: bool) -> Option<&'static str> {
-        let requested = self.request.reasoning.map(effort);
+        let requested = self.request.reasoning.map(effort_name);
         let name = &self.model.name;
-        if let Some(reasoning) = self.series.and_then(Series::reasoning)
+        if let Some(reasoning) = self.series.and_then(Series::reasoning_rules)
             && reasoning.excludes_tools
             && reasoning.can_be_off
             && with_tools
         {
-            // With reasoning, the API refuses even the default value.
+            // A model that reasons by default needs an explicit `none`, else the API refuses tools.
             let is_sent = requested.is_some() || !reasoning.off_by_default;
             if is_sent && requested != Some("none") {
-                self.warn(&format!(
+                self.warn_dropped_option(&format!(
                     "{name} does not reason in this answer: Chat Completions does not allow \
                      reasoning with function tools; the Responses API does"
                 ));
@@ -66,14 +66,14 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
             return is_sent.then_some("none");
         }
         if requested.is_some() && self.capabilities.reasoning == Some(false) {
-            self.warn(&format!("{name} does not support reasoning"));
+            self.warn_dropped_option(&format!("{name} does not support reasoning"));
             return None;
         }
         if requested == Some("none")
-            && let Some(reasoning) = self.series.and_then(Series::reasoning)
+            && let Some(reasoning) = self.series.and_then(Series::reasoning_rules)
             && !reasoning.can_be_off
         {
-            self.warn(&format!("reasoning cannot be disabled in {name}"));
+            self.warn_dropped_option(&format!("reasoning cannot be disabled in {name}"));
             return None;
         }
         requested
@@ -86,19 +86,19 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         effort: Option<&str>,
     ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
-        let reasons = self
-            .series
-            .and_then(Series::reasoning)
-            .is_some_and(|it| match effort {
-                Some(effort) => effort != "none",
-                None => !it.off_by_default,
-            });
+        let reasons =
+            self.series
+                .and_then(Series::reasoning_rules)
+                .is_some_and(|it| match effort {
+                    Some(effort) => effort != "none",
+                    None => !it.off_by_default,
+                });
         let refused = reasons || self.capabilities.sampling == Some(false);
         let mut accepted = |name: &str, value: Option<f64>| {
-            // Dropping the default value, 1, changes nothing.
+            // Dropping the value 1 needs no warning, because it is the default.
             let is_lost = refused && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON);
             if is_lost {
-                self.warn(&format!("{} does not support {name}", self.model.name));
+                self.warn_dropped_option(&format!("{} does not support {name}", self.model.name));
             }
             value.filter(|_| !refused)
         };
@@ -112,7 +112,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     pub(crate) fn stop_sequences(&mut self) -> &'a [String] {
         let stop = &self.request.sampling.stop;
         if !stop.is_empty() && self.series.is_some_and(Series::refuses_stop) {
-            self.warn(&format!(
+            self.warn_dropped_option(&format!(
                 "{} does not support stop sequences",
                 self.model.name
             ));
@@ -127,7 +127,7 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
         if self.capabilities.parallel_tools == Some(false) {
             // A model that calls one tool at a time refuses this field.
             if requested {
-                self.warn(&format!("{} calls one tool at a time", self.model.name));
+                self.warn_dropped_option(&format!("{} calls one tool at a time", self.model.name));
             }
             return None;
         }
@@ -137,17 +137,19 @@ impl<'a, 'm> OptionMapper<'a, 'm> {
     /// Warns about a field `stream` in the caller's `extra`, which has no effect.
     pub(crate) fn warn_stream_field(&mut self) {
         if self.request.extra.contains_key(STREAM) {
-            self.warn("`stream` was ignored: the delivery of the request decides it");
+            self.warn_dropped_option(
+                "`stream` was ignored: the delivery of the request decides it",
+            );
         }
     }
 
-    pub(crate) fn warn(&mut self, message: &str) {
+    pub(crate) fn warn_dropped_option(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
     }
 }
 
-fn effort(effort: ReasoningEffort) -> &'static str {
+fn effort_name(effort: ReasoningEffort) -> &'static str {
     match effort {
         ReasoningEffort::None => "none",
         ReasoningEffort::Low => "low",
@@ -158,7 +160,7 @@ fn effort(effort: ReasoningEffort) -> &'static str {
 }
 
 /// Returns the name and the schema of a structured answer, if the request has one. `field` is the
-/// field of the name on the wire. A change of shape is added to `tool_mapping`.
+/// path of the name in the request body, for errors. A changed shape is added to `tool_mapping`.
 pub(crate) fn answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
@@ -177,7 +179,7 @@ pub(crate) fn answer_schema<'a>(
         );
         return Err(invalid_request(&model.provider, field, message));
     }
-    let sent = schema::answer(name, schema, profile, warnings);
+    let sent = schema::compile_answer_schema(name, schema, profile, warnings);
     if sent.changes_shape {
         tool_mapping.set_answer_schema(schema, Dialect::OpenAiStrict);
     }

@@ -13,7 +13,7 @@ use switchboard_providers_common::text_tool_calls::RecoveryForms;
 ///
 /// let old_server = Profile { stream_options: false, ..Profile::generic() };
 /// assert!(!old_server.stream_options);
-/// assert_eq!(Profile::named("mistral"), Some(Profile::mistral()));
+/// assert_eq!(Profile::from_name("mistral"), Some(Profile::mistral()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
@@ -34,7 +34,7 @@ pub struct Profile {
     /// Whether schemas may have combinators such as `oneOf` at the root, and the server enforces
     /// every schema of an answer.
     pub root_combinators: bool,
-    /// Whether tools are declared with `strict` if their schemas lose nothing in the strict subset.
+    /// Whether tools are declared with `strict` if the strict subset can express their schemas.
     /// Off in all profiles: the API compiles each new schema, which can take long, and does not
     /// enforce it for several calls in one answer.
     pub strict_tools: bool,
@@ -90,7 +90,7 @@ impl Profile {
     ];
 
     /// Returns a profile by its name, or `None` for a name that is not in [`Profile::NAMES`].
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "openai" => Self::openai(),
             "generic" => Self::generic(),
@@ -105,13 +105,13 @@ impl Profile {
             // Groq refuses to stream structured answers (litellm 1.109.1).
             "groq" => Self {
                 streams_schemas: false,
-                ..Self::generic_as("groq")
+                ..Self::generic_with_name("groq")
             },
             // Ollama ignores a forced tool choice.
             "ollama" => Self {
                 forced_tool_choice: ForcedToolChoice::Unenforced,
                 recovery: RecoveryForms::LOCAL_SERVERS,
-                ..Self::generic_as("ollama")
+                ..Self::generic_with_name("ollama")
             },
             _ => return None,
         })
@@ -149,10 +149,10 @@ impl Profile {
 
     /// Returns the profile of an unknown compatible server, with the features that nearly all have.
     pub const fn generic() -> Self {
-        Self::generic_as("generic")
+        Self::generic_with_name("generic")
     }
 
-    const fn generic_as(name: &'static str) -> Self {
+    const fn generic_with_name(name: &'static str) -> Self {
         Self {
             name: Cow::Borrowed(name),
             auth: AuthHeader::Bearer,
@@ -167,7 +167,7 @@ impl Profile {
             streams_schemas: true,
             reasoning_control: ReasoningControl::Effort,
             reasoning_replay: ReasoningReplay::Never,
-            // A proxy may pass tool-call ids on to OpenAI.
+            // OpenAI's limit, because the server may be a proxy that forwards requests to OpenAI.
             tool_ids: ToolIdRule::MaxLength(40),
             result_media: false,
             typed_answers: false,
@@ -205,7 +205,7 @@ impl Profile {
             forced_tool_choice: ForcedToolChoice::RefusedWhileReasoning,
             reasoning_control: ReasoningControl::EffortAndThinking,
             reasoning_replay: ReasoningReplay::Required,
-            ..Self::generic_as("deepseek")
+            ..Self::generic_with_name("deepseek")
         }
     }
 
@@ -216,7 +216,7 @@ impl Profile {
         Self {
             reasoning_replay: ReasoningReplay::ToCreator,
             tool_ids: ToolIdRule::Any,
-            ..Self::generic_as("litellm")
+            ..Self::generic_with_name("litellm")
         }
     }
 
@@ -230,7 +230,7 @@ impl Profile {
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToCreator,
             recovery: RecoveryForms::LOCAL_SERVERS,
-            ..Self::generic_as("llamacpp")
+            ..Self::generic_with_name("llamacpp")
         }
     }
 
@@ -242,7 +242,7 @@ impl Profile {
             seed_field: SeedField::RandomSeed,
             stream_options: false,
             tool_ids: ToolIdRule::Alphanumeric(9),
-            ..Self::generic_as("mistral")
+            ..Self::generic_with_name("mistral")
         }
     }
 
@@ -250,7 +250,7 @@ impl Profile {
     pub fn openrouter() -> Self {
         Self {
             reasoning_replay: ReasoningReplay::ToCreator,
-            ..Self::generic_as("openrouter")
+            ..Self::generic_with_name("openrouter")
         }
     }
 
@@ -259,7 +259,7 @@ impl Profile {
         Self {
             root_combinators: true,
             reasoning_replay: ReasoningReplay::ToCreator,
-            ..Self::generic_as("vllm")
+            ..Self::generic_with_name("vllm")
         }
     }
 
@@ -268,13 +268,13 @@ impl Profile {
     pub fn xai() -> Self {
         Self {
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
-            ..Self::generic_as("xai")
+            ..Self::generic_with_name("xai")
         }
     }
 }
 
 impl Profile {
-    /// Returns the profile with `strict_tools` set to `strict`, if that is a value.
+    /// Returns the profile with `strict_tools` replaced by `strict`, unless that is `None`.
     pub(crate) fn with_strict_tools(&self, strict: Option<bool>) -> Cow<'_, Self> {
         match strict {
             Some(strict_tools) if strict_tools != self.strict_tools => Cow::Owned(Self {
@@ -286,7 +286,7 @@ impl Profile {
     }
 
     /// Returns whether the answer is requested as a stream.
-    pub(crate) fn streams(&self, delivery: Delivery, has_schema: bool) -> bool {
+    pub(crate) fn streams_answer(&self, delivery: Delivery, has_schema: bool) -> bool {
         delivery != Delivery::Whole && (self.streams_schemas || !has_schema)
     }
 }
@@ -356,10 +356,10 @@ pub enum ForcedToolChoice {
     /// The server enforces a forced tool choice, as far as known.
     Enforced,
     /// The server accepts a forced tool choice without enforcing it (llama.cpp). The choice is
-    /// sent, and its outcome is relaxed.
+    /// sent, and its outcome is reported as relaxed.
     Unenforced,
-    /// The server refuses a forced tool choice while the model reasons. Reasoning is disabled,
-    /// unless the request asks for it: then `auto` is sent, and the outcome is relaxed.
+    /// The server refuses a forced tool choice while the model reasons. Reasoning is disabled. If
+    /// the request asks for reasoning, `auto` is sent and the outcome is reported as relaxed.
     RefusedWhileReasoning,
 }
 
@@ -377,18 +377,18 @@ pub enum ToolIdRule {
 
 impl ToolIdRule {
     /// Returns `id` if it is valid, else a valid hash of it.
-    pub(crate) fn apply(self, id: &str) -> Cow<'_, str> {
+    pub(crate) fn to_valid_id(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),
             Self::MaxLength(maximum) if id.len() <= maximum => Cow::Borrowed(id),
-            Self::MaxLength(_) => Cow::Owned(format!("call_{}", digest(id))),
+            Self::MaxLength(_) => Cow::Owned(format!("call_{}", hash_to_base36(id))),
             Self::Alphanumeric(length)
                 if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) =>
             {
                 Cow::Borrowed(id)
             }
             Self::Alphanumeric(length) => {
-                let digest = digest(id);
+                let digest = hash_to_base36(id);
                 let start = digest.len().saturating_sub(length);
                 Cow::Owned(digest[start..].to_owned())
             }
@@ -396,9 +396,9 @@ impl ToolIdRule {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash of a text in 13 base-36 digits. It is the same on every machine
-/// and in every release, because prompt caches need the same bytes.
-fn digest(text: &str) -> String {
+/// Returns the 64-bit FNV-1a hash of a text in 13 base-36 digits. It must be the same on every
+/// machine and in every release, because prompt caches match only identical requests.
+fn hash_to_base36(text: &str) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -418,16 +418,16 @@ mod tests {
     #[test]
     fn every_profile_has_its_name() {
         for name in Profile::NAMES {
-            assert_eq!(Profile::named(name).unwrap().name, *name);
+            assert_eq!(Profile::from_name(name).unwrap().name, *name);
         }
-        assert_eq!(Profile::named("OpenAI"), None);
+        assert_eq!(Profile::from_name("OpenAI"), None);
     }
 
     #[test]
     fn only_local_servers_need_the_recovery_of_calls() {
         let with_forms: Vec<_> = Profile::NAMES
             .iter()
-            .filter(|name| !Profile::named(name).unwrap().recovery.is_empty())
+            .filter(|name| !Profile::from_name(name).unwrap().recovery.is_empty())
             .collect();
         assert_eq!(with_forms, [&"llamacpp", &"ollama"]);
     }
@@ -439,20 +439,23 @@ mod tests {
             (ToolIdRule::MaxLength(40), "call_abc"),
             (ToolIdRule::Alphanumeric(9), "a1B2c3D4e"),
         ] {
-            assert_eq!(rule.apply(id), id);
+            assert_eq!(rule.to_valid_id(id), id);
         }
     }
 
     #[test]
     fn an_invalid_id_is_always_replaced_by_the_same_valid_one() {
         let long = "toolu_".repeat(12);
-        let short = ToolIdRule::MaxLength(40).apply(&long);
+        let short = ToolIdRule::MaxLength(40).to_valid_id(&long);
         assert!(short.len() <= 40 && short.starts_with("call_"), "{short}");
-        assert_eq!(short, ToolIdRule::MaxLength(40).apply(&long));
-        assert_ne!(short, ToolIdRule::MaxLength(40).apply(&"toolv_".repeat(12)));
-        let nine = ToolIdRule::Alphanumeric(9).apply("call_1");
+        assert_eq!(short, ToolIdRule::MaxLength(40).to_valid_id(&long));
+        assert_ne!(
+            short,
+            ToolIdRule::MaxLength(40).to_valid_id(&"toolv_".repeat(12))
+        );
+        let nine = ToolIdRule::Alphanumeric(9).to_valid_id("call_1");
         assert_eq!(nine.len(), 9);
         assert!(nine.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        assert_ne!(nine, ToolIdRule::Alphanumeric(9).apply("call_2"));
+        assert_ne!(nine, ToolIdRule::Alphanumeric(9).to_valid_id("call_2"));
     }
 }

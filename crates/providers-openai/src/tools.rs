@@ -1,4 +1,4 @@
-//! Tools and the tool choice, as far as both wires share them.
+//! Mapping of tools and the tool choice, for Chat Completions and Responses.
 
 pub(crate) mod provider_tools;
 pub(crate) mod schema;
@@ -14,14 +14,14 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    request::{emulated, required_tools, unsupported},
+    request::{emulated_tool_choice, required_tools, unsupported_feature},
     schema::{Dialect, ToolSchema, ToolSchemas},
     tool_names::{NameRule, ToolNames},
 };
 
 use self::{
     provider_tools::{DeclaredTools, ProviderTool, ToolForm, ToolName},
-    schema::{Parameters, parameters},
+    schema::{Parameters, compile_parameters},
 };
 use crate::profile::{ForcedToolChoice, Profile};
 
@@ -30,7 +30,7 @@ pub(crate) const NAME_RULE: NameRule = NameRule::OPENAI;
 /// Name of the request field with the tool choice.
 const TOOL_CHOICE: &str = "tool_choice";
 
-/// Tools and tool choice in the form in which they are sent.
+/// Tools and tool choice as they are sent, and the outcome of the tool choice.
 #[derive(Debug)]
 pub(crate) struct Tools<'a> {
     pub(crate) declared: DeclaredTools<'a>,
@@ -55,7 +55,7 @@ pub(crate) struct Function<'a> {
     strict: Option<bool>,
 }
 
-/// Everything that the mapping of tools reads, besides the request.
+/// Input for the mapping of a request's tools.
 #[derive(Clone, Copy)]
 pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) request: &'a ChatRequest,
@@ -68,7 +68,7 @@ pub(crate) struct ToolContext<'a, 'm> {
 }
 
 /// Maps the request's tools, the provider's own tools and the tool choice.
-pub(crate) fn tools<'a>(
+pub(crate) fn map_tools<'a>(
     context: ToolContext<'a, '_>,
     provider_tools: Vec<ProviderTool<'a>>,
     warnings: &mut Vec<Warning>,
@@ -79,10 +79,10 @@ pub(crate) fn tools<'a>(
         capabilities,
         ..
     } = context;
-    let forced = forced_choice(request, &provider_tools, provider)?;
+    let forced = forced_tool_names(request, &provider_tools, provider)?;
     let has_functions = capabilities.tools != Some(false);
     if !request.tools.is_empty() && !has_functions && request.tool_choice != ToolChoice::None {
-        return Err(unsupported(provider, "tool use by this model"));
+        return Err(unsupported_feature(provider, "tool use by this model"));
     }
     let mut builder = ToolBuilder {
         functions: request.tools.iter().filter(|_| has_functions).collect(),
@@ -102,7 +102,7 @@ pub(crate) fn tools<'a>(
             let outcome = if request.tools.is_empty() {
                 ToolChoiceOutcome::Native
             } else {
-                emulated("no tools were sent to a model without tool use")
+                emulated_tool_choice("no tools were sent to a model without tool use")
             };
             (None, outcome)
         }
@@ -112,36 +112,36 @@ pub(crate) fn tools<'a>(
             (Some(json!(mode)), ToolChoiceOutcome::Native)
         }
         Some(allowed) => {
-            let (choice, outcome) = builder.force_choice(&allowed);
+            let (choice, outcome) = builder.map_forced_choice(&allowed);
             (Some(choice), outcome)
         }
     };
     let outcome =
         if request.extra.contains_key(TOOL_CHOICE) && request.tool_choice != ToolChoice::Auto {
             let why = "`tool_choice` of the caller's own fields replaced it";
-            relaxed(why, builder.warnings)
+            relax_tool_choice(why, builder.warnings)
         } else {
             outcome
         };
-    Ok(builder.build(choice, outcome))
+    Ok(builder.build_tools(choice, outcome))
 }
 
 /// Checks that the tool choice names only declared tools.
 ///
-/// Fails with [`ModelErrorKind::InvalidRequest`] if it names an undeclared tool.
-pub(crate) fn check_choice(request: &ChatRequest, provider: &str) -> Result<(), ModelError> {
-    forced_choice(request, &[], provider).map(|_| ())
+/// Fails with `ModelErrorKind::InvalidRequest` if it names an undeclared tool.
+pub(crate) fn check_tool_choice(request: &ChatRequest, provider: &str) -> Result<(), ModelError> {
+    forced_tool_names(request, &[], provider).map(|_| ())
 }
 
-/// Returns the tools of which the model must call one, as [`required_tools`] does.
-fn forced_choice<'a>(
+/// Returns the names of the tools of which the model must call one, as [`required_tools`] does.
+fn forced_tool_names<'a>(
     request: &'a ChatRequest,
     provider_tools: &[ProviderTool<'_>],
     provider: &str,
 ) -> Result<Option<Vec<&'a str>>, ModelError> {
     required_tools(request, provider, TOOL_CHOICE, |name| {
         let mut tools = provider_tools.iter();
-        tools.any(|tool| name.is_none_or(|name| tool.is_named(name)))
+        tools.any(|tool| name.is_none_or(|name| tool.has_name(name)))
     })
 }
 
@@ -154,17 +154,17 @@ struct ToolBuilder<'a, 'm> {
 
 impl<'a> ToolBuilder<'a, '_> {
     /// Maps a tool choice that forces a call of one of `allowed`, or of any tool if the list is
-    /// empty. Where the wire has no such choice, the other tools are removed.
-    fn force_choice(&mut self, allowed: &[&'a str]) -> (Value, ToolChoiceOutcome) {
+    /// empty. If the API cannot express this choice, the other tools are removed.
+    fn map_forced_choice(&mut self, allowed: &[&'a str]) -> (Value, ToolChoiceOutcome) {
         let (request, profile) = (self.context.request, self.context.profile);
         let reasons = !matches!(request.reasoning, None | Some(ReasoningEffort::None));
         let is_refused_now =
             reasons && profile.forced_tool_choice == ForcedToolChoice::RefusedWhileReasoning;
         if is_refused_now || self.context.capabilities.forced_tool_choice == Some(false) {
-            self.keep_only(allowed);
+            self.keep_named_tools(allowed);
             let why =
                 "this model does not support a forced tool choice: it may answer without a tool";
-            return (json!("auto"), relaxed(why, self.warnings));
+            return (json!("auto"), relax_tool_choice(why, self.warnings));
         }
         let names: Vec<ToolName<'a>> = allowed.iter().map(|name| self.name_on_wire(name)).collect();
         let is_allowed = |name: &str| allowed.contains(&name);
@@ -175,45 +175,45 @@ impl<'a> ToolBuilder<'a, '_> {
                     .iter()
                     .all(|it| self.selects_tool(allowed, it)));
         let (choice, is_native) = match names.as_slice() {
-            [one] if one.can_be_forced() => (one.reference(self.context.form), true),
-            _ if !allows_all && profile.allowed_tools => (self.allowed_tools(&names), true),
+            [one] if one.can_be_forced() => (one.to_tool_choice(self.context.form), true),
+            _ if !allows_all && profile.allowed_tools => (self.allowed_tools_choice(&names), true),
             _ => (json!("required"), allows_all),
         };
         let outcome = if profile.forced_tool_choice == ForcedToolChoice::Unenforced {
             let why = format!("{} does not enforce the tool choice", profile.name);
-            relaxed(&why, self.warnings)
+            relax_tool_choice(&why, self.warnings)
         } else {
             let selection = "only the allowed tools were sent, and one of them was required";
             let reasoning = "reasoning was disabled: it does not allow a forced tool choice";
-            match (is_native, disables_reasoning(request, profile)) {
+            match (is_native, choice_disables_reasoning(request, profile)) {
                 (true, false) => ToolChoiceOutcome::Native,
-                (true, true) => emulated(reasoning),
-                (false, false) => emulated(selection),
-                (false, true) => emulated(&format!("{selection}; {reasoning}")),
+                (true, true) => emulated_tool_choice(reasoning),
+                (false, false) => emulated_tool_choice(selection),
+                (false, true) => emulated_tool_choice(&format!("{selection}; {reasoning}")),
             }
         };
         if !is_native {
-            self.keep_only(allowed);
+            self.keep_named_tools(allowed);
         }
         (choice, outcome)
     }
 
-    /// Returns the choice that requires a call of one or more of these tools.
-    fn allowed_tools(&self, names: &[ToolName<'_>]) -> Value {
+    /// Returns the value of `tool_choice` that requires a call of at least one of these tools.
+    fn allowed_tools_choice(&self, names: &[ToolName<'_>]) -> Value {
         let (kind, form) = ("allowed_tools", self.context.form);
-        let tools: Vec<Value> = names.iter().map(|name| name.reference(form)).collect();
+        let tools: Vec<Value> = names.iter().map(|name| name.to_tool_choice(form)).collect();
         match form {
             ToolForm::Flat => json!({"type": kind, "mode": "required", "tools": tools}),
             ToolForm::Nested => json!({"type": kind, kind: {"mode": "required", "tools": tools}}),
         }
     }
 
-    /// Returns a tool's name on the wire.
+    /// Returns the name under which a tool is sent.
     fn name_on_wire(&self, name: &'a str) -> ToolName<'a> {
         let mut provider_tools = self.provider_tools.iter();
         match provider_tools.find(|it| self.selects_tool(&[name], it)) {
             Some(tool) => tool.name.clone(),
-            None => ToolName::Function(self.context.names.wire(name)),
+            None => ToolName::Function(self.context.names.wire_name(name)),
         }
     }
 
@@ -221,12 +221,12 @@ impl<'a> ToolBuilder<'a, '_> {
     /// name takes precedence.
     fn selects_tool(&self, names: &[&str], tool: &ProviderTool<'_>) -> bool {
         let is_function = |name: &str| self.functions.iter().any(|it| it.name == name);
-        let mut matching = names.iter().filter(|name| tool.is_named(name));
+        let mut matching = names.iter().filter(|name| tool.has_name(name));
         matching.any(|name| !is_function(name))
     }
 
     /// Removes the tools that are not in `names`. An empty list keeps all tools.
-    fn keep_only(&mut self, names: &[&str]) {
+    fn keep_named_tools(&mut self, names: &[&str]) {
         if !names.is_empty() {
             let mut provider_tools = std::mem::take(&mut self.provider_tools);
             provider_tools.retain(|it| self.selects_tool(names, it));
@@ -235,7 +235,7 @@ impl<'a> ToolBuilder<'a, '_> {
         }
     }
 
-    fn build(self, choice: Option<Value>, outcome: ToolChoiceOutcome) -> Tools<'a> {
+    fn build_tools(self, choice: Option<Value>, outcome: ToolChoiceOutcome) -> Tools<'a> {
         let ToolContext {
             form,
             names,
@@ -245,12 +245,13 @@ impl<'a> ToolBuilder<'a, '_> {
         } = self.context;
         let mut tool_mapping = ToolMapping::default();
         let functions = self.functions.into_iter().map(|tool| {
-            let Parameters { schema, strict } = parameters(tool, profile, schemas, self.warnings);
+            let Parameters { schema, strict } =
+                compile_parameters(tool, profile, schemas, self.warnings);
             if strict && schema.changes_shape() {
                 tool_mapping.add_tool(tool, Dialect::OpenAiStrict);
             }
             Function {
-                name: names.wire(&tool.name),
+                name: names.wire_name(&tool.name),
                 description: &tool.description,
                 parameters: schema,
                 strict: (strict || form == ToolForm::Flat).then_some(strict),
@@ -269,9 +270,9 @@ impl<'a> ToolBuilder<'a, '_> {
     }
 }
 
-/// Returns whether a forced tool choice disables reasoning. If the request asks for reasoning, the
-/// choice is relaxed instead.
-pub(crate) fn disables_reasoning(request: &ChatRequest, profile: &Profile) -> bool {
+/// Returns whether reasoning is disabled because the server refuses it with a forced tool choice.
+/// If the request asks for reasoning, the choice is relaxed instead.
+pub(crate) fn choice_disables_reasoning(request: &ChatRequest, profile: &Profile) -> bool {
     let is_forced = matches!(
         request.tool_choice,
         ToolChoice::Required | ToolChoice::Only(_)
@@ -280,7 +281,7 @@ pub(crate) fn disables_reasoning(request: &ChatRequest, profile: &Profile) -> bo
     is_forced && is_refused && request.reasoning.is_none()
 }
 
-fn relaxed(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
+fn relax_tool_choice(why: &str, warnings: &mut Vec<Warning>) -> ToolChoiceOutcome {
     warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
     ToolChoiceOutcome::Relaxed {
         why: why.to_owned(),

@@ -1,4 +1,4 @@
-//! Serde types that both wires share.
+//! Serde types that Chat Completions and Responses share.
 
 pub(crate) mod arguments;
 pub(crate) mod media;

@@ -20,7 +20,7 @@ fn client(fake: &FakeModel, profile: Profile) -> OpenAiClient {
             ..TransportConfig::default()
         },
         profile,
-        ..OpenAiConfig::compatible("acme", base_url)
+        ..OpenAiConfig::for_compatible_server("acme", base_url)
     };
     OpenAiClient::new(config).expect("a valid configuration")
 }
@@ -34,7 +34,7 @@ fn models(fake: &FakeModel, profile: &Profile) -> [(Box<dyn ChatModel>, Script);
         (Box::new(client.model("m")), |said| {
             Answer::openai_chat(said)
         }),
-        (Box::new(client.model_on::<Responses>("m")), |said| {
+        (Box::new(client.model_on_wire::<Responses>("m")), |said| {
             Answer::openai_responses(said)
         }),
     ]
@@ -71,7 +71,7 @@ async fn calls_of_a_strict_tool_under_another_name() {
         assert!(answer.warnings.is_empty(), "{:?}", answer.warnings);
         let call = answer.message.tool_uses().next().unwrap();
         assert_eq!(call.name, "geo/find");
-        assert_eq!(call.input, ToolInput::parse(r#"{"city":"Kiel"}"#));
+        assert_eq!(call.input, ToolInput::parse_input(r#"{"city":"Kiel"}"#));
         let sent = fake.request(index).await;
         assert!(sent.json().to_string().contains(ALIAS), "{}", sent.json());
     }
@@ -105,5 +105,5 @@ async fn calls_as_text_under_another_name() {
     let answer = model.complete(&question()).await.unwrap();
     let call = answer.message.tool_uses().next().unwrap();
     assert_eq!(call.name, "geo/find");
-    assert_eq!(call.input, ToolInput::parse(r#"{"city":"Kiel"}"#));
+    assert_eq!(call.input, ToolInput::parse_input(r#"{"city":"Kiel"}"#));
 }

@@ -31,9 +31,9 @@ impl Case {
     fn all() -> Vec<Self> {
         let profiles = Profile::NAMES
             .iter()
-            .filter_map(|name| Profile::named(name));
+            .filter_map(|name| Profile::from_name(name));
         let with_models = profiles.flat_map(|profile| {
-            let models = catalog::models(&profile.name);
+            let models = catalog::list_models(&profile.name);
             let models = models.map(|entry| (profile.clone(), entry));
             models.collect::<Vec<_>>()
         });
@@ -150,7 +150,7 @@ fn the_catalogue_has_models_with_and_without_each_capability() {
 fn capabilities_do_not_contradict_the_catalogue() {
     for case in Case::all() {
         let said = capabilities(case.entry.name, &case.profile);
-        let joined = catalog::either(&case.entry.capabilities, &said);
+        let joined = catalog::merge_capabilities(&case.entry.capabilities, &said);
         assert_eq!(joined, said, "{}", case.name());
     }
     // A deployment may have the name of another model, so the name proves nothing.
@@ -282,13 +282,13 @@ fn reasoning_and_sampling_are_sent_unless_the_catalogue_excludes_them() {
 fn media_are_sent_unless_the_catalogue_excludes_them() {
     for case in Case::all() {
         let (name, known) = (case.name(), &case.entry.capabilities);
-        let pdf = Media::base64("application/pdf", "AAAA");
+        let pdf = Media::from_base64("application/pdf", "AAAA");
         let document = Part::Document(Document {
             media: pdf,
             title: None,
         });
-        let image = Part::Image(Media::base64("image/png", "AAAA"));
-        let audio = Part::Audio(Media::base64("audio/wav", "AAAA"));
+        let image = Part::Image(Media::from_base64("image/png", "AAAA"));
+        let audio = Part::Audio(Media::from_base64("audio/wav", "AAAA"));
         // The Responses API takes no audio.
         let hears = if case.over_responses {
             Some(false)

@@ -24,7 +24,7 @@ fn config(fake: &FakeModel) -> OpenAiConfig {
             system_proxy: false,
             ..TransportConfig::default()
         },
-        ..OpenAiConfig::compatible("acme", base_url).with_api_key("sk-secret-1")
+        ..OpenAiConfig::for_compatible_server("acme", base_url).with_api_key("sk-secret-1")
     }
 }
 

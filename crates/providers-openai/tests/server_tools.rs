@@ -21,7 +21,7 @@ fn config(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiConfig {
     OpenAiConfig {
         transport: TransportConfig {
             system_proxy: false,
-            retry: RetryPolicy::never(),
+            retry: RetryPolicy::never_retry(),
             ..TransportConfig::default()
         },
         profile: Profile::openai(),
@@ -29,17 +29,17 @@ fn config(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiConfig {
             server_tools,
             ..ResponsesOptions::default()
         },
-        ..OpenAiConfig::compatible("openai", format!("{}/v1", fake.base_url()))
+        ..OpenAiConfig::for_compatible_server("openai", format!("{}/v1", fake.base_url()))
     }
 }
 
 fn model(fake: &FakeModel, server_tools: Vec<ServerTool>) -> OpenAiResponsesModel {
     let client = OpenAiClient::new(config(fake, server_tools)).expect("a valid configuration");
-    client.model_on::<Responses>("gpt-6-luna")
+    client.model_on_wire::<Responses>("gpt-6-luna")
 }
 
 fn raw(declaration: Value) -> ServerTool {
-    ServerTool::raw(serde_json::from_value(declaration).expect("an object"))
+    ServerTool::from_declaration(serde_json::from_value(declaration).expect("an object"))
 }
 
 fn every_tool() -> Vec<ServerTool> {
@@ -158,7 +158,7 @@ async fn items_of_a_mixed_turn_are_sent_back_unchanged() {
         let results = calls
             .iter()
             .map(|call| ToolResult::text(&call.id, &call.name, "-3"));
-        let results = Message::tool_results(results);
+        let results = Message::from_tool_results(results);
         request
             .messages
             .extend([first.message.clone().into(), results.into()]);
@@ -214,7 +214,7 @@ async fn another_model_gets_the_results_of_provider_tools_as_text() {
         .messages
         .extend([first.message.into(), asked.into()]);
     let client = OpenAiClient::new(config(&fake, Vec::new())).expect("a valid configuration");
-    let other = client.model_on::<Responses>("gpt-5");
+    let other = client.model_on_wire::<Responses>("gpt-5");
     other.complete(&request).await.unwrap();
     let sent = fake.request(1).await;
     let body = sent.json();
@@ -261,7 +261,7 @@ async fn a_call_that_waits_for_an_approval_continues_with_one() {
     first.message.parts.push(Part::Opaque(Opaque {
         kind: "mcp_approval_response".into(),
         text: Some("approved".into()),
-        provider_state: ProviderState::minted_by(&id, json!({"item": approval})),
+        provider_state: ProviderState::new_for_model(&id, json!({"item": approval})),
     }));
     assert_eq!(first.message.role, Role::Assistant);
     request.messages.push(first.message.into());
@@ -316,7 +316,7 @@ async fn strict_tools_are_set_once_for_each_wire() {
     let client = OpenAiClient::new(config).expect("a valid configuration");
     fake.answer(answer(true, &last()));
     client
-        .model_on::<Responses>("gpt-6-luna")
+        .model_on_wire::<Responses>("gpt-6-luna")
         .complete(&question())
         .await
         .unwrap();

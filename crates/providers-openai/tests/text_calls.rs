@@ -29,7 +29,7 @@ fn model(fake: &FakeModel, profile: Profile) -> OpenAiChatModel {
             system_proxy: false,
             ..TransportConfig::default()
         },
-        ..OpenAiConfig::compatible("acme", format!("{}/v1", fake.base_url()))
+        ..OpenAiConfig::for_compatible_server("acme", format!("{}/v1", fake.base_url()))
     };
     OpenAiChatModel::new(config.with_profile(profile), "acme-1").expect("a valid configuration")
 }
@@ -55,7 +55,7 @@ async fn a_call_in_text_becomes_a_tool_use_if_the_profile_allows_it() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text("I look. "), Say::text(CALL)]));
     let one_form = Profile {
-        recovery: RecoveryForms::of(&[RecoveryForm::ToolCallTag]),
+        recovery: RecoveryForms::from_forms(&[RecoveryForm::ToolCallTag]),
         ..Profile::generic()
     };
     for profile in [Profile::llamacpp(), one_form] {
@@ -83,7 +83,7 @@ async fn calls_in_text_are_not_recovered_unless_the_profile_allows_it() {
     let fake = server().await;
     fake.otherwise(|_, _| Answer::openai_chat([Say::text(CALL)]));
     let other_form = Profile {
-        recovery: RecoveryForms::of(&[RecoveryForm::MistralToken]),
+        recovery: RecoveryForms::from_forms(&[RecoveryForm::MistralToken]),
         ..Profile::generic()
     };
     for profile in [Profile::generic(), Profile::vllm(), other_form] {
@@ -129,7 +129,8 @@ async fn prompted_tools_work_over_a_whole_round() {
         let call = answer.message.tool_uses().next().unwrap().clone();
         assert_eq!(call.name, "get_weather");
 
-        let results = Message::tool_results([ToolResult::text(&call.id, &call.name, "12 degrees")]);
+        let results =
+            Message::from_tool_results([ToolResult::text(&call.id, &call.name, "12 degrees")]);
         request
             .messages
             .extend([answer.message.into(), results.into()]);

@@ -23,7 +23,7 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// `session` is the session of the run, which is stored when the run begins. `None` means no
     /// session. A shared agent must not contain values of one session, principal or client.
-    async fn agent(
+    async fn create_agent(
         &self,
         settings: &RunSettings,
         principal: &Principal,
@@ -31,17 +31,17 @@ pub trait Engine: Send + Sync + 'static {
     ) -> Result<Agent, RunSettingsError>;
 
     /// Returns the available models.
-    async fn models(&self) -> Vec<ModelInfo>;
+    async fn available_models(&self) -> Vec<ModelInfo>;
 
     /// Returns the available recipes.
-    async fn recipes(&self) -> Vec<RecipeInfo>;
+    async fn available_recipes(&self) -> Vec<RecipeInfo>;
 
     /// Returns the state of every MCP server as the JSON objects that `switchboard servers --output
     /// json` prints.
-    async fn servers(&self) -> Vec<Value>;
+    async fn server_states(&self) -> Vec<Value>;
 
     /// Returns the tools of all ready MCP servers, and the servers whose tools are missing.
-    async fn tools(&self) -> ToolCatalog;
+    async fn tool_catalog(&self) -> ToolCatalog;
 
     /// Returns the tools of ready MCP servers that have an HTML page (MCP Apps).
     async fn tool_pages(&self) -> Vec<ToolPage> {
@@ -55,7 +55,7 @@ pub trait Engine: Send + Sync + 'static {
     }
 
     /// Checks that all required servers are ready. The error lists the missing ones.
-    async fn readiness(&self) -> Result<(), String>;
+    async fn check_readiness(&self) -> Result<(), String>;
 
     /// Returns whether a model is configured or in the catalogue. Metrics use one common label for
     /// most other models.
@@ -65,16 +65,16 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Returns the open elicitation requests of MCP servers, or `None` if HTTP clients cannot
     /// answer them. The agents and the tool host must share this value.
-    fn questions(&self) -> Option<&Questions> {
+    fn pending_questions(&self) -> Option<&Questions> {
         None
     }
 
     /// Releases the approval decisions of a deleted session or of a finished run without a session.
     /// `_session` is the id of the session or the run.
-    fn forget(&self, _principal: &Principal, _session: &str) {}
+    fn forget_approvals(&self, _principal: &Principal, _session: &str) {}
 
     /// Returns an observer that receives the events of a run, such as an audit log.
-    fn observer(
+    fn create_observer(
         &self,
         _principal: &Principal,
         _session: Option<&str>,
@@ -88,7 +88,7 @@ pub trait Engine: Send + Sync + 'static {
 pub trait Observer: Send {
     /// Receives every stored event except deltas of text and tool input. The run waits until this
     /// method returns.
-    async fn observe(&mut self, event: &RunEvent);
+    async fn observe_event(&mut self, event: &RunEvent);
 }
 
 /// Settings of a run in a request. Missing settings use the configured values.
@@ -103,8 +103,8 @@ pub struct RunSettings {
     pub recipe: Option<String>,
     /// Parameters of the run, such as temperature and limits.
     pub parameters: Parameters,
-    /// Values for tools that are hidden from the model, by name. The values are not stored, so a
-    /// resumed run lacks them. Unknown names are errors.
+    /// Named values that tools receive but the model does not, such as access tokens. They are not
+    /// stored, so a resumed run lacks them. Unknown names are errors.
     #[schema(value_type = Object)]
     pub context: ClientContext,
 }
@@ -159,9 +159,9 @@ pub enum Approve {
 }
 
 impl Parameters {
-    /// Checks value ranges and exclusive fields that the types do not express. The error names the
-    /// invalid field.
-    pub fn check(&self) -> Result<(), RunSettingsError> {
+    /// Checks the value ranges and field combinations that the types do not express. The error
+    /// names the invalid field.
+    pub fn validate_parameters(&self) -> Result<(), RunSettingsError> {
         let invalid = |field: &str, message: &str| {
             Err(RunSettingsError::Invalid {
                 field: format!("parameters.{field}"),
@@ -268,7 +268,7 @@ pub struct ModelInfo {
 
 impl ModelInfo {
     /// Creates the entry of the default model when nothing but its id is known.
-    pub fn unknown(id: &ModelId) -> Self {
+    pub fn from_model_id(id: &ModelId) -> Self {
         Self {
             id: id.to_string(),
             provider: id.provider.to_string(),

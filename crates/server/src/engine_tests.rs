@@ -39,7 +39,7 @@ fn parameters_match_their_schema() {
         "parallel_tool_use": true, "approve": "ask", "tools": true,
     });
     let read: Parameters = serde_json::from_value(given.clone()).unwrap();
-    read.check().unwrap();
+    read.validate_parameters().unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), given);
     let described = serde_json::to_value(Parameters::schema()).unwrap();
     let mut named: Vec<&String> = described["properties"]

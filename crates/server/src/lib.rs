@@ -1,4 +1,4 @@
-//! The HTTP server and the web page: runs as events for any client, in five dialects.
+//! The HTTP server and the web page. It runs agents for clients of five HTTP protocols.
 //!
 //! A [`Server`] consists of an [`Engine`], which builds agents, and of the stores for sessions and
 //! runs. A run continues without readers: its events are stored and then emitted, and any number

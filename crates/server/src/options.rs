@@ -125,7 +125,7 @@ impl AccessToken {
         let token = token.expose_secret();
         let can_be_sent = token.bytes().all(|byte| byte.is_ascii_graphic());
         (can_be_sent && token.len() >= MIN_TOKEN_LENGTH).then(|| Self {
-            digest: digest(token.as_bytes()),
+            digest: hash_token(token.as_bytes()),
             principal,
         })
     }
@@ -139,14 +139,17 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-fn digest(token: &[u8]) -> [u8; 32] {
+fn hash_token(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
 /// Returns the principal of a token. The function compares all tokens in constant time, so that the
 /// response time does not reveal a partial match.
-pub(crate) fn owner<'t>(tokens: &'t [AccessToken], given: &[u8]) -> Option<&'t Principal> {
-    let given = digest(given);
+pub(crate) fn find_token_owner<'t>(
+    tokens: &'t [AccessToken],
+    given: &[u8],
+) -> Option<&'t Principal> {
+    let given = hash_token(given);
     let mut owner = None;
     for token in tokens {
         if bool::from(token.digest.ct_eq(&given)) {
@@ -192,7 +195,8 @@ mod tests {
             token("0123456789abcdef", "ann").unwrap(),
             token("fedcba9876543210", "bob").unwrap(),
         ];
-        let user = |given: &str| owner(&tokens, given.as_bytes()).map(|it| it.user.clone());
+        let user =
+            |given: &str| find_token_owner(&tokens, given.as_bytes()).map(|it| it.user.clone());
         assert_eq!(user("0123456789abcdef").as_deref(), Some("ann"));
         assert_eq!(user("fedcba9876543210").as_deref(), Some("bob"));
         assert_eq!(user("0123456789abcdeF"), None);

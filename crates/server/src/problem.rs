@@ -65,7 +65,7 @@ impl Problem {
     /// Creates a problem without field and run. A client may repeat a request with status 429 or
     /// 503 after a second.
     pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
-        let (status, kind, title) = kind.parts();
+        let (status, kind, title) = kind.status_name_and_title();
         let is_temporary = matches!(status.as_u16(), 429 | 503);
         Self {
             kind,
@@ -80,7 +80,7 @@ impl Problem {
 
     /// Sets the request field that caused the problem.
     #[must_use]
-    pub(crate) fn at(mut self, field: impl Into<Box<str>>) -> Self {
+    pub(crate) fn with_field(mut self, field: impl Into<Box<str>>) -> Self {
         self.field = Some(field.into());
         self
     }
@@ -93,13 +93,13 @@ impl Problem {
     }
 
     /// Creates a problem for a malformed request.
-    pub(crate) fn malformed(detail: impl Into<String>) -> Self {
+    pub(crate) fn malformed_request(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Malformed, detail)
     }
 
     /// Creates a problem for a field with an invalid value.
-    pub(crate) fn invalid(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
-        Self::new(ProblemKind::Invalid, detail).at(field)
+    pub(crate) fn invalid_field(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Invalid, detail).with_field(field)
     }
 
     /// Creates a problem for a resource that does not exist for this principal.
@@ -108,14 +108,14 @@ impl Problem {
     }
 
     /// Creates a problem for a run that does not exist.
-    pub(crate) fn no_run(run: &str) -> Self {
+    pub(crate) fn run_not_found(run: &str) -> Self {
         Self::not_found(format!(
             "run `{run}` does not exist: GET /sessions/{{id}} lists the runs of a session"
         ))
     }
 
     /// Creates a problem for a session that does not exist.
-    pub(crate) fn no_session(session: &str) -> Self {
+    pub(crate) fn session_not_found(session: &str) -> Self {
         Self::not_found(format!(
             "session `{session}` does not exist: GET /sessions lists the sessions; omit \
              `session_id` to create one"
@@ -123,7 +123,7 @@ impl Problem {
     }
 
     /// Creates a problem for a session that already has an unfinished run.
-    pub(crate) fn busy(session: &str, run: &str) -> Self {
+    pub(crate) fn session_busy(session: &str, run: &str) -> Self {
         let detail = format!(
             "run `{run}` of session `{session}` is not finished: follow it (GET \
              /runs/{run}/events), decide about its waiting calls (GET /runs/{run}), continue it \
@@ -133,17 +133,17 @@ impl Problem {
     }
 
     /// Creates a problem for an operation that the current state does not allow.
-    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+    pub(crate) fn state_conflict(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Conflict, detail)
     }
 
     /// Creates a problem for a request that the server cannot handle at the moment.
-    pub(crate) fn unavailable(detail: impl Into<String>) -> Self {
+    pub(crate) fn server_unavailable(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unavailable, detail)
     }
 
     /// Creates a problem for a fault of this program or its store. The cause is only in the log.
-    pub(crate) fn internal() -> Self {
+    pub(crate) fn internal_error() -> Self {
         let detail = "an internal error occurred: see the log of the server";
         Self::new(ProblemKind::Internal, detail)
     }
@@ -172,7 +172,7 @@ pub(crate) enum ProblemKind {
 
 impl ProblemKind {
     /// Returns the status, the name in the field `type`, and the title.
-    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+    fn status_name_and_title(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
         match self {
             Self::Malformed => (S::BAD_REQUEST, "malformed", "Malformed request"),
@@ -253,11 +253,11 @@ impl From<RunSettingsError> for Problem {
         let detail = error.to_string();
         match error {
             RunSettingsError::Unknown { field, .. } | RunSettingsError::Invalid { field, .. } => {
-                Self::invalid(field, detail)
+                Self::invalid_field(field, detail)
             }
             RunSettingsError::Unavailable { retry_after, .. } => Self {
                 retry_after: retry_after.or(Some(RETRY_AFTER)),
-                ..Self::unavailable(detail)
+                ..Self::server_unavailable(detail)
             },
         }
     }
@@ -266,12 +266,12 @@ impl From<RunSettingsError> for Problem {
 impl From<SessionStoreError> for Problem {
     fn from(error: SessionStoreError) -> Self {
         match &error {
-            SessionStoreError::NotFound { id } => Self::no_session(&id.0),
-            SessionStoreError::NoSuchRun { run } => Self::no_run(run),
-            SessionStoreError::Busy { session, run } => Self::busy(&session.0, run),
+            SessionStoreError::NotFound { id } => Self::session_not_found(&id.0),
+            SessionStoreError::NoSuchRun { run } => Self::run_not_found(run),
+            SessionStoreError::Busy { session, run } => Self::session_busy(&session.0, run),
             SessionStoreError::Exists { .. }
             | SessionStoreError::Conflict { .. }
-            | SessionStoreError::RunConflict { .. } => Self::conflict(format!(
+            | SessionStoreError::RunConflict { .. } => Self::state_conflict(format!(
                 "{error}: read the session again (GET /sessions/{{id}}) and repeat the request"
             )),
             SessionStoreError::Unavailable { .. } => {
@@ -279,7 +279,7 @@ impl From<SessionStoreError> for Problem {
                 tracing::warn!(error, "the session store is unavailable");
                 Self {
                     retry_after: Some(STORE_RETRY_AFTER),
-                    ..Self::unavailable(
+                    ..Self::server_unavailable(
                         "the session store is locked by another program or not reachable, and \
                          nothing was changed: send the request again",
                     )
@@ -290,7 +290,7 @@ impl From<SessionStoreError> for Problem {
                     error = &error as &dyn std::error::Error,
                     "the session store failed"
                 );
-                Self::internal()
+                Self::internal_error()
             }
         }
     }

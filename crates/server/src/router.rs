@@ -25,50 +25,50 @@ use crate::{
 
 /// Returns the routes that the OpenAPI document describes.
 fn documented_routes() -> OpenApiRouter<App> {
-    guarded().merge(open())
+    guarded_routes().merge(public_routes())
 }
 
-fn guarded() -> OpenApiRouter<App> {
-    routes::guarded().merge(dialects::routes())
+fn guarded_routes() -> OpenApiRouter<App> {
+    routes::guarded_routes().merge(dialects::routes())
 }
 
-fn open() -> OpenApiRouter<App> {
-    routes::open().routes(routes!(openapi))
+fn public_routes() -> OpenApiRouter<App> {
+    routes::public_routes().routes(routes!(openapi))
 }
 
 /// Returns all routes and middleware for a server that listens on the address `bound`.
-pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
-    let (guarded, _) = guarded().split_for_parts();
+pub(crate) fn build_router(app: &App, bound: IpAddr) -> Router {
+    let (guarded, _) = guarded_routes().split_for_parts();
     let guarded = guarded
-        .route_layer(middleware::from_fn(add_route))
-        .method_not_allowed_fallback(no_method)
-        .fallback(no_route)
+        .route_layer(middleware::from_fn(add_matched_route))
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(route_not_found)
         .layer(middleware::from_fn_with_state(
             app.clone(),
             security::authenticate,
         ));
-    let (open, _) = open().split_for_parts();
+    let (open, _) = public_routes().split_for_parts();
     let open: Router<App> = open.merge(routes::page::routes());
     let names = HostNames::new(app.options(), bound);
     let router = open
-        .route_layer(middleware::from_fn(add_route))
-        .method_not_allowed_fallback(no_method)
+        .route_layer(middleware::from_fn(add_matched_route))
+        .method_not_allowed_fallback(method_not_allowed)
         .fallback_service(guarded.with_state(app.clone()))
         .layer(middleware::from_fn_with_state(
-            Arc::clone(app.limits()),
-            limits::limit,
+            Arc::clone(app.concurrency_limits()),
+            limits::limit_requests,
         ))
         .layer(CatchPanicLayer::custom(panic_response))
         .layer(middleware::from_fn_with_state(
             (app.clone(), names),
-            security::check_head,
+            security::check_request_head,
         ));
-    let router = match security::cors(app.options()) {
+    let router = match security::cors_layer(app.options()) {
         Some(cors) => router.layer(cors),
         None => router,
     };
     router
-        .layer(middleware::from_fn_with_state(app.clone(), observe))
+        .layer(middleware::from_fn_with_state(app.clone(), observe_request))
         .with_state(app.clone())
 }
 
@@ -80,23 +80,23 @@ pub(crate) fn router(app: &App, bound: IpAddr) -> Router {
     responses((status = 200, description = "An OpenAPI 3.1 document.", body = serde_json::Value))
 )]
 async fn openapi(State(app): State<App>, request: Request) -> Response {
-    let document = app.document().get_or_init(|| {
-        let document = document::complete(documented_routes().into_openapi());
+    let document = app.openapi_document().get_or_init(|| {
+        let document = document::complete_document(documented_routes().into_openapi());
         serde_json::to_string(&document).unwrap_or_default()
     });
     let content_type = HeaderValue::from_static("application/json");
-    let document = document::nested(document, prefix(&request));
+    let document = document::add_server_prefix(document, nested_prefix(&request));
     ([(header::CONTENT_TYPE, content_type)], document).into_response()
 }
 
-async fn no_route(OriginalUri(uri): OriginalUri) -> Problem {
+async fn route_not_found(OriginalUri(uri): OriginalUri) -> Problem {
     Problem::not_found(format!(
         "no route matches {}: /openapi.json lists the routes",
         uri.path()
     ))
 }
 
-async fn no_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
+async fn method_not_allowed(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
     Problem::new(
         ProblemKind::NoMethod,
         format!(
@@ -109,16 +109,16 @@ async fn no_method(method: Method, OriginalUri(uri): OriginalUri) -> Problem {
 fn panic_response(_: Box<dyn std::any::Any + Send>) -> Response {
     // The panic hook has already logged the panic itself.
     tracing::error!("the handler of a request panicked");
-    Problem::internal().into_response()
+    Problem::internal_error().into_response()
 }
 
 /// Traces and counts a request, adds common headers to its response, and converts errors to the
 /// format of the dialect. It is the outermost middleware.
-async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn observe_request(State(app): State<App>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let prefix = prefix(&request).to_owned();
+    let prefix = nested_prefix(&request).to_owned();
     // The span omits query and headers, which may contain secrets.
     let span = tracing::info_span!(
         "http request",
@@ -126,12 +126,12 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
         url.path = %path,
         http.response.status_code = tracing::field::Empty,
     );
-    // The count ends when this future is dropped because the client disconnects.
+    // The request is counted as open until this value is dropped.
     let open_request = Arc::clone(&app.metrics().open_requests);
     let mut response = next.run(request).instrument(span.clone()).await;
     let route = response.extensions_mut().remove::<MatchedPath>();
     if let Some(problem) = response.extensions_mut().remove::<Problem>()
-        && let Some(mut converted) = dialects::problem(&path, &problem)
+        && let Some(mut converted) = dialects::convert_problem(&path, &problem)
     {
         problem.set_headers(&mut converted);
         // Inner layers such as CORS may have added headers, which apply to both error formats.
@@ -175,20 +175,20 @@ async fn observe(State(app): State<App>, request: Request, next: Next) -> Respon
     limits::hold_until_sent(response, open_request)
 }
 
-/// Returns the path prefix below which a program nested these routes, or an empty string.
-fn prefix(request: &Request) -> &str {
+/// Returns the path prefix under which a program nested the routes, or an empty string.
+fn nested_prefix(request: &Request) -> &str {
     let inner = request.uri().path();
     let original = request.extensions().get::<OriginalUri>();
     let Some(OriginalUri(original)) = original else {
         return "";
     };
-    // A nested router also matches its own path without the final slash.
+    // axum also passes the prefix without a final slash to a nested router.
     let prefix = original.path().strip_suffix(inner);
     prefix.unwrap_or(original.path()).trim_end_matches('/')
 }
 
 /// Adds the matched route to the response, where [`observe_request`] reads it.
-async fn add_route(request: Request, next: Next) -> Response {
+async fn add_matched_route(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let mut response = next.run(request).await;
     if let Some(route) = route {

@@ -27,7 +27,7 @@ impl App {
     pub(crate) fn new(hub: Hub) -> Self {
         let shared = SharedAppState {
             limits: Arc::new(ConcurrencyLimits::new(hub.options())),
-            metrics: ServerMetrics::new(hub.metrics()),
+            metrics: ServerMetrics::new(hub.metrics_collector()),
             hub,
             store_check: StoreCheck::default(),
             document: OnceLock::new(),
@@ -53,18 +53,18 @@ impl App {
         &self.shared.metrics
     }
 
-    pub(crate) fn limits(&self) -> &Arc<ConcurrencyLimits> {
+    pub(crate) fn concurrency_limits(&self) -> &Arc<ConcurrencyLimits> {
         &self.shared.limits
     }
 
     /// Returns whether the session store can be read and written.
     pub(crate) async fn store_is_ready(&self) -> bool {
-        let ping = self.hub().sessions().check_access();
-        self.shared.store_check.passes(ping).await
+        let ping = self.hub().session_store().check_access();
+        self.shared.store_check.is_store_ready(ping).await
     }
 
     /// Returns the cell for the JSON text of the OpenAPI document, which is generated on demand.
-    pub(crate) fn document(&self) -> &OnceLock<String> {
+    pub(crate) fn openapi_document(&self) -> &OnceLock<String> {
         &self.shared.document
     }
 }

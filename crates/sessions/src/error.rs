@@ -1,4 +1,4 @@
-//! Errors of opening a store and of importing.
+//! Errors of opening a session store and of importing sessions.
 
 use std::{io, path::PathBuf};
 
@@ -27,7 +27,7 @@ pub enum OpenError {
          SQLite file for the sessions"
     )]
     PostgresNotIncluded,
-    /// A program before version 1 of the tables wrote this database.
+    /// An earlier program wrote this database. Its tables have no version number.
     #[error(
         "the session store was written by an earlier version of Switchboard, which this version \
          cannot read. Export it with the program of commit f008d49 (`switchboard sessions \
@@ -46,7 +46,7 @@ pub enum OpenError {
         /// The version that this program reads.
         known: i64,
     },
-    /// The location contains something else, or cannot be reached.
+    /// The file or server cannot be reached, or contains something other than a session store.
     #[error("the session store cannot be opened: {source}")]
     Database {
         #[source]
@@ -59,14 +59,14 @@ pub enum OpenError {
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The input is not an export.
+    /// The input is not a complete export of sessions.
     #[error("the input is not a complete export of sessions: line {line}: {reason}")]
     Malformed {
-        /// Number of the line, from 1.
+        /// Line number of the problem in the input, counted from 1.
         line: u64,
         reason: String,
     },
-    /// A program before version 1 of the format wrote the export.
+    /// An earlier program wrote the export. Its format has no version number.
     #[error(
         "the export was written by an earlier version of Switchboard, which this version cannot \
          read. Commit f008d49 is the last one whose program can import it"
@@ -85,13 +85,13 @@ pub enum ImportError {
     /// A run with this id exists.
     #[error("run `{run}` exists already. Import its session with new ids")]
     RunExists { run: String },
-    /// The input cannot be read.
+    /// Reading the input failed.
     #[error("the export cannot be read: {source}")]
     Read {
         #[source]
         source: io::Error,
     },
-    /// The store failed.
+    /// The session store failed.
     #[error(transparent)]
     Store(#[from] SessionStoreError),
 }

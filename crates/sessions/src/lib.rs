@@ -24,9 +24,8 @@
 //! # }
 //! ```
 //!
-//! One thread of a process performs all writes. It takes everything that is queued, performs it in
-//! one transaction and then answers each caller, so a thousand runs that append events need few
-//! commits.
+//! One thread of a process performs all writes. It executes all queued writes in one transaction
+//! and then notifies each caller, so a thousand runs that append events need few commits.
 //!
 //! Each open store is an *instance*. It holds a lock as long as it exists: a lock of the operating
 //! system for SQLite, a lock of the server for PostgreSQL. A run whose instance has lost its lock
@@ -49,4 +48,4 @@ pub use error::{ImportError, OpenError};
 pub use options::{Durability, StoreOptions};
 pub use retention::Retention;
 pub use store::Store;
-pub use transfer::{ImportIds, Imported};
+pub use transfer::{ImportIds, ImportSummary};

@@ -10,14 +10,14 @@ use switchboard_domain::{
 
 const RUN_PARAMETERS: &str = "the parameter object of a run";
 
-/// Checks that a document can be read again.
+/// Checks that a JSON document is not nested too deeply to be parsed again.
 pub(crate) fn check_nesting(what: &'static str, json: &str) -> Result<(), SessionStoreError> {
     let checked = check_document_depth(json.as_bytes());
-    checked.map_err(|_| too_deep(what, MAX_DOCUMENT_DEPTH))
+    checked.map_err(|_| nesting_error(what, MAX_DOCUMENT_DEPTH))
 }
 
-/// Returns messages in their stored form.
-pub(crate) fn message_texts(
+/// Serializes messages to the JSON texts that are stored.
+pub(crate) fn serialize_messages(
     operation: &'static str,
     messages: &[Arc<Message>],
 ) -> Result<Vec<String>, SessionStoreError> {
@@ -32,14 +32,14 @@ pub(crate) fn message_texts(
     texts.collect()
 }
 
-/// Returns the parameter object of a run in their stored form. `null` counts as none.
-pub(crate) fn parameters_text(
+/// Serializes the parameters of a run to JSON. Returns `None` for missing or `null` parameters.
+pub(crate) fn serialize_parameters(
     parameters: Option<&Value>,
 ) -> Result<Option<String>, SessionStoreError> {
     let Some(parameters) = parameters.filter(|parameters| !parameters.is_null()) else {
         return Ok(None);
     };
-    check_depth(parameters).map_err(|_| too_deep(RUN_PARAMETERS, MAX_JSON_DEPTH))?;
+    check_depth(parameters).map_err(|_| nesting_error(RUN_PARAMETERS, MAX_JSON_DEPTH))?;
     let text = parameters.to_string();
     if text.len() > MAX_RUN_PARAMETERS_BYTES {
         return Err(SessionStoreError::TooLarge {
@@ -52,8 +52,8 @@ pub(crate) fn parameters_text(
     Ok(Some(text))
 }
 
-/// Returns the error for more than `max` levels. The actual number is not counted.
-fn too_deep(what: &'static str, max: usize) -> SessionStoreError {
+/// Returns the error for a document with `max + 1` or more nesting levels.
+fn nesting_error(what: &'static str, max: usize) -> SessionStoreError {
     let most = max.try_into().unwrap_or(u64::MAX);
     SessionStoreError::TooLarge {
         what,
@@ -76,15 +76,15 @@ mod tests {
     #[test]
     fn large_parameters_are_refused_with_their_size() {
         let long = |bytes: usize| json!("x".repeat(bytes - 2));
-        let stored = parameters_text(Some(&long(MAX_RUN_PARAMETERS_BYTES)));
+        let stored = serialize_parameters(Some(&long(MAX_RUN_PARAMETERS_BYTES)));
         assert_eq!(stored.unwrap().unwrap().len(), MAX_RUN_PARAMETERS_BYTES);
-        let refused = parameters_text(Some(&long(MAX_RUN_PARAMETERS_BYTES + 1))).unwrap_err();
+        let refused = serialize_parameters(Some(&long(MAX_RUN_PARAMETERS_BYTES + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "the parameter object of a run has 65537 bytes, and 65536 are kept at most"
         );
-        assert!(parameters_text(Some(&nested(MAX_JSON_DEPTH))).is_ok());
-        let refused = parameters_text(Some(&nested(MAX_JSON_DEPTH + 1))).unwrap_err();
+        assert!(serialize_parameters(Some(&nested(MAX_JSON_DEPTH))).is_ok());
+        let refused = serialize_parameters(Some(&nested(MAX_JSON_DEPTH + 1))).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "the parameter object of a run has 65 levels, and 64 are kept at most"
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn null_parameters_are_not_stored() {
-        assert_eq!(parameters_text(None).unwrap(), None);
-        assert_eq!(parameters_text(Some(&Value::Null)).unwrap(), None);
-        let empty = parameters_text(Some(&json!({}))).unwrap();
+        assert_eq!(serialize_parameters(None).unwrap(), None);
+        assert_eq!(serialize_parameters(Some(&Value::Null)).unwrap(), None);
+        let empty = serialize_parameters(Some(&json!({}))).unwrap();
         assert_eq!(empty.as_deref(), Some("{}"));
     }
 }

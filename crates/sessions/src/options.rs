@@ -9,8 +9,8 @@ use std::{
 /// Maximum time of a transaction or a read, unless [`StoreOptions::timeout`] sets another one.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The location and durability of a store. `Debug` does not show a URL, which may contain a
-/// password.
+/// The location and durability of a session store. Its `Debug` output omits the URL, which may
+/// contain a password.
 #[derive(Clone)]
 pub struct StoreOptions {
     pub(crate) location: Location,
@@ -21,7 +21,7 @@ pub struct StoreOptions {
 #[derive(Clone)]
 pub(crate) enum Location {
     Sqlite(PathBuf),
-    /// The whole URL is secret, since it has more than one place for a password.
+    /// Connection URL. All of it is secret, because several of its parts may contain a password.
     #[cfg_attr(
         not(feature = "postgres"),
         expect(dead_code, reason = "only the driver reads it")
@@ -29,16 +29,16 @@ pub(crate) enum Location {
     Postgres(String),
 }
 
-/// When SQLite acknowledges a write.
+/// The time at which SQLite acknowledges a write.
 ///
-/// PostgreSQL has another setting, `synchronous_commit`.
+/// PostgreSQL ignores this option and uses its own setting `synchronous_commit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// When the disk has it. The write survives a power failure (`synchronous = FULL`).
+    /// After the write is on disk. It survives a power failure (`synchronous = FULL`).
     #[default]
     PowerLoss,
-    /// When the operating system has it. The write survives the end of the process. A power failure
-    /// may undo the last writes, in order (`synchronous = NORMAL`).
+    /// After the operating system has received the write. It survives a crash of the process, but a
+    /// power failure may undo the latest writes (`synchronous = NORMAL`).
     ProcessCrash,
 }
 
@@ -54,8 +54,8 @@ impl StoreOptions {
     /// `postgres://user:password@host/database?sslmode=verify-full`.
     ///
     /// Missing parts of the URL come from the variables of PostgreSQL clients (`PGPASSWORD`, …). A
-    /// pooler in front of the server must keep sessions, because locks belong to them. Needs the
-    /// feature `postgres`.
+    /// connection pooler must use session pooling, because the locks belong to database sessions.
+    /// Needs the feature `postgres`.
     pub fn postgres(url: impl Into<String>) -> Self {
         Self::new(Location::Postgres(url.into()))
     }
@@ -78,15 +78,15 @@ impl StoreOptions {
     /// Sets the maximum time of a read or a transaction on a PostgreSQL server; one minute by
     /// default.
     ///
-    /// After that the connection counts as lost. A network may break without a notice.
+    /// A connection that takes longer counts as lost, because a broken network may report no error.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Returns the path of the file, if the location is a file.
-    pub fn path(&self) -> Option<&Path> {
+    /// Returns the path of the SQLite file, or `None` for PostgreSQL.
+    pub fn sqlite_path(&self) -> Option<&Path> {
         match &self.location {
             Location::Sqlite(path) => Some(path),
             Location::Postgres(_) => None,
@@ -121,6 +121,6 @@ mod tests {
             !shown.contains("hunter") && !shown.contains("db.example"),
             "{shown}"
         );
-        assert!(options.path().is_none());
+        assert!(options.sqlite_path().is_none());
     }
 }

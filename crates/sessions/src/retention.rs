@@ -1,4 +1,4 @@
-//! Removal of old sessions.
+//! Removal of sessions that exceed the limits of age or number.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use switchboard_domain::SessionStoreError;
 
 use crate::{Store, database::values, write::transaction::Transaction};
 
-/// Limits of the age and number of sessions.
+/// Limits on the age and number of stored sessions.
 ///
-/// A session with an unfinished run always stays. Without a limit, everything stays.
+/// Sessions with an unfinished run are never removed. A limit of `None` removes no sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Maximum time since the last write to a session.
+    /// Maximum time since the last write to a session. Older sessions are removed.
     pub unused_for: Option<Duration>,
     /// Maximum number of sessions of a principal. The most recently used ones stay.
     pub at_most: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Retention {
 /// Maximum number of sessions that one transaction removes, so that other writers wait briefly.
 const BATCH: u64 = 50;
 
-// Both statements compare `used_us` again, because another process may use the session meanwhile.
+// Compares `used_us` again, because another process may use a session after the subquery.
 const DELETE_UNUSED: &str = "DELETE FROM sessions WHERE (key, used_us) IN (
     SELECT s.key, s.used_us FROM sessions s WHERE s.used_us < $1
     AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session = s.key AND r.state <> 'finished')
@@ -48,8 +48,8 @@ impl Store {
             removed += self.delete_sessions(DELETE_BEYOND, move |_| most).await?;
         }
         if removed > 0 {
-            // Makes a SQLite file smaller by its free pages. PostgreSQL reuses its free pages.
-            let shrunk = self.write("shrink the file", async |tx| {
+            // Returns free pages of a SQLite file to the system. Does nothing on PostgreSQL.
+            let shrunk = self.perform_write("shrink the file", async |tx| {
                 Ok(tx.connection.shrink().await?)
             });
             shrunk.await?;
@@ -64,7 +64,7 @@ impl Store {
     ) -> Result<u64, SessionStoreError> {
         let mut total = 0;
         loop {
-            let removed = self.write("remove old sessions", async move |tx| {
+            let removed = self.perform_write("remove old sessions", async move |tx| {
                 let values = values![limit(tx), BATCH];
                 Ok(tx.connection.execute(delete, values).await?)
             });

@@ -1,4 +1,4 @@
-//! Conversion of rows to values of the domain.
+//! Conversion of database rows to domain types.
 
 use std::sync::Arc;
 
@@ -6,9 +6,9 @@ use switchboard_domain::{Message, RunRecord, RunState, Session, SessionId};
 
 use crate::database::{DatabaseError, Row};
 
-/// Selects the columns of a [`StoredRun`] among the runs of a principal.
+/// SQL that selects the columns of a [`StoredRun`] from the runs of one principal.
 ///
-/// The last row of events shows when the run changed last.
+/// It joins the last row of events, whose time may be later than `updated_at`.
 macro_rules! select_runs {
     ($condition:literal) => {
         concat!(
@@ -24,48 +24,50 @@ macro_rules! select_runs {
 }
 pub(crate) use select_runs;
 
-/// Selects one run by its id.
+/// SQL that selects one run of a principal by its id.
 pub(crate) const RUN: &str = select_runs!("r.id = $3");
 
-/// Selects the columns that [`read_session`] reads, and the key.
+/// SQL that selects one session by its id: the columns of [`read_session`] and the row key.
 pub(crate) const SESSION: &str = "SELECT id, title, created_at, messages, key FROM sessions
     WHERE id = $1 AND tenant = $2 AND person = $3";
 
-/// A run with the columns that only the store uses.
+/// A run record with its row key and the instance that executes it.
 #[derive(Debug)]
 pub(crate) struct StoredRun {
     pub(crate) record: RunRecord,
-    /// The instance that has it, if it is running.
+    /// Id of the instance (open store) that executes the run. `None` if the run is not running.
     pub(crate) instance: Option<String>,
     pub(crate) key: i64,
 }
 
 impl StoredRun {
     pub(crate) fn new(row: &Row) -> Result<Self, DatabaseError> {
-        let mut updated_at = row.text(6)?;
-        if let Some(event_at) = row.optional_text(10)?
+        let mut updated_at = row.read_text(6)?;
+        if let Some(event_at) = row.read_optional_text(10)?
             && event_at > updated_at
         {
             updated_at = event_at;
         }
-        let parameters = row.optional_text(12)?;
+        let parameters = row.read_optional_text(12)?;
         let parameters = parameters.map(|json| serde_json::from_str(&json));
         let record = RunRecord {
-            id: row.text(0)?,
-            session: SessionId(row.text(1)?),
-            state: parse_state(&row.text(2)?)?,
-            model: row.text(4)?,
-            created_at: row.text(5)?,
+            id: row.read_text(0)?,
+            session: SessionId(row.read_text(1)?),
+            state: parse_state(&row.read_text(2)?)?,
+            model: row.read_text(4)?,
+            created_at: row.read_text(5)?,
             updated_at,
-            events_before: row.count(7)?,
-            last_event: row.count(9)?,
-            outcome: row.optional_text(8)?,
-            parameters: parameters.transpose().map_err(DatabaseError::unreadable)?,
+            events_before: row.read_count(7)?,
+            last_event: row.read_count(9)?,
+            outcome: row.read_optional_text(8)?,
+            parameters: parameters
+                .transpose()
+                .map_err(DatabaseError::unreadable_data)?,
         };
         Ok(Self {
             record,
-            instance: row.optional_text(3)?,
-            key: row.int(11)?,
+            instance: row.read_optional_text(3)?,
+            key: row.read_int(11)?,
         })
     }
 }
@@ -88,33 +90,37 @@ fn parse_state(name: &str) -> Result<RunState, DatabaseError> {
     ]
     .into_iter();
     let state = states.find(|state| state_name(*state) == name);
-    state.ok_or_else(|| DatabaseError::unreadable(format!("a run has the unknown state `{name}`")))
+    state.ok_or_else(|| {
+        DatabaseError::unreadable_data(format!("a run has the unknown state `{name}`"))
+    })
 }
 
 pub(crate) fn read_session(row: &Row) -> Result<Session, DatabaseError> {
     Ok(Session {
-        id: SessionId(row.text(0)?),
-        title: row.text(1)?,
-        created_at: row.text(2)?,
-        messages: row.count(3)?,
+        id: SessionId(row.read_text(0)?),
+        title: row.read_text(1)?,
+        created_at: row.read_text(2)?,
+        messages: row.read_count(3)?,
     })
 }
 
-/// Reads the message of a row of (position, message).
+/// Parses the message in a row with the columns (position, message).
 pub(crate) fn read_message(row: &Row) -> Result<Arc<Message>, DatabaseError> {
-    let message = serde_json::from_str::<Message>(&row.text(1)?);
-    message.map(Arc::new).map_err(DatabaseError::unreadable)
+    let message = serde_json::from_str::<Message>(&row.read_text(1)?);
+    message
+        .map(Arc::new)
+        .map_err(DatabaseError::unreadable_data)
 }
 
-/// Reads the numbered events of a row of (last number, first number, lines).
+/// Parses the numbered events in a row with the columns (last number, first number, lines).
 pub(crate) fn read_events(row: &Row) -> Result<Vec<(u64, String)>, DatabaseError> {
-    let (last, first) = (row.count(0)?, row.count(1)?);
-    let text = row.text(2)?;
+    let (last, first) = (row.read_count(0)?, row.read_count(1)?);
+    let text = row.read_text(2)?;
     let events: Vec<_> = (first..).zip(text.split('\n').map(str::to_owned)).collect();
     if events.last().is_some_and(|(number, _)| *number == last) {
         Ok(events)
     } else {
         let cause = format!("the row of events {first} to {last} has another number of events");
-        Err(DatabaseError::unreadable(cause))
+        Err(DatabaseError::unreadable_data(cause))
     }
 }

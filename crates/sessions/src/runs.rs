@@ -1,4 +1,4 @@
-//! The port of runs.
+//! Implementation of `RunStore` for `Store`.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,11 +11,13 @@ use switchboard_domain::{
 use crate::{
     Store,
     database::{DatabaseError, Row, Value, has_nul, values},
-    limits::{check_nesting, message_texts},
+    limits::{check_nesting, serialize_messages},
     rows::{RUN, StoredRun, read_events, read_message, select_runs, state_name},
     write::{
         queue::Refusal,
-        transaction::{EventRow, Transaction, busy, conflict, no_such_run, run_conflict},
+        transaction::{
+            EventRow, Transaction, no_such_run, run_conflict, session_busy, session_conflict,
+        },
     },
 };
 
@@ -31,8 +33,8 @@ impl RunStore for Store {
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
         let (owner, session, run) = (owner.clone(), session.clone(), run.clone());
-        let messages = message_texts(BEGIN, messages)?;
-        self.write("create a session", async move |tx| {
+        let messages = serialize_messages(BEGIN, messages)?;
+        self.perform_write("create a session", async move |tx| {
             if run.session != session.id {
                 return Err(run_conflict(&run.id, "it belongs to another session").into());
             }
@@ -55,17 +57,17 @@ impl RunStore for Store {
             + COALESCE((SELECT MAX(e.last_seq) FROM run_events e WHERE e.run = r.key), 0)
             FROM runs r WHERE r.session = $1 ORDER BY r.key DESC LIMIT 1";
         let (owner, run) = (owner.clone(), run.clone());
-        let messages = message_texts(BEGIN, messages)?;
-        self.write(BEGIN, async move |tx| {
+        let messages = serialize_messages(BEGIN, messages)?;
+        self.perform_write(BEGIN, async move |tx| {
             let session = tx.lock_idle_session(&owner, &run.session, after).await?;
             if keep > session.messages {
-                return Err(conflict(&run.session, keep, session.messages).into());
+                return Err(session_conflict(&run.session, keep, session.messages).into());
             }
             let before = tx
                 .connection
-                .row(EVENTS_BEFORE, values![session.key])
+                .query_row(EVENTS_BEFORE, values![session.key])
                 .await?;
-            let before = before.map_or(Ok(0), |row| row.count(0))?;
+            let before = before.map_or(Ok(0), |row| row.read_count(0))?;
             let begun = begin_run(tx, &run, session.key, before).await?;
             tx.add_messages(session, keep, &messages).await?;
             Ok(begun)
@@ -80,8 +82,8 @@ impl RunStore for Store {
     ) -> Result<RunRecord, SessionStoreError> {
         check_run_id(run)?;
         let (owner, run) = (owner.clone(), run.to_owned());
-        self.write("take a run", async move |tx| {
-            take_run(tx, &owner, &run).await
+        self.perform_write("take a run", async move |tx| {
+            acquire_stored_run(tx, &owner, &run).await
         })
         .await
     }
@@ -95,7 +97,7 @@ impl RunStore for Store {
         let Some(events) = EventRow::new(run, events)? else {
             return Ok(());
         };
-        self.write_statement("append events", async move |tx| {
+        self.perform_single_statement("append events", async move |tx| {
             tx.append_events(&events).await
         })
         .await
@@ -108,7 +110,7 @@ impl RunStore for Store {
         after: u64,
         limit: u32,
     ) -> Result<Vec<StoredEvent>, SessionStoreError> {
-        // The first row distinguishes a run without events from a missing one.
+        // The row (-1, -1, '') distinguishes a run without events from a missing run.
         const READ: &str = "SELECT -1, -1, '' FROM runs r JOIN sessions s ON s.key = r.session
                 WHERE r.id = $1 AND s.tenant = $2 AND s.person = $3
             UNION ALL
@@ -119,11 +121,11 @@ impl RunStore for Store {
             ORDER BY 1";
         let last = after.saturating_add(u64::from(limit));
         let values = values![run, &owner.tenant, &owner.user, after, last];
-        let convert = |row: &Row| match row.int(0)? {
+        let convert = |row: &Row| match row.read_int(0)? {
             -1 => Ok(Vec::new()),
             _ => read_events(row),
         };
-        let found = self.read("read events", READ, values, convert).await?;
+        let found = self.read_rows("read events", READ, values, convert).await?;
         if found.is_empty() {
             return Err(no_such_run(run));
         }
@@ -143,7 +145,7 @@ impl RunStore for Store {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError> {
         const OPERATION: &str = "store the state of a run";
-        // The new messages replace stored ones from any stored position, or follow the last one.
+        // Accepts messages that start at a stored position or directly after the last one.
         const STATE: &str = "INSERT INTO run_states (run, state, messages)
             SELECT r.key, $3, $5 FROM runs r WHERE r.id = $1 AND r.instance = $2
             AND $4 <= COALESCE((SELECT s.messages FROM run_states s WHERE s.run = r.key), 0)
@@ -154,20 +156,20 @@ impl RunStore for Store {
         check_run_id(run)?;
         check_nesting("the state of a run", &snapshot.state)?;
         let events = EventRow::new(run, events)?;
-        let messages = message_texts(OPERATION, &snapshot.messages)?;
+        let messages = serialize_messages(OPERATION, &snapshot.messages)?;
         let (state, from) = (Arc::clone(&snapshot.state), snapshot.from);
         let run = run.to_owned();
-        self.write(OPERATION, async move |tx| {
+        self.perform_write(OPERATION, async move |tx| {
             if let Some(events) = &events {
                 tx.append_events(events).await?;
             }
             let total = from + messages.len() as u64;
             let values = values![&run, tx.own_id, &*state, from, total];
-            let Some(row) = tx.connection.row(STATE, values).await? else {
+            let Some(row) = tx.connection.query_row(STATE, values).await? else {
                 let gap = format!("it has no message before position {from}");
-                return Err(tx.refusal_of_run(&run, &gap).await?.into());
+                return Err(tx.find_refusal_reason(&run, &gap).await?.into());
             };
-            let key = row.int(0)?;
+            let key = row.read_int(0)?;
             tx.connection.execute(TRUNCATE, values![key, from]).await?;
             tx.insert_run_messages(key, from, &messages).await?;
             let values = values![key, &tx.now.text];
@@ -182,7 +184,7 @@ impl RunStore for Store {
         owner: &Principal,
         run: &str,
     ) -> Result<Option<RunSnapshot>, SessionStoreError> {
-        // One statement, so that state and messages belong together.
+        // One statement reads state and messages, so that both belong to the same snapshot.
         const READ: &str = "SELECT -2, '' FROM runs r JOIN sessions s ON s.key = r.session
                 WHERE r.id = $1 AND s.tenant = $2 AND s.person = $3
             UNION ALL
@@ -196,13 +198,13 @@ impl RunStore for Store {
             ORDER BY 1";
         let values = values![run, &owner.tenant, &owner.user];
         let convert = |row: &Row| {
-            Ok(match row.int(0)? {
+            Ok(match row.read_int(0)? {
                 -2 => (None, None),
-                -1 => (Some(row.text(1)?), None),
+                -1 => (Some(row.read_text(1)?), None),
                 _ => (None, Some(read_message(row)?)),
             })
         };
-        let found = self.read("read the state of a run", READ, values, convert);
+        let found = self.read_rows("read the state of a run", READ, values, convert);
         let found = found.await?;
         if found.is_empty() {
             return Err(no_such_run(run));
@@ -241,27 +243,30 @@ impl RunStore for Store {
             return Err(run_conflict(run, reason));
         }
         let events = EventRow::new(run, events)?;
-        let messages = message_texts(OPERATION, messages)?;
+        let messages = serialize_messages(OPERATION, messages)?;
         let run = run.to_owned();
-        self.write(OPERATION, async move |tx| {
+        self.perform_write(OPERATION, async move |tx| {
             if let Some(events) = &events {
                 tx.append_events(events).await?;
             }
             let (own_id, now) = (tx.own_id, tx.now);
             let outcome = outcome.as_deref();
             let values = values![&run, own_id, state_name(state), outcome, &now.text];
-            let Some(row) = tx.connection.row(RELEASE, values).await? else {
-                return Err(tx.refusal_of_run(&run, "it was released").await?.into());
+            let Some(row) = tx.connection.query_row(RELEASE, values).await? else {
+                return Err(tx
+                    .find_refusal_reason(&run, "it was released")
+                    .await?
+                    .into());
             };
-            let (key, session) = (row.int(0)?, row.int(1)?);
+            let (key, session) = (row.read_int(0)?, row.read_int(1)?);
             let new = messages.len() as u64;
             let values = values![session, now.microseconds, new];
-            let Some(row) = tx.connection.row(SESSION, values).await? else {
+            let Some(row) = tx.connection.query_row(SESSION, values).await? else {
                 return Err(run_conflict(&run, "its session was deleted").into());
             };
-            let before = row.count(0)?.saturating_sub(new);
+            let before = row.read_count(0)?.saturating_sub(new);
             if before != after {
-                return Err(conflict(&SessionId(row.text(1)?), after, before).into());
+                return Err(session_conflict(&SessionId(row.read_text(1)?), after, before).into());
             }
             tx.insert_messages(session, before, &messages).await?;
             if state == RunState::Finished {
@@ -302,19 +307,19 @@ impl RunStore for Store {
 }
 
 impl Store {
-    /// Returns runs. The runs of dead instances are interrupted.
+    /// Executes a query for runs. Returns the runs of dead instances as interrupted.
     async fn read_runs(
         &self,
         operation: &'static str,
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<RunRecord>, SessionStoreError> {
-        let runs = || self.read(operation, sql, values.clone(), StoredRun::new);
+        let runs = || self.read_rows(operation, sql, values.clone(), StoredRun::new);
         let mut found = runs().await?;
         let dead = self.find_dead_instances(&found).await;
-        let dead = dead.map_err(|error| error.of_read(operation))?;
+        let dead = dead.map_err(|error| error.into_store_error(operation))?;
         if !dead.is_empty() {
-            // An instance that closed in order has released its runs before, so this reads again.
+            // Reads again, because an instance that closed normally has released its runs before.
             found = runs().await?;
             for run in &mut found {
                 if run.instance.as_ref().is_some_and(|it| dead.contains(it)) {
@@ -325,12 +330,12 @@ impl Store {
         Ok(found.into_iter().map(|run| run.record).collect())
     }
 
-    /// Returns the dead ones among the instances that have these runs.
+    /// Returns the ids of the dead instances that are recorded as executing these runs.
     async fn find_dead_instances(
         &self,
         runs: &[StoredRun],
     ) -> Result<HashSet<String>, DatabaseError> {
-        let locks = self.database().locks();
+        let locks = self.database().instance_locks();
         let own_id = locks.own_id();
         let instances: HashSet<_> = runs.iter().filter_map(|run| run.instance.clone()).collect();
         let mut dead = HashSet::new();
@@ -343,7 +348,7 @@ impl Store {
     }
 }
 
-/// Refuses an id that no run can have.
+/// Fails with `NoSuchRun` for an id with the character NUL, which no stored run can have.
 fn check_run_id(run: &str) -> Result<(), SessionStoreError> {
     if has_nul(run) {
         return Err(no_such_run(run));
@@ -351,7 +356,7 @@ fn check_run_id(run: &str) -> Result<(), SessionStoreError> {
     Ok(())
 }
 
-/// Inserts a run of this instance and returns its record.
+/// Inserts a run that this instance executes, and returns its record.
 async fn begin_run(
     tx: &mut Transaction<'_>,
     run: &RunRecord,
@@ -371,7 +376,7 @@ async fn begin_run(
     Ok(begun)
 }
 
-async fn take_run(
+async fn acquire_stored_run(
     tx: &mut Transaction<'_>,
     owner: &Principal,
     run: &str,
@@ -390,21 +395,21 @@ async fn take_run(
     match record.state {
         RunState::Finished => return Err(run_conflict(run, "it is finished").into()),
         RunState::Running => {
-            // Removes a dead instance before it locks the run. All processes use this order.
+            // Removes a dead instance before locking the run. All processes use this order.
             let is_alive = match &instance {
                 Some(instance) => tx.is_alive(instance).await?,
                 None => true,
             };
             if is_alive {
-                return Err(busy(&record.session, record.id).into());
+                return Err(session_busy(&record.session, record.id).into());
             }
         }
         RunState::Waiting | RunState::Interrupted => {}
     }
     let values = values![run, tx.own_id, &tx.now.text];
     if tx.connection.execute(TAKE, values).await? == 0 {
-        // Another process took it first.
-        return Err(busy(&record.session, record.id).into());
+        // Another process acquired the run first.
+        return Err(session_busy(&record.session, record.id).into());
     }
     Ok(find_run(tx, owner, run).await?.record)
 }
@@ -415,7 +420,7 @@ async fn find_run(
     run: &str,
 ) -> Result<StoredRun, Refusal> {
     let values = values![&owner.tenant, &owner.user, run];
-    let row = tx.connection.row(RUN, values).await?;
+    let row = tx.connection.query_row(RUN, values).await?;
     let row = row.ok_or_else(|| no_such_run(run))?;
     Ok(StoredRun::new(&row)?)
 }

@@ -1,4 +1,4 @@
-//! The port of sessions.
+//! Implementation of `SessionStore` for `Store`.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use uuid::Uuid;
 use crate::{
     Store,
     database::{DatabaseError, Row, values},
-    limits::message_texts,
+    limits::serialize_messages,
     rows::{SESSION, read_message, read_session},
-    write::{queue::Refusal, transaction::busy},
+    write::{queue::Refusal, transaction::session_busy},
 };
 
 #[async_trait]
@@ -24,7 +24,7 @@ impl SessionStore for Store {
         session: &Session,
     ) -> Result<(), SessionStoreError> {
         let (owner, session) = (owner.clone(), session.clone());
-        self.write("create a session", async move |tx| {
+        self.perform_write("create a session", async move |tx| {
             tx.create_session(&owner, &session, 0).await.map(drop)
         })
         .await
@@ -36,7 +36,7 @@ impl SessionStore for Store {
         id: &SessionId,
     ) -> Result<Option<Session>, SessionStoreError> {
         let values = values![&id.0, &owner.tenant, &owner.user];
-        let found = self.read("find a session", SESSION, values, read_session);
+        let found = self.read_rows("find a session", SESSION, values, read_session);
         Ok(found.await?.pop())
     }
 
@@ -48,7 +48,8 @@ impl SessionStore for Store {
         const LIST: &str = "SELECT id, title, created_at, messages FROM sessions
             WHERE tenant = $1 AND person = $2 ORDER BY created_us DESC, key DESC LIMIT $3";
         let values = values![&owner.tenant, &owner.user, i64::from(limit)];
-        self.read("list sessions", LIST, values, read_session).await
+        self.read_rows("list sessions", LIST, values, read_session)
+            .await
     }
 
     async fn load_messages(
@@ -57,7 +58,7 @@ impl SessionStore for Store {
         id: &SessionId,
         from: u64,
     ) -> Result<Vec<Arc<Message>>, SessionStoreError> {
-        // The first row distinguishes an empty session from a missing one.
+        // The row (-1, '') distinguishes an empty session from a missing session.
         const READ: &str = "SELECT -1, '' FROM sessions
                 WHERE id = $1 AND tenant = $2 AND person = $3
             UNION ALL
@@ -65,11 +66,13 @@ impl SessionStore for Store {
                 WHERE s.id = $1 AND s.tenant = $2 AND s.person = $3 AND m.position >= $4
             ORDER BY 1";
         let values = values![&id.0, &owner.tenant, &owner.user, from];
-        let convert = |row: &Row| match row.int(0)? {
+        let convert = |row: &Row| match row.read_int(0)? {
             -1 => Ok(None),
             _ => read_message(row).map(Some),
         };
-        let found = self.read("read messages", READ, values, convert).await?;
+        let found = self
+            .read_rows("read messages", READ, values, convert)
+            .await?;
         if found.is_empty() {
             return Err(SessionStoreError::NotFound { id: id.clone() });
         }
@@ -85,8 +88,8 @@ impl SessionStore for Store {
     ) -> Result<u64, SessionStoreError> {
         const OPERATION: &str = "append messages";
         let (owner, id) = (owner.clone(), id.clone());
-        let messages = message_texts(OPERATION, messages)?;
-        self.write(OPERATION, async move |tx| {
+        let messages = serialize_messages(OPERATION, messages)?;
+        self.perform_write(OPERATION, async move |tx| {
             let session = tx.lock_idle_session(&owner, &id, after).await?;
             Ok(tx.add_messages(session, after, &messages).await?)
         })
@@ -101,7 +104,7 @@ impl SessionStore for Store {
     ) -> Result<(), SessionStoreError> {
         const RENAME: &str = "UPDATE sessions SET title = $2 WHERE key = $1";
         let (owner, id, title) = (owner.clone(), id.clone(), title.to_owned());
-        self.write("rename a session", async move |tx| {
+        self.perform_write("rename a session", async move |tx| {
             let key = tx.lock_session(&owner, &id).await?.key;
             tx.connection.execute(RENAME, values![key, &title]).await?;
             Ok(())
@@ -116,7 +119,7 @@ impl SessionStore for Store {
     ) -> Result<(), SessionStoreError> {
         const DELETE: &str = "DELETE FROM sessions WHERE key = $1";
         let (owner, id) = (owner.clone(), id.clone());
-        self.write("delete a session", async move |tx| {
+        self.perform_write("delete a session", async move |tx| {
             let key = match tx.lock_session(&owner, &id).await {
                 Err(Refusal::Refused(SessionStoreError::NotFound { .. })) => return Ok(()),
                 session => session?.key,
@@ -124,7 +127,7 @@ impl SessionStore for Store {
             if let Some((run, Some(instance))) = tx.find_unfinished_run(key).await?
                 && tx.is_alive(&instance).await?
             {
-                return Err(busy(&id, run).into());
+                return Err(session_busy(&id, run).into());
             }
             tx.connection.execute(DELETE, values![key]).await?;
             Ok(())
@@ -136,28 +139,28 @@ impl SessionStore for Store {
         const READ: &str = "SELECT value FROM secrets WHERE name = 'id_key'";
         const ADD: &str =
             "INSERT INTO secrets (name, value) VALUES ('id_key', $1) ON CONFLICT (name) DO NOTHING";
-        let read_key = |row: &Row| row.text(0).map(IdKey::new);
-        let found = self.read("read the key of session ids", READ, values![], read_key);
+        let read_key = |row: &Row| row.read_text(0).map(IdKey::new);
+        let found = self.read_rows("read the key of session ids", READ, values![], read_key);
         if let Some(key) = found.await?.pop() {
             return Ok(key);
         }
-        self.write("create the key of session ids", async move |tx| {
-            // 244 bits from a cryptographic generator.
+        self.perform_write("create the key of session ids", async move |tx| {
+            // Two random UUIDs contain 244 bits from a cryptographic generator.
             let random = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
             tx.connection.execute(ADD, values![&random]).await?;
-            let row = tx.connection.row(READ, values![]).await?;
-            let row = row.ok_or_else(|| DatabaseError::other("the key is missing"))?;
+            let row = tx.connection.query_row(READ, values![]).await?;
+            let row = row.ok_or_else(|| DatabaseError::other_failure("the key is missing"))?;
             Ok(read_key(&row)?)
         })
         .await
     }
 
-    /// Fails if the database is locked, full or read-only.
+    /// Reads and writes one row. Fails if the database is locked, full or read-only.
     async fn check_access(&self) -> Result<(), SessionStoreError> {
         const READ: &str = "SELECT version FROM store_version";
         const TOUCH: &str = "UPDATE instances SET started_at = started_at WHERE id = $1";
-        self.read("read", READ, values![], |_| Ok(())).await?;
-        self.write("write", async |tx| {
+        self.read_rows("read", READ, values![], |_| Ok(())).await?;
+        self.perform_write("write", async |tx| {
             tx.connection.execute(TOUCH, values![tx.own_id]).await?;
             Ok(())
         })

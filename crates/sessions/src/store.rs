@@ -1,4 +1,4 @@
-//! The store: opening, closing, and access to its one database.
+//! The session store: opening, closing, and access to its database.
 
 use std::{fmt, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Sessions and runs in a database. A clone is the same store.
+/// A store of sessions and runs in a database. Clones share one store.
 ///
 /// Dropping the last clone without [`close`](Self::close) has the effect of killing the process:
 /// acknowledged writes stay, and the runs of this store are interrupted.
@@ -32,7 +32,7 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.database.locks().release();
+        self.database.instance_locks().release_lock();
     }
 }
 
@@ -43,51 +43,51 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens a store, and creates it where it is missing.
+    /// Opens a store, or creates it if it is missing.
     ///
-    /// Interrupts the runs of dead processes. Must be called within a tokio runtime.
+    /// Marks the runs of dead processes as interrupted. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// See [`OpenError`].
     pub async fn open(options: StoreOptions) -> Result<Self, OpenError> {
-        if let Some(path) = options.path() {
+        if let Some(path) = options.sqlite_path() {
             sqlite::create_private_file(path)?;
         }
-        Self::open_database(database::open(&options)?).await
+        Self::open_database(database::build_database(&options)?).await
     }
 
     pub(crate) async fn open_database(database: Arc<dyn Database>) -> Result<Self, OpenError> {
         let (opening, runtime) = (Arc::clone(&database), Handle::current());
-        // SQLite blocks the thread.
+        // Uses a blocking thread, because SQLite calls block.
         let opened = spawn_blocking(move || runtime.block_on(connect(&*opening))).await;
-        let connection = opened.map_err(cannot_open)??;
-        let queue = Writer::start(Arc::clone(&database), connection).map_err(cannot_open)?;
+        let connection = opened.map_err(to_open_error)??;
+        let queue = Writer::start(Arc::clone(&database), connection).map_err(to_open_error)?;
         let inner = Arc::new(Inner { database, queue });
         let store = Self { inner };
-        let removed = store.write("find interrupted runs", async |tx| {
+        let removed = store.perform_write("find interrupted runs", async |tx| {
             remove_dead_instances(tx).await
         });
-        removed.await.map_err(cannot_open)?;
-        store.database().locks().sweep_all();
+        removed.await.map_err(to_open_error)?;
+        store.database().instance_locks().remove_stale_locks();
         Ok(store)
     }
 
     /// Performs the queued writes and closes the database.
     ///
-    /// Interrupts the runs of this store. Later calls of this store and its clones fail.
+    /// Marks the runs of this store as interrupted. Later calls to this store and its clones fail.
     pub async fn close(&self) {
         const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
-        let removed = self.write("close", async |tx| {
+        let removed = self.perform_write("close", async |tx| {
             let own_id = tx.own_id;
             tx.interrupt_runs(own_id).await?;
             tx.connection.execute(REMOVE, values![own_id]).await?;
             tx.removed_instances.push(own_id.to_owned());
             Ok(())
         });
-        // If this fails, another process finds this instance dead.
+        // If the write fails, another process later detects that this instance is dead.
         let _ = removed.await;
         self.inner.queue.end_writer().await;
-        self.database().locks().release();
+        self.database().instance_locks().release_lock();
         self.database().close().await;
     }
 
@@ -96,58 +96,61 @@ impl Store {
     }
 
     /// Reads rows and converts each of them. `operation` completes "failed to …" in errors.
-    pub(crate) async fn read<T: Send>(
+    pub(crate) async fn read_rows<T: Send>(
         &self,
         operation: &'static str,
         sql: &'static str,
         values: Vec<Value>,
         convert: impl Fn(&Row) -> Result<T, DatabaseError> + Send,
     ) -> Result<Vec<T>, SessionStoreError> {
-        let rows = self.database().read(sql, values).await;
+        let rows = self.database().read_rows(sql, values).await;
         let converted = rows.and_then(|rows| rows.iter().map(convert).collect());
-        converted.map_err(|error| error.of_read(operation))
+        converted.map_err(|error| error.into_store_error(operation))
     }
 
-    /// Performs a write, together with all other queued writes in one transaction. It may be
-    /// performed again after its first attempt was rolled back.
-    pub(crate) async fn write<T: Send + 'static>(
+    /// Performs a write in one transaction with all other queued writes. `write` may be called
+    /// again after a rollback.
+    pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
         write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, SessionStoreError> {
-        self.inner.queue.perform(operation, false, write).await
+        self.inner
+            .queue
+            .perform_write(operation, false, write)
+            .await
     }
 
-    /// Performs a write that changes the database with one statement.
-    pub(crate) async fn write_statement<T: Send + 'static>(
+    /// Performs a write that changes the database with one statement and needs no savepoint.
+    pub(crate) async fn perform_single_statement<T: Send + 'static>(
         &self,
         operation: &'static str,
         write: impl AsyncFn(&mut Transaction<'_>) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, SessionStoreError> {
-        self.inner.queue.perform(operation, true, write).await
+        self.inner.queue.perform_write(operation, true, write).await
     }
 }
 
-/// Opens a connection that writes to a store with current tables.
+/// Opens a connection for writing, and creates or checks the tables.
 async fn connect(database: &dyn Database) -> Result<Box<dyn Connection>, OpenError> {
-    let mut connection = database.connect().await.map_err(cannot_open)?;
-    schema::prepare(&mut *connection).await?;
+    let mut connection = database.connect().await.map_err(to_open_error)?;
+    schema::prepare_tables(&mut *connection).await?;
     Ok(connection)
 }
 
-fn cannot_open(source: impl std::error::Error + Send + Sync + 'static) -> OpenError {
+fn to_open_error(source: impl std::error::Error + Send + Sync + 'static) -> OpenError {
     OpenError::Database {
         source: source.into(),
     }
 }
 
-/// Removes dead instances.
+/// Removes the rows of dead instances and interrupts their runs.
 ///
-/// On PostgreSQL, instances with runs stay until another instance takes one of these runs. A server
-/// that was restarted has lost the locks of all instances, and most of them acquire theirs again in
-/// a moment. Readers see the runs as interrupted in any case.
+/// On PostgreSQL, dead instances with runs stay until another instance acquires one of these runs:
+/// after a restart of the server, all instances have lost their locks, and most of them acquire
+/// them again in a moment. Readers see the runs as interrupted in any case.
 async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), Refusal> {
-    // All processes use the same order, which avoids deadlocks.
+    // All processes remove instances in the order of their ids, which avoids deadlocks.
     const ALL: &str = "SELECT id FROM instances WHERE id <> $1 ORDER BY id";
     #[cfg(feature = "postgres")]
     const WITHOUT_RUNS: &str = "SELECT i.id FROM instances i WHERE i.id <> $1
@@ -157,8 +160,8 @@ async fn remove_dead_instances(tx: &mut Transaction<'_>) -> Result<(), Refusal> 
         #[cfg(feature = "postgres")]
         DatabaseKind::Postgres => WITHOUT_RUNS,
     };
-    for row in tx.connection.rows(others, values![tx.own_id]).await? {
-        tx.is_alive(&row.text(0)?).await?;
+    for row in tx.connection.query_rows(others, values![tx.own_id]).await? {
+        tx.is_alive(&row.read_text(0)?).await?;
     }
     Ok(())
 }

@@ -243,7 +243,7 @@ fn play_bytes(
                 return Ok(Replayed {
                     events,
                     failure: Some(Failure::from(&error)),
-                    response: answer.interrupted(),
+                    response: answer.into_interrupted_response(),
                 });
             }
             Poll::Ready(None) => {

@@ -324,7 +324,7 @@ struct Host {
 
 #[async_trait]
 impl ToolHost for Host {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         let tools: [ToolDefinition; 1] = [fixtures::weather()];
         ToolCatalog {
             tools: tools.into_iter().map(Into::into).collect(),
@@ -332,12 +332,12 @@ impl ToolHost for Host {
         }
     }
 
-    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         Ok(ToolOutput::default())
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }

@@ -49,7 +49,7 @@ fn providers(fake: &FakeModel) -> [Provider; 3] {
 
 fn model(wire: Wire, fake: &FakeModel) -> Box<dyn ChatModel> {
     let transport = TransportConfig {
-        retry: RetryPolicy::never(),
+        retry: RetryPolicy::never_retry(),
         ..TransportConfig::default()
     };
     Connection::new(wire, &fake.base_url(), transport).chat_model()
@@ -195,7 +195,7 @@ async fn a_question_without_an_answer_is_an_error_of_the_script() {
     let providers = providers(&fake);
     for provider in &providers {
         let error = provider.model.complete(&question()).await.unwrap_err();
-        assert_eq!(error.status(), Some(400), "{error}");
+        assert_eq!(error.http_status(), Some(400), "{error}");
         assert!(
             error.to_string().contains("no answer is scripted"),
             "{error}"
@@ -213,7 +213,7 @@ async fn a_key_in_the_servers_answer_is_redacted() {
     for wire in WIRES {
         let fake = FakeModel::start().await.unwrap();
         let transport = TransportConfig {
-            retry: RetryPolicy::never(),
+            retry: RetryPolicy::never_retry(),
             ..TransportConfig::default()
         };
         let mut connection = Connection::new(wire, &fake.base_url(), transport);
@@ -246,7 +246,7 @@ async fn a_key_in_the_servers_answer_is_redacted() {
             let may_repeat = !matches!(wire, Wire::Gemini | Wire::Ollama);
             let is_repeated = may_repeat || !shown.contains("oops");
             assert_eq!(told.contains("[redacted]"), is_repeated, "{told}: {shown}");
-            assert_eq!(error.status(), Some(status), "{error}");
+            assert_eq!(error.http_status(), Some(status), "{error}");
         }
     }
 }

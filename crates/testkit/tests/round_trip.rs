@@ -55,7 +55,7 @@ fn go_on(answer: &ChatResponse) -> ChatRequest {
         .collect();
     let mut messages = vec![Message::user("What is the weather?"), message.clone()];
     if !results.is_empty() {
-        messages.push(Message::tool_results(results));
+        messages.push(Message::from_tool_results(results));
     } else if answer.finish != FinishReason::Paused {
         messages.push(Message::user("Go on."));
     }

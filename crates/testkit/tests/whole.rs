@@ -35,7 +35,7 @@ struct Column {
 /// Every wire, on this server.
 fn columns(fake: &FakeModel) -> [Column; 5] {
     let transport = TransportConfig {
-        retry: RetryPolicy::never(),
+        retry: RetryPolicy::never_retry(),
         ..TransportConfig::default()
     };
     WIRES.map(|wire| {
@@ -228,13 +228,13 @@ async fn a_whole_answer_that_is_cut_off_or_refused_is_told() {
         fake.answer(cut_off().break_off());
         let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Interrupted, "{}", wire.name);
-        assert_eq!(error.status(), Some(200), "{}", wire.name);
+        assert_eq!(error.http_status(), Some(200), "{}", wire.name);
         // A server that ends it so in good order says the same of an answer: it is none.
         fake.answer(cut_off());
         let error = wire.ask(&question(), Delivery::Whole).await.unwrap_err();
         let told = [ModelErrorKind::Protocol, ModelErrorKind::Interrupted];
         assert!(told.contains(&error.kind), "{}: {error:?}", wire.name);
-        assert_eq!(error.status(), Some(200), "{}", wire.name);
+        assert_eq!(error.http_status(), Some(200), "{}", wire.name);
 
         let refusal = json!({"error": {"type": "authentication_error", "code": 401,
             "status": "UNAUTHENTICATED", "message": "who are you?"}});
@@ -275,7 +275,7 @@ async fn tools_that_are_told_in_words_are_asked_for_whole_too() {
             paths: [_, whole],
             ..
         } = wire;
-        let told = TextCalls::of(model.into(), RecoveryForms::ALL).telling_in_words();
+        let told = TextCalls::wrap_model(model.into(), RecoveryForms::ALL).with_prompted_tools();
         let request = ChatRequest {
             delivery: Delivery::Whole,
             ..question()

@@ -1,4 +1,4 @@
-//! The clients and their measurements.
+//! Sends concurrent requests and measures their response times.
 
 use std::{fs, time::Instant};
 
@@ -142,9 +142,9 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
         through.send_question().await?;
         for _ in 0..rounds {
             let [rate, p50, p99] = direct.measure_round().await?;
-            let cpu_before = server.read_usage()?.cpu;
+            let cpu_before = server.read_resource_usage()?.cpu;
             let [our_rate, our_p50, our_p99] = through.measure_round().await?;
-            let usage = server.read_usage()?;
+            let usage = server.read_resource_usage()?;
             let cpu = (usage.cpu - cpu_before) / f64::from(REQUESTS);
             println!(
                 "{} {rate:.1} {p50:.0} {p99:.0} {our_rate:.1} {our_p50:.0} {our_p99:.0} {cpu:.1} \
@@ -152,7 +152,7 @@ pub(crate) async fn measure_load(program: &str, turn: &str, rounds: u32) -> Outc
                 kind.name, usage.peak
             );
         }
-        server.kill().await?;
+        server.kill_process().await?;
     }
-    model.kill().await
+    model.kill_process().await
 }

@@ -28,7 +28,7 @@ pub(crate) struct ResourceUsage {
 }
 
 /// Returns a command that runs in `folder` without the environment of this process.
-fn isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
+fn build_isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
     let mut command = Command::new(fs::canonicalize(program)?);
     command
         .current_dir(folder)
@@ -42,7 +42,7 @@ fn isolated_command(folder: &Path, program: &Path) -> Outcome<Command> {
 impl ServerProcess {
     /// Starts the model server of the example `turn`.
     pub(crate) async fn start_model_server(program: &Path, folder: &Path) -> Outcome<Self> {
-        let mut command = isolated_command(folder, program)?;
+        let mut command = build_isolated_command(folder, program)?;
         let mut child = command.arg("serve-model").stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take().ok_or("the pipe is missing")?;
         let port: u16 = read_line_after(stdout, "").await?.parse()?;
@@ -58,7 +58,7 @@ impl ServerProcess {
     ) -> Outcome<Self> {
         let file = folder.join("switchboard.json");
         fs::write(&file, configuration.to_string())?;
-        let mut child = isolated_command(folder, Path::new(program))?
+        let mut child = build_isolated_command(folder, Path::new(program))?
             .args(["serve", "--bind", "127.0.0.1:0", "--config"])
             .arg(&file)
             .args(arguments)
@@ -75,7 +75,7 @@ impl ServerProcess {
     }
 
     /// Reads the memory and CPU time of the process from `/proc`.
-    pub(crate) fn read_usage(&self) -> Outcome<ResourceUsage> {
+    pub(crate) fn read_resource_usage(&self) -> Outcome<ResourceUsage> {
         let folder = Path::new("/proc").join(self.id.to_string());
         let status = fs::read_to_string(folder.join("status"))?;
         let peak = status.lines().find_map(|line| {
@@ -96,7 +96,7 @@ impl ServerProcess {
         })
     }
 
-    pub(crate) async fn kill(mut self) -> Outcome<()> {
+    pub(crate) async fn kill_process(mut self) -> Outcome<()> {
         Ok(self.child.kill().await?)
     }
 }

@@ -1,4 +1,4 @@
-//! Runs both sides and prints the measurements.
+//! Runs turns with the baseline and with Switchboard, and prints the measurements.
 
 use std::{env, process::Stdio, sync::Arc};
 
@@ -36,7 +36,7 @@ async fn start_agent(port: u16) -> Outcome<(Agent, Arc<McpHost>)> {
     let program = env::current_exe()?;
     let server = ServerConfig::stdio("orders", program.to_string_lossy(), ["serve-tools"]);
     let host = Arc::new(McpHost::start(vec![server], HostOptions::default())?);
-    host.ready().await?;
+    host.wait_until_ready().await?;
     let config = OpenAiConfig {
         base_url: format!("http://127.0.0.1:{port}/v1"),
         ..OpenAiConfig::new("sk-bench")

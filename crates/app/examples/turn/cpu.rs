@@ -1,4 +1,4 @@
-//! The CPUs of a benchmark.
+//! Selects the CPUs of a benchmark.
 
 #[cfg(target_os = "linux")]
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

@@ -1,4 +1,4 @@
-//! The conversation that both sides have.
+//! The scripted conversation that the benchmark runs with the baseline and with Switchboard.
 
 pub(crate) const QUESTION: &str = "What is the state of order 4711, and when will it be here?";
 pub(crate) const ARGUMENTS: &str =

@@ -101,12 +101,12 @@ impl PreparedResponses {
         let text = json!({"role": "assistant", "content": script::answer_words().concat()});
         Self {
             call: [
-                streamed_response(&pieces, "tool_calls"),
-                self::complete_response(&whole, "tool_calls"),
+                build_streamed_response(&pieces, "tool_calls"),
+                self::build_complete_response(&whole, "tool_calls"),
             ],
             text: [
-                streamed_response(&words, "stop"),
-                self::complete_response(&text, "stop"),
+                build_streamed_response(&words, "stop"),
+                self::build_complete_response(&text, "stop"),
             ],
         }
     }
@@ -116,7 +116,7 @@ fn token_usage() -> Value {
     json!({"prompt_tokens": 400, "completion_tokens": 91, "total_tokens": 491})
 }
 
-fn complete_response(message: &Value, finish: &str) -> Bytes {
+fn build_complete_response(message: &Value, finish: &str) -> Bytes {
     let answer = json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1_790_000_000, "model": "m",
         "choices": [{"index": 0, "message": message, "finish_reason": finish}],
@@ -125,7 +125,7 @@ fn complete_response(message: &Value, finish: &str) -> Bytes {
     answer.to_string().into()
 }
 
-fn streamed_response(deltas: &[Value], finish: &str) -> Bytes {
+fn build_streamed_response(deltas: &[Value], finish: &str) -> Bytes {
     let chunk = |choices: Value, usage: Value| {
         let chunk = json!({
             "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1_790_000_000,

@@ -11,7 +11,7 @@ use switchboard_orchestration::{
 use super::{Chat, ChatFlow};
 use crate::{
     run_session::{
-        conversations::add_remedy,
+        conversations::add_error_remedy,
         failure::{Code, Failure},
         follow::{StopReason, active_run::ActiveRun, process_events},
     },
@@ -41,14 +41,14 @@ impl Chat<'_> {
         match begun.await {
             Ok(run) => self.follow_run(run).await,
             Err(error) => {
-                let flow = self.report_error(&add_remedy(error));
+                let flow = self.report_error(&add_error_remedy(error));
                 self.ask_about_unfinished_run().await?;
                 Ok(flow)
             }
         }
     }
 
-    /// Returns the agent with the current list of tools whose definitions have changed.
+    /// Returns the agent with the current set of tools whose definitions have changed.
     pub(super) fn current_agent(&self) -> Agent {
         let redefined = self.resources.host.redefined_tools();
         self.agent.clone().with_redefined_tools(redefined)
@@ -73,7 +73,7 @@ impl Chat<'_> {
             print_line("");
         }
         let flow = followed?;
-        match run.end() {
+        match run.run_end() {
             Some(PersistedRunEnd::Failed(error)) => {
                 terminal::print_warning(&format!("the answer could not be saved: {error}"));
                 self.code = Code::Failed;
@@ -104,7 +104,10 @@ impl Chat<'_> {
     async fn show_events(&mut self, run: &mut ActiveRun) -> Result<ChatFlow, Failure> {
         let session = self.session.as_ref().map(|session| session.id.0.clone());
         let owner = self.conversations.owner.clone();
-        let mut recorder = self.resources.audit.run_recorder(session, Some(owner));
+        let mut recorder = self
+            .resources
+            .audit
+            .create_run_recorder(session, Some(owner));
         let presses = self.editor.as_ref().map(|editor| editor.presses.clone());
         let (output, screen) = (&mut self.output, &self.screen);
         let show = |event: &RunEvent| output.show_event(event, screen);

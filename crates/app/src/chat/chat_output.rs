@@ -45,7 +45,7 @@ impl ChatOutput {
                     screen.show_event(kind);
                     view.append_text(&strip_control_characters(text), terminal_size())
                 }
-                // These events change only the temporary progress rows below the answer.
+                // These events change only temporary progress rows, not the answer.
                 RunEventKind::ReasoningDelta { .. }
                 | RunEventKind::ToolInputStarted { .. }
                 | RunEventKind::ToolInputDelta { .. }
@@ -53,12 +53,12 @@ impl ChatOutput {
                     screen.show_event(kind);
                     Ok(())
                 }
-                // These messages appear above the answer, which continues below them.
+                // These messages are printed above the unfinished answer, which stays below them.
                 RunEventKind::Warning { .. }
                 | RunEventKind::ToolsUnavailable { .. }
                 | RunEventKind::ServerChanged { .. }
                 | RunEventKind::ProviderBlock { .. } => {
-                    view.print_above(terminal_size(), || screen.show_event(kind))
+                    view.print_above_open_block(terminal_size(), || screen.show_event(kind))
                 }
                 _ => {
                     view.finish_text(terminal_size())?;

@@ -24,7 +24,7 @@ use crate::{
         servers::status::{format_server_statuses, format_tool_row},
     },
     storage::{private_file, recipes},
-    terminal::{one_line, output, print_line, print_note, print_warning, table::format_table},
+    terminal::{output, print_line, print_note, print_warning, table::format_table, to_one_line},
 };
 
 impl Chat<'_> {
@@ -61,7 +61,7 @@ impl Chat<'_> {
                 None => self.print_list(&self.format_models())?,
             },
             SlashCommand::Tools => self.print_tools(argument.as_deref()).await?,
-            SlashCommand::Servers => match self.resources.host.servers().as_slice() {
+            SlashCommand::Servers => match self.resources.host.server_statuses().as_slice() {
                 [] => print_note("no servers are configured"),
                 statuses => self.print_list(&format_server_statuses(statuses))?,
             },
@@ -72,7 +72,7 @@ impl Chat<'_> {
             SlashCommand::Usage => self.print_usage().await?,
             SlashCommand::Save => {
                 let saved = self.save_session(argument.as_deref()).await;
-                print_note(&saved.map_err(Failure::run)?);
+                print_note(&saved.map_err(Failure::runtime_error)?);
             }
             SlashCommand::Resume => self.resume_session(argument).await?,
             SlashCommand::New => self.start_new_session(),
@@ -105,7 +105,10 @@ impl Chat<'_> {
         let providers = &self.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
-            if matches!(providers.readiness(provider), Readiness::KeyMissing(_)) {
+            if matches!(
+                providers.check_readiness(provider),
+                Readiness::KeyMissing(_)
+            ) {
                 continue;
             }
             let names = provider.known_models().into_iter();
@@ -126,14 +129,14 @@ impl Chat<'_> {
         names.servers = self
             .resources
             .host
-            .servers()
+            .server_statuses()
             .into_iter()
             .map(|it| it.name)
             .collect();
         names.recipes = entries.into_iter().map(|it| it.name).collect();
         names.sessions = sessions
             .into_iter()
-            .map(|it| (it.id.0, one_line(&it.title, 60)))
+            .map(|it| (it.id.0, to_one_line(&it.title, 60)))
             .collect();
         names
             .folder
@@ -142,7 +145,9 @@ impl Chat<'_> {
 
     /// Prints state changes of MCP servers since the previous call.
     pub(super) async fn print_server_changes(&mut self) {
-        let changes = self.servers.collect_changes(&self.resources.host.servers());
+        let changes = self
+            .servers
+            .collect_changes(&self.resources.host.server_statuses());
         if changes.is_empty() {
             return;
         }
@@ -169,14 +174,19 @@ impl Chat<'_> {
         let current = self.model.to_string();
         let mut text = format!("* {current}\n");
         for name in names.models.iter().filter(|name| **name != current) {
-            let _ = writeln!(text, "  {}", one_line(name, 100));
+            let _ = writeln!(text, "  {}", to_one_line(name, 100));
         }
         text
     }
 
     async fn print_tools(&self, server: Option<&str>) -> Result<(), Failure> {
         let catalog = self.list_available_tools().await;
-        let servers = self.resources.host.servers().into_iter().map(|it| it.name);
+        let servers = self
+            .resources
+            .host
+            .server_statuses()
+            .into_iter()
+            .map(|it| it.name);
         // A replay starts no servers, so the recorded tools provide the server names.
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
         let servers = servers.chain(origins.map(|origin| origin.server.clone()));
@@ -184,7 +194,9 @@ impl Chat<'_> {
         if let Some(name) = server.filter(|name| !servers.contains(*name)) {
             let known: Vec<&str> = servers.iter().map(String::as_str).collect();
             let hint = list_available_names(name, &known);
-            return Err(Failure::usage(anyhow!("unknown server `{name}`{hint}")));
+            return Err(Failure::usage_error(anyhow!(
+                "unknown server `{name}`{hint}"
+            )));
         }
         for problem in &catalog.problems {
             print_warning(&format!("{}: {}", problem.server, problem.message));
@@ -207,7 +219,8 @@ impl Chat<'_> {
     }
 
     fn print_recipes(&self) -> Result<(), Failure> {
-        let entries = recipes::list_recipes(&self.context.environment).map_err(Failure::run)?;
+        let entries =
+            recipes::list_recipes(&self.context.environment).map_err(Failure::runtime_error)?;
         let configured = self.context.config.recipe.as_deref();
         let current = self.args.recipe.as_deref().or(configured);
         let mut rows = Vec::new();
@@ -222,7 +235,7 @@ impl Chat<'_> {
             let is_current = current == Some(entry.name.as_str());
             let about = recipe.description.or(recipe.title).unwrap_or_default();
             let mark = if is_current { "*" } else { " " };
-            rows.push([mark.to_owned(), entry.name, one_line(&about, 100)]);
+            rows.push([mark.to_owned(), entry.name, to_one_line(&about, 100)]);
         }
         self.print_list(&format_table(&rows))?;
         if let Some(current) = current {
@@ -234,7 +247,7 @@ impl Chat<'_> {
     async fn set_recipe(&mut self, name: String) -> Result<(), Failure> {
         let is_off = matches!(name.as_str(), "off" | "none");
         if is_off && self.context.config.recipe.is_some() {
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage_error(anyhow!(
                 "the configuration names a recipe, which is followed unless another one is named"
             )));
         }
@@ -271,8 +284,8 @@ impl Chat<'_> {
 
     async fn set_approval_policy(&mut self, how: &str) -> Result<(), Failure> {
         let approve = Approve::from_str(how, false).map_err(|_| {
-            let how = one_line(how, 40);
-            Failure::usage(anyhow!(
+            let how = to_one_line(how, 40);
+            Failure::usage_error(anyhow!(
                 "/approve takes ask, all, none or later, and not `{how}`"
             ))
         })?;
@@ -288,7 +301,7 @@ impl Chat<'_> {
             print_note("this session has no questions yet");
             return Ok(());
         };
-        let store = self.conversations.sessions.store();
+        let store = self.conversations.sessions.shared_store();
         let usage = describe_usage(&**store, &self.conversations.owner, &session.id).await?;
         self.print_list(&usage)
     }
@@ -301,7 +314,7 @@ impl Chat<'_> {
         let short: String = session.id.0.chars().take(18).collect();
         let name = file.map_or_else(|| format!("chat-{short}.md"), ToOwned::to_owned);
         let path = self.context.environment.working_dir.join(&name);
-        let store = self.conversations.sessions.store();
+        let store = self.conversations.sessions.shared_store();
         let is_json = path
             .extension()
             .is_some_and(|it| it.eq_ignore_ascii_case("json"));

@@ -80,14 +80,14 @@ pub(crate) struct Chat<'i> {
     is_running: Arc<AtomicBool>,
     /// Stored session. `None` before the first question of a new session.
     session: Option<Session>,
-    /// Id for the session that the next question creates.
+    /// Session id that the user requested. The next question creates a session with this id.
     requested_id: Option<String>,
     /// Sessions that `/resume` listed last, so that the user can select one by its number.
     listed: Vec<SessionId>,
     names: SharedNames,
     /// Exit code of the last answer or command, returned when the conversation ends.
     code: Code,
-    /// Keeps characters that the user types during a run for the next input line.
+    /// Guard that keeps characters typed during a run for the next input line.
     _raw_mode: Option<RawMode>,
 }
 
@@ -110,14 +110,14 @@ pub(crate) async fn run_chat(
     let mut context =
         Context::load_context_with_replay(&args.global, &args.recording, environment)?;
     if let Some(id) = &args.session {
-        conversations::check_session_id(id).map_err(Failure::usage)?;
+        conversations::check_session_id(id).map_err(Failure::usage_error)?;
     }
     let mut plan = args.agent.plan_agent(&context).await?;
     follow::print_chosen_model(&plan.chosen);
     let conversations =
         SavedConversations::open_conversations(&context.config, &context.environment)
             .await
-            .map_err(Failure::usage)?;
+            .map_err(Failure::usage_error)?;
     let begun = plan.start_recording(&args.recording, &mut context);
     let recording = context.recording.clone();
     let result = async {
@@ -139,7 +139,7 @@ pub(crate) async fn run_chat(
         result
     };
     let result = result.await;
-    conversations.sessions.close().await;
+    conversations.sessions.close_store().await;
     match recording.finish_recording(result) {
         Err(Failure {
             code: Code::Interrupted,
@@ -168,7 +168,7 @@ async fn start_chat(
         None => Arc::new(StdinLineReader),
     };
     let is_running = Arc::new(AtomicBool::new(false));
-    // Without a terminal, every input line is a question to the model, so servers cannot ask.
+    // Without a terminal, all input lines go to the model, so a server cannot ask the user.
     let can_ask = editor.is_some() || terminal::is_interactive();
     let elicitor = can_ask.then(|| {
         Arc::new(RunOnlyElicitor {
@@ -196,7 +196,7 @@ async fn start_chat(
                 code: Code::Interrupted,
                 error: anyhow!("interrupted"),
             },
-            StartupFailure::Server(error) => Failure::run(error),
+            StartupFailure::Server(error) => Failure::runtime_error(error),
         });
     }
     Ok(Chat {
@@ -248,10 +248,11 @@ impl Chat<'_> {
                 Some(editor) => editor.read_question(self.interrupts).await,
                 None => input::stdin_lines::read_input_line(self.interrupts).await,
             };
-            let line =
-                line.map_err(|error| Failure::run(error).context("failed to read the input"))?;
+            let line = line.map_err(|error| {
+                Failure::runtime_error(error).add_context("failed to read the input")
+            })?;
             if let Some(editor) = &mut self.editor {
-                editor.presses.clear_presses();
+                editor.presses.clear_key_presses();
             }
             let flow = match line {
                 InputLine::End => ChatFlow::Leave(self.code),
@@ -309,10 +310,11 @@ impl Chat<'_> {
         ));
     }
 
-    /// Rebuilds the agent with changed options. On an error the previous agent stays.
+    /// Rebuilds the agent with changed options. If this fails, the previous agent stays in use.
     async fn apply_options(&mut self, args: AgentArgs) -> Result<(), Failure> {
         let mut plan = args.plan_agent(&self.context).await?;
-        if plan.no_tools && !self.args.no_tools && !self.resources.host.servers().is_empty() {
+        if plan.no_tools && !self.args.no_tools && !self.resources.host.server_statuses().is_empty()
+        {
             print_note(
                 "this recipe uses no tools; the servers stay, and are not offered to the model",
             );

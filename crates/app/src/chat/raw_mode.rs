@@ -1,4 +1,4 @@
-//! Terminal mode and size.
+//! Sets the input mode of the terminal and reads its size.
 
 use super::markdown::TerminalSize;
 

@@ -8,12 +8,12 @@ use switchboard_orchestration::{
     Agent, RunParameters, persistence::LeasedRun, tools::functions::ToolSet,
 };
 
-use super::{Chat, ChatFlow, slash_commands::SlashCommand, transcript::find_last_questions};
-use crate::run_session::{agent::create_approver, conversations::add_remedy};
+use super::{Chat, ChatFlow, slash_commands::SlashCommand, transcript::find_last_questions_start};
+use crate::run_session::{agent::create_approver, conversations::add_error_remedy};
 use crate::{
     run_session::failure::Failure,
     terminal::{
-        FAINT, STRONG, one_line, print_line, print_note, print_warning, strip_control_characters,
+        FAINT, STRONG, print_line, print_note, print_warning, strip_control_characters, to_one_line,
     },
 };
 
@@ -47,27 +47,27 @@ impl Chat<'_> {
             None => None,
         };
         match session {
-            Some(session) => self.enter_session(session).await,
+            Some(session) => self.continue_session(session).await,
             None => Ok(()),
         }
     }
 
     /// Continues a stored session: prints its last messages and offers to resume its unfinished
     /// run.
-    async fn enter_session(&mut self, session: Session) -> Result<(), Failure> {
-        let store = self.conversations.sessions.store();
+    async fn continue_session(&mut self, session: Session) -> Result<(), Failure> {
+        let store = self.conversations.sessions.shared_store();
         let messages = store
             .load_messages(&self.conversations.owner, &session.id, 0)
             .await?;
         let title = match session.title.trim() {
             "" => String::new(),
-            title => format!(": {}", one_line(title, 80)),
+            title => format!(": {}", to_one_line(title, 80)),
         };
         print_note(&format!("session {}{title}", session.id));
         self.session = Some(session);
         self.requested_id = None;
         if self.has_line_editor() {
-            let from = find_last_questions(&messages, MAX_SHOWN);
+            let from = find_last_questions_start(&messages, MAX_SHOWN);
             if from > 0 {
                 print_line(format_args!("{FAINT}… {from} messages before{FAINT:#}"));
             }
@@ -92,8 +92,8 @@ impl Chat<'_> {
                         }
                         Part::ToolUse(tool_use) => print_line(format_args!(
                             "{FAINT}· {} {}{FAINT:#}",
-                            one_line(&tool_use.name, 80),
-                            one_line(&tool_use.input.shown().to_string(), 120)
+                            to_one_line(&tool_use.name, 80),
+                            to_one_line(&tool_use.input.to_display_value().to_string(), 120)
                         )),
                         _ => {}
                     }
@@ -170,8 +170,8 @@ impl Chat<'_> {
     async fn continue_run(&mut self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let durable_runs = self.conversations.durable_runs.clone();
         let taken = durable_runs.acquire_run(&run.id).await;
-        let taken = taken.map_err(|error| Failure::run(add_remedy(error)))?;
-        // The user is at the terminal, so approval requests are asked and not stored.
+        let taken = taken.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
+        // The user is at the terminal and can answer approval requests, so they are not stored.
         let approver = create_approver(
             &self.context,
             &self.resources.host,
@@ -180,28 +180,28 @@ impl Chat<'_> {
             false,
             HashMap::new(),
         );
-        match self.agent_for_resumed_run(&taken) {
+        match self.build_resumed_run_agent(&taken) {
             Ok(agent) => {
                 let run = durable_runs.resume_run(&agent.with_approver(approver), taken);
                 Box::pin(self.follow_run(run)).await
             }
             Err(error) => {
                 taken.release_run().await;
-                Err(Failure::run(error))
+                Err(Failure::runtime_error(error))
             }
         }
     }
 
-    /// Returns the agent that executes a resumed run. A run that started without tools gets none. A
-    /// run without a stored state gets its original approvals and limits.
-    fn agent_for_resumed_run(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
+    /// Returns the agent that executes a resumed run. If the run started without tools, the agent
+    /// has none. A run without a stored state gets its original approvals and limits.
+    fn build_resumed_run_agent(&self, taken: &LeasedRun) -> anyhow::Result<Agent> {
         let begun = RunParameters::from_stored_value(taken.run_record().parameters.as_ref());
         let mut agent = self.current_agent();
         if begun.as_ref().is_some_and(|begun| begun.without_tools) {
             agent = agent.with_tools(Arc::new(ToolSet::new()));
         }
         if !taken.lacks_run_settings() {
-            // The stored state of the run contains all other options.
+            // The run restores all other options from its stored state.
             return Ok(agent);
         }
         let ask_again = |why: &str| {
@@ -218,7 +218,7 @@ impl Chat<'_> {
         if begun.recipe != self.args.recipe_name(&self.context) {
             let followed = begun.recipe.map_or_else(
                 || "no recipe".to_owned(),
-                |name| format!("the recipe {}", one_line(&name, 80)),
+                |name| format!("the recipe {}", to_one_line(&name, 80)),
             );
             return Err(ask_again(&format!("it was to follow {followed}")));
         }
@@ -227,7 +227,7 @@ impl Chat<'_> {
 
     async fn abandon_run(&self, run: &RunRecord) -> Result<ChatFlow, Failure> {
         let ended = self.conversations.durable_runs.abandon_run(&run.id).await;
-        ended.map_err(|error| Failure::run(add_remedy(error)))?;
+        ended.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
         print_note("the run is discarded; its completed work stays in the conversation");
         Ok(ChatFlow::Continue)
     }
@@ -246,7 +246,7 @@ impl Chat<'_> {
         let session = sessions
             .find_session(&self.conversations.owner, &id)
             .await?;
-        self.enter_session(session).await
+        self.continue_session(session).await
     }
 
     async fn list_sessions(&mut self) -> Result<(), Failure> {
@@ -260,10 +260,10 @@ impl Chat<'_> {
             print_line(format_args!(
                 "{:>4}  {}  {FAINT}{} messages{}{FAINT:#}  {}",
                 number,
-                one_line(&session.id.0, 40),
+                to_one_line(&session.id.0, 40),
                 session.messages,
                 if here { ", this one" } else { "" },
-                one_line(&session.title, 60)
+                to_one_line(&session.title, 60)
             ));
         }
         print_note("/resume NUMBER continues a session");

@@ -14,14 +14,14 @@ use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
 use crate::{
     run_session::servers::status::changed_tools_warning,
-    terminal::{TerminalElicitor, one_line},
+    terminal::{TerminalElicitor, to_one_line},
 };
 
 /// The last known state of the servers.
 #[derive(Debug, Default)]
 pub(super) struct KnownServers {
     states: BTreeMap<String, (ServerState, usize)>,
-    /// Number of changed tools per server.
+    /// Number of tools with a changed definition, by server name.
     redefined: BTreeMap<String, usize>,
 }
 
@@ -36,13 +36,13 @@ pub(super) struct ServerChange {
 impl KnownServers {
     pub(super) fn from_host(host: &McpHost) -> Self {
         let mut watched = Self::default();
-        watched.collect_changes(&host.servers());
+        watched.collect_changes(&host.server_statuses());
         watched
     }
 
     /// Returns the number of tools and the number of servers that take calls.
     pub(super) fn count_tools_and_servers(host: &McpHost) -> (usize, usize) {
-        let ready = host.servers().into_iter();
+        let ready = host.server_statuses().into_iter();
         let ready = ready.filter(|status| status.state.takes_calls());
         ready.fold((0, 0), |(tools, servers), status| {
             (tools + status.tools, servers + 1)
@@ -65,7 +65,7 @@ impl KnownServers {
             if before == Some(state) {
                 continue;
             }
-            let name = one_line(&status.name, 64);
+            let name = to_one_line(&status.name, 64);
             let works = status.state.takes_calls();
             let reason = status.reason.as_deref().unwrap_or_default();
             let shown = status.state.as_str();
@@ -74,7 +74,7 @@ impl KnownServers {
                     format!("{name}: {shown}, {} tools", status.tools)
                 }
                 _ if reason.is_empty() => format!("{name}: {shown}"),
-                _ => format!("{name}: {shown} ({})", one_line(reason, 200)),
+                _ => format!("{name}: {shown} ({})", to_one_line(reason, 200)),
             };
             changes.push(ServerChange {
                 text,
@@ -85,8 +85,8 @@ impl KnownServers {
     }
 }
 
-/// Elicitor that forwards questions of servers only during a run. At other times the input prompt
-/// uses the terminal.
+/// Elicitor that forwards questions of servers only during a run. At other times, the terminal is
+/// in use by the input prompt.
 pub(super) struct RunOnlyElicitor {
     pub(super) elicitor: TerminalElicitor,
     pub(super) is_running: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Tokens and cost of a session.
+//! Computes the tokens and the cost of a session.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use switchboard_orchestration::{
     observe::metrics::{Metrics, Snapshot},
 };
 
-use crate::observe::list_price_function;
+use crate::observe::build_cost_function;
 
-/// Maximum number of runs of a session that are counted.
+/// Maximum number of runs that are counted in one session. Further runs are ignored.
 const MAX_RUNS: u32 = 10_000;
-/// Number of events per read from the store.
+/// Number of run events that one request to the session store returns.
 const PAGE: u32 = 1_000;
 
 /// Describes the answers, calls, tokens and cost of a session.
@@ -21,7 +21,7 @@ pub(super) async fn describe_usage(
     owner: &Principal,
     session: &SessionId,
 ) -> Result<String, SessionStoreError> {
-    let mut metrics = Metrics::default().with_cost_function(list_price_function());
+    let mut metrics = Metrics::default().with_cost_function(build_cost_function());
     for run in store.list_runs(owner, Some(session), MAX_RUNS).await? {
         let mut after = 0;
         loop {
@@ -38,7 +38,7 @@ pub(super) async fn describe_usage(
             }
         }
     }
-    Ok(format_usage(&metrics.snapshot()))
+    Ok(format_usage(&metrics.take_snapshot()))
 }
 
 fn format_usage(counted: &Snapshot) -> String {

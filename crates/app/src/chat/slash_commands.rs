@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::nearest::{did_you_mean, find_most_similar};
 
 /// A slash command. The doc comment of each variant is its help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,7 +63,7 @@ pub(crate) fn list_commands() -> impl Iterator<Item = (SlashCommand, String, Str
     })
 }
 
-/// Meaning of one input line.
+/// Parsed input line: a question or a slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ParsedLine {
     Nothing,
@@ -107,7 +107,7 @@ fn unknown_command_message(name: &str) -> String {
     let begins = |known: &&str| name.len() >= 2 && known.starts_with(&written);
     let mut known = names.iter().map(String::as_str);
     let near = known.clone().find(begins);
-    let near = near.or_else(|| nearest(&written, known.by_ref()));
+    let near = near.or_else(|| find_most_similar(&written, known.by_ref()));
     format!(
         "unknown command /{name}{}. Type /help for a list, or //{name} to send it as text",
         did_you_mean(near)

@@ -42,7 +42,7 @@ fn write_message_part(text: &mut String, part: &Part, names: &HashMap<&str, &str
             let _ = write!(text, "\n{}\n", part.text.trim_end());
         }
         Part::ToolUse(tool_use) => {
-            let input = tool_use.input.shown();
+            let input = tool_use.input.to_display_value();
             let input = serde_json::to_string_pretty(&input).unwrap_or_default();
             let _ = write!(text, "\n**Tool call** `{}`\n", tool_use.name);
             write_code_block(text, "json", &input);
@@ -58,7 +58,7 @@ fn write_message_part(text: &mut String, part: &Part, names: &HashMap<&str, &str
             let _ = write!(text, "\n*{}*\n", opaque.kind);
         }
         Part::Image(_) | Part::Document(_) | Part::Audio(_) => {
-            let _ = write!(text, "\n*{}*\n", part.in_words());
+            let _ = write!(text, "\n*{}*\n", part.describe_kind());
         }
         // Reasoning of a model is not part of a transcript.
         _ => {}
@@ -80,8 +80,8 @@ fn write_code_block(text: &mut String, language: &str, content: &str) {
     );
 }
 
-/// Returns the index of the first message of the last `most` questions.
-pub(crate) fn find_last_questions(messages: &[Arc<Message>], most: usize) -> usize {
+/// Returns the index of the message at which the last `most` questions begin.
+pub(crate) fn find_last_questions_start(messages: &[Arc<Message>], most: usize) -> usize {
     let messages = messages.iter().enumerate();
     let mut questions = messages.filter(|(_, message)| message.role == Role::User);
     let first = questions.nth_back(most - 1);
@@ -94,14 +94,14 @@ mod tests {
     use switchboard_domain::{SessionId, ToolInput, ToolResult, ToolUse};
 
     fn talk() -> Vec<Arc<Message>> {
-        let call = ToolUse::new("1", "find", ToolInput::parse(r#"{"name":"Ada"}"#));
+        let call = ToolUse::new("1", "find", ToolInput::parse_input(r#"{"name":"Ada"}"#));
         vec![
             Arc::new(Message::user("Who is Ada?")),
             Arc::new(Message::new(
                 Role::Assistant,
                 [Part::text("I look."), Part::ToolUse(call)],
             )),
-            Arc::new(Message::tool_results([ToolResult::text(
+            Arc::new(Message::from_tool_results([ToolResult::text(
                 "1",
                 "find",
                 "a ```b``` c",

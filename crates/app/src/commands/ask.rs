@@ -31,7 +31,7 @@ pub(crate) struct AskArgs {
     conversation: ConversationArgs,
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_ask_command(
     args: AskArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -66,7 +66,7 @@ async fn answer_question(
     let conversations =
         SavedConversations::open_conversations(&context.config, &context.environment)
             .await
-            .map_err(Failure::usage)?;
+            .map_err(Failure::usage_error)?;
     let result =
         match find_or_create_session(&conversations, args.session.as_deref(), &question).await {
             Ok(session) => {
@@ -80,7 +80,7 @@ async fn answer_question(
             }
             Err(failure) => Err(failure),
         };
-    conversations.sessions.close().await;
+    conversations.sessions.close_store().await;
     result
 }
 
@@ -92,22 +92,22 @@ async fn find_or_create_session(
 ) -> Result<Session, Failure> {
     let found = match named {
         Some(id) => {
-            check_session_id(id).map_err(Failure::usage)?;
+            check_session_id(id).map_err(Failure::usage_error)?;
             conversations.find_session(id).await?
         }
         None => None,
     };
     match found {
         Some(session) => {
-            // A busy session is reported before any MCP server starts.
+            // Reports a session with an unfinished run before any MCP server starts.
             let free = conversations.check_no_unfinished_run(&session.id).await;
-            free.map_err(Failure::usage)?;
+            free.map_err(Failure::usage_error)?;
             Ok(session)
         }
         None => conversations
             .create_session(named, question)
             .await
-            .map_err(Failure::run),
+            .map_err(Failure::runtime_error),
     }
 }
 
@@ -121,14 +121,15 @@ async fn read_question(text: &str, interrupts: &Interrupts) -> Result<String, Fa
         std::io::stdin()
             .read_to_string(&mut question)
             .map_err(|error| {
-                Failure::usage(error).context("the question on standard input is not readable text")
+                Failure::usage_error(error)
+                    .add_context("the question on standard input is not readable text")
             })?;
         question
     } else {
         text.to_owned()
     };
     if question.trim().is_empty() {
-        return Err(Failure::usage(anyhow::anyhow!(
+        return Err(Failure::usage_error(anyhow::anyhow!(
             "the question is empty: give it as `switchboard ask \"…\"`, or `-` to read it from \
              standard input"
         )));

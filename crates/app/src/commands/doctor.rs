@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use switchboard_domain::{
     ModelErrorKind,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 use switchboard_mcp_client::ServerStatus;
 
@@ -22,11 +22,12 @@ use crate::{
         failure::{Code, Failure},
         interrupts::Interrupts,
         servers::status::changed_tools_warning,
-        unmatched,
+        unmatched_rules,
     },
     terminal::{
-        BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen, one_line,
+        BAD, DOUBTFUL, FAINT, GOOD, STRONG, Screen,
         output::{self, ListFormat},
+        to_one_line,
     },
 };
 
@@ -87,11 +88,11 @@ impl Finding {
         }
     }
 
-    fn good(about: &'static str, what: String) -> Self {
+    fn good_finding(about: &'static str, what: String) -> Self {
         Self::new(about, FindingState::Good, what)
     }
 
-    fn bad(about: &'static str, what: String) -> Self {
+    fn bad_finding(about: &'static str, what: String) -> Self {
         Self::new(about, FindingState::Bad, what)
     }
 
@@ -101,7 +102,7 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_doctor_command(
     args: DoctorArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -111,7 +112,7 @@ pub(crate) async fn run(
     match Context::load_context(&args.global, environment) {
         Err(failure) => {
             code = failure.code;
-            let finding = Finding::bad("configuration", format!("{:#}", failure.error));
+            let finding = Finding::bad_finding("configuration", format!("{:#}", failure.error));
             findings.push(finding.with_advice("fix this first; other checks were skipped"));
         }
         Ok(context) => {
@@ -150,12 +151,12 @@ fn check_variables(environment: &Environment) -> Vec<Finding> {
     known.sort();
     known.dedup();
     let ours = environment
-        .names()
+        .variable_names()
         .filter(|it| it.starts_with("SWITCHBOARD_"));
     let mut unknown: Vec<&str> = ours.filter(|it| !known.iter().any(|k| k == it)).collect();
     unknown.sort_unstable();
     let findings = unknown.into_iter().map(|name| {
-        let near = did_you_mean(nearest(name, known.iter().map(String::as_str)));
+        let near = did_you_mean(find_most_similar(name, known.iter().map(String::as_str)));
         let what = format!("{name} is set but means nothing{near}");
         let finding = Finding::new("environment", FindingState::Doubtful, what);
         finding.with_advice(format!("there are: {}", known.join(", ")))
@@ -167,7 +168,7 @@ fn list_config_files(context: &Context) -> Vec<Finding> {
     const ABOUT: &str = "configuration";
     let files = context.config.files.iter();
     let mut findings: Vec<Finding> = files
-        .map(|file| Finding::good(ABOUT, file.display().to_string()))
+        .map(|file| Finding::good_finding(ABOUT, file.display().to_string()))
         .collect();
     if findings.is_empty() {
         let finding = Finding::new(ABOUT, FindingState::Absent, "no configuration file");
@@ -182,17 +183,17 @@ async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
     let command = AgentArgs::augment_args(clap::Command::new("doctor"));
     let parsed = ignore_empty_variables(command).try_get_matches_from(["doctor"]);
     let parsed = parsed.and_then(|matches| AgentArgs::from_arg_matches(&matches));
-    let plan = match parsed.map_err(Failure::usage) {
+    let plan = match parsed.map_err(Failure::usage_error) {
         Ok(args) => args.plan_agent(context).await,
         Err(failure) => Err(failure),
     };
     let plan = match plan {
         Ok(plan) => plan,
-        Err(failure) => return vec![Finding::bad("model", failure.error.to_string())],
+        Err(failure) => return vec![Finding::bad_finding("model", failure.error.to_string())],
     };
     let recipe = plan
         .recipe
-        .map(|recipe| Finding::good("recipe", recipe.name.clone()));
+        .map(|recipe| Finding::good_finding("recipe", recipe.name.clone()));
     let (why, state) = match &plan.chosen.reason {
         ChoiceReason::Named => ("it is configured", FindingState::Good),
         ChoiceReason::Key(variable) => (&*format!("{variable} is set"), FindingState::Good),
@@ -208,8 +209,8 @@ async fn check_recipe_and_models(context: &Context) -> Vec<Finding> {
     let model = format!("{} is asked: {why}", plan.chosen.model.id());
     let model = Finding::new("model", state, model);
     let fallbacks = plan.fallbacks.iter();
-    let fallbacks =
-        fallbacks.map(|model| Finding::good("model", format!("{} is a fallback", model.id())));
+    let fallbacks = fallbacks
+        .map(|model| Finding::good_finding("model", format!("{} is a fallback", model.id())));
     recipe.into_iter().chain([model]).chain(fallbacks).collect()
 }
 
@@ -221,7 +222,7 @@ async fn check_provider(
 ) -> Finding {
     const ABOUT: &str = "provider";
     let name = &provider.name;
-    let mut what = match context.providers.readiness(provider) {
+    let mut what = match context.providers.check_readiness(provider) {
         Readiness::KeyMissing(variable) => {
             let finding = Finding::new(ABOUT, FindingState::Absent, format!("{name} has no key"));
             return finding.with_advice(format!("set {variable} to use it"));
@@ -230,48 +231,50 @@ async fn check_provider(
         Readiness::NoKeyNeeded => format!("{name}: no key needed"),
     };
     if no_network || provider.is_offline() {
-        return Finding::good(ABOUT, what);
+        return Finding::good_finding(ABOUT, what);
     }
     let served = tokio::select! {
-        served = context.providers.served_models(provider) => served,
+        served = context.providers.request_served_models(provider) => served,
         () = interrupts.wait_for_first_interruption() => None,
         () = tokio::time::sleep(PROVIDER_TIMEOUT) => {
             let what = format!("{name} did not answer within {PROVIDER_TIMEOUT:?}");
-            return Finding::bad(ABOUT, what).with_advice("check its address");
+            return Finding::bad_finding(ABOUT, what).with_advice("check its address");
         }
     };
     match served {
         Some(Ok(models)) => {
             let _ = write!(what, ", answers with {} models", models.len());
-            Finding::good(ABOUT, what)
+            Finding::good_finding(ABOUT, what)
         }
-        None => Finding::good(ABOUT, what),
+        None => Finding::good_finding(ABOUT, what),
         // A local Ollama server is optional, so a failed connection is not an error.
         Some(Err(error)) if provider.is_local() && error.kind == ModelErrorKind::Connection => {
             let what = format!("{name} does not run here");
             Finding::new(ABOUT, FindingState::Absent, what)
         }
-        Some(Err(error)) => Finding::bad(ABOUT, format!("{name}: {error}")),
+        Some(Err(error)) => Finding::bad_finding(ABOUT, format!("{name}: {error}")),
     }
 }
 
 async fn check_servers(context: &Context, interrupts: &Interrupts) -> Vec<Finding> {
     let host = match context.servers_to_start().and_then(context::start_servers) {
         Ok(host) => host,
-        Err(failure) => return vec![Finding::bad("server", failure.error.to_string())],
+        Err(failure) => return vec![Finding::bad_finding("server", failure.error.to_string())],
     };
     tokio::select! {
-        () = host.settled() => {}
+        () = host.wait_for_startup() => {}
         () = interrupts.wait_for_first_interruption() => {}
     }
-    let mut findings: Vec<Finding> = host.servers().iter().map(check_server).collect();
-    let unmatched = unmatched::find_unmatched_rules(&context.config, &host).await;
+    let mut findings: Vec<Finding> = host.server_statuses().iter().map(check_server).collect();
+    let unmatched = unmatched_rules::find_unmatched_rules(&context.config, &host).await;
     context::close_servers(&host, interrupts).await;
     if findings.is_empty() {
         let what = "no MCP server is configured";
         findings.push(Finding::new("server", FindingState::Absent, what));
     }
-    let rules = unmatched.into_iter().map(|what| Finding::bad("rule", what));
+    let rules = unmatched
+        .into_iter()
+        .map(|what| Finding::bad_finding("rule", what));
     findings.extend(rules.map(|it| it.with_advice("correct the name or remove the rule")));
     findings
 }
@@ -283,13 +286,13 @@ fn check_server(status: &ServerStatus) -> Finding {
         let what = format!("{}: {} tools", status.name, status.tools);
         let changed = changed_tools_warning(&status.name, &status.changed_tools);
         return match changed.or(warning) {
-            None => Finding::good(ABOUT, what),
+            None => Finding::good_finding(ABOUT, what),
             Some(warning) => Finding::new(ABOUT, FindingState::Doubtful, what).with_advice(warning),
         };
     }
     let reason = status.reason.as_deref().unwrap_or("no reason is known");
     let what = format!("{} is {}: {reason}", status.name, status.state.as_str());
-    Finding::bad(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
+    Finding::bad_finding(ABOUT, what).with_advice(match (status.stderr_tail.last(), warning) {
         (Some(line), _) => format!("its last line: {line}"),
         (None, Some(warning)) => warning,
         (None, None) => format!("check its entry ({})", status.transport),
@@ -309,10 +312,10 @@ fn format_findings(findings: &[Finding]) -> String {
             text,
             "{style}{mark}{style:#} {STRONG}{:<13}{STRONG:#} {}",
             finding.about,
-            one_line(&finding.what, 400)
+            to_one_line(&finding.what, 400)
         );
         if let Some(advice) = &finding.advice {
-            let advice = one_line(advice, 400);
+            let advice = to_one_line(advice, 400);
             let _ = writeln!(text, "  {:<13} {FAINT}{advice}{FAINT:#}", "");
         }
     }

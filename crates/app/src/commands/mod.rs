@@ -93,7 +93,7 @@ pub fn main() -> Code {
             };
         }
     };
-    let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage);
+    let parsed = Cli::from_arg_matches(&matches).map_err(Failure::usage_error);
     match parsed.and_then(start_runtime) {
         Ok(code) => code,
         // The reader of the output closed the pipe, as in `switchboard tools list | head -1`.
@@ -124,23 +124,27 @@ fn ignore_empty_variables(command: clap::Command) -> clap::Command {
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
 fn start_runtime(cli: Cli) -> Result<Code, Failure> {
-    let environment = Environment::from_process()
-        .map_err(|error| Failure::usage(error).context("failed to read the working directory"))?;
+    let environment = Environment::from_process().map_err(|error| {
+        Failure::usage_error(error).add_context("failed to read the working directory")
+    })?;
     // The signal listener needs a free worker thread while another thread is blocked.
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .enable_all()
         .build()
-        .map_err(|error| Failure::run(error).context("failed to start the runtime"))?;
+        .map_err(|error| {
+            Failure::runtime_error(error).add_context("failed to start the runtime")
+        })?;
     let result = runtime.block_on(run_command(cli, environment));
     runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     result
 }
 
 async fn run_command(cli: Cli, environment: Environment) -> Result<Code, Failure> {
-    let interrupts = Interrupts::listen_for_signals()
-        .map_err(|error| Failure::run(error).context("failed to listen for signals"))?;
+    let interrupts = Interrupts::listen_for_signals().map_err(|error| {
+        Failure::runtime_error(error).add_context("failed to listen for signals")
+    })?;
     // `serve` exports its last spans itself, within its shutdown time limit.
     let exports_spans = matches!(cli.command, Command::Serve(_));
     let result = Box::pin(dispatch_command(cli.command, environment, &interrupts)).await;
@@ -156,25 +160,37 @@ async fn dispatch_command(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     match command {
-        Command::Ask(args) => ask::run(args, environment, interrupts).await,
+        Command::Ask(args) => ask::execute_ask_command(args, environment, interrupts).await,
         Command::Chat(args) => Box::pin(chat::run_chat(*args, environment, interrupts)).await,
-        Command::Sessions(args) => sessions::run(args, environment).await,
-        Command::Serve(args) => serve::run(args, environment, interrupts).await,
-        Command::Eval(args) => eval::run(*args, environment, interrupts).await,
-        Command::Runs(args) => runs::run(args, environment, interrupts).await,
-        Command::Tools(args) => mcp::tools::run(args, environment, interrupts).await,
-        Command::Resources(args) => mcp::resources::run(args, environment, interrupts).await,
-        Command::Prompts(args) => mcp::prompts::run(args, environment, interrupts).await,
-        Command::Servers(args) => mcp::servers::run(args, environment, interrupts).await,
-        Command::Doctor(args) => doctor::run(args, environment, interrupts).await,
-        Command::Models(args) => models::run(args, environment, interrupts).await,
-        Command::Recipes(args) => recipes::run(&args, &environment),
+        Command::Sessions(args) => sessions::execute_sessions_command(args, environment).await,
+        Command::Serve(args) => serve::execute_serve_command(args, environment, interrupts).await,
+        Command::Eval(args) => eval::execute_eval_command(*args, environment, interrupts).await,
+        Command::Runs(args) => runs::execute_runs_command(args, environment, interrupts).await,
+        Command::Tools(args) => {
+            mcp::tools::execute_tools_command(args, environment, interrupts).await
+        }
+        Command::Resources(args) => {
+            mcp::resources::execute_resources_command(args, environment, interrupts).await
+        }
+        Command::Prompts(args) => {
+            mcp::prompts::execute_prompts_command(args, environment, interrupts).await
+        }
+        Command::Servers(args) => {
+            mcp::servers::execute_servers_command(args, environment, interrupts).await
+        }
+        Command::Doctor(args) => {
+            doctor::execute_doctor_command(args, environment, interrupts).await
+        }
+        Command::Models(args) => {
+            models::execute_models_command(args, environment, interrupts).await
+        }
+        Command::Recipes(args) => recipes::execute_recipes_command(&args, &environment),
         Command::McpServer(args) => {
-            // This command reads no configuration file.
+            // `mcp-server` reads no configuration file, so it has no configured secrets.
             let live = Redactor::default();
             observe::start_observability(&Config::default(), &environment, &live)
-                .map_err(Failure::usage)?;
-            mcp::mcp_server::run(args, &environment, interrupts).await
+                .map_err(Failure::usage_error)?;
+            mcp::mcp_server::execute_mcp_server_command(args, &environment, interrupts).await
         }
     }
 }

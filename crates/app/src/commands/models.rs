@@ -16,9 +16,9 @@ use crate::{
         interrupts::Interrupts,
     },
     terminal::{
-        Screen, one_line,
+        Screen,
         output::{self, ListFormat},
-        print_warning,
+        print_warning, to_one_line,
     },
 };
 
@@ -63,7 +63,7 @@ struct ModelPrices {
     cache_write: Option<f64>,
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_models_command(
     args: ModelsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -72,11 +72,15 @@ pub(crate) async fn run(
     let providers = &context.providers;
     let wanted: Vec<&Provider> = match &args.provider {
         None => providers.iter().collect(),
-        Some(name) => vec![providers.find_provider(name).map_err(Failure::usage)?],
+        Some(name) => vec![
+            providers
+                .find_provider(name)
+                .map_err(Failure::usage_error)?,
+        ],
     };
     let mut rows = Vec::new();
     for provider in wanted {
-        let missing_key = match providers.readiness(provider) {
+        let missing_key = match providers.check_readiness(provider) {
             Readiness::KeyMissing(variable) => Some(variable),
             Readiness::Key(_) | Readiness::NoKeyNeeded => None,
         };
@@ -89,7 +93,7 @@ pub(crate) async fn run(
             let screen = Screen::new(true);
             screen.show_progress(&format!("asking {}", provider.name));
             let served = tokio::select! {
-                served = providers.served_models(provider) => served,
+                served = providers.request_served_models(provider) => served,
                 () = interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),
             };
             drop(screen);
@@ -117,9 +121,9 @@ pub(crate) async fn run(
             }
         }));
     }
-    print_table(args.output, &rows, "", format_cells)?;
+    print_table(args.output, &rows, "", format_model_row)?;
     if args.output == ListFormat::Text && rows.iter().any(|row| row.prices.is_some()) {
-        let source = catalog::source();
+        let source = catalog::data_source();
         output::print_lines(&format!(
             "Prices: US dollars per million tokens, input / output, by {source}."
         ))?;
@@ -127,7 +131,7 @@ pub(crate) async fn run(
     Ok(Code::Success)
 }
 
-fn format_cells(row: &ModelRow) -> [String; 5] {
+fn format_model_row(row: &ModelRow) -> [String; 5] {
     let state = match &row.missing_key {
         None => "ready".to_owned(),
         Some(variable) => format!("needs {variable}"),
@@ -141,7 +145,7 @@ fn format_cells(row: &ModelRow) -> [String; 5] {
         abilities = format!("until {day}; {abilities}");
     }
     [
-        one_line(&row.model.to_string(), 100),
+        to_one_line(&row.model.to_string(), 100),
         state,
         window.unwrap_or_default(),
         price.unwrap_or_default(),

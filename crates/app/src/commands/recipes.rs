@@ -12,9 +12,8 @@ use crate::{
     run_session::failure::{Code, Failure},
     storage::recipes::{self, FoundRecipe, RecipeEntry},
     terminal::{
-        one_line,
         output::{self, ListFormat},
-        print_warning,
+        print_warning, to_one_line,
     },
 };
 
@@ -53,7 +52,10 @@ struct RecipeRow {
     error: Option<String>,
 }
 
-pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code, Failure> {
+pub(crate) fn execute_recipes_command(
+    args: &RecipesArgs,
+    environment: &Environment,
+) -> Result<Code, Failure> {
     match &args.command {
         Some(RecipesCommand::Show { recipe }) => show_recipe(recipe, args.output, environment),
         Some(RecipesCommand::List) | None => list_recipes(args.output, environment),
@@ -61,8 +63,8 @@ pub(crate) fn run(args: &RecipesArgs, environment: &Environment) -> Result<Code,
 }
 
 fn list_recipes(form: ListFormat, environment: &Environment) -> Result<Code, Failure> {
-    let entries = recipes::list_recipes(environment).map_err(Failure::usage)?;
-    let mut rows: Vec<RecipeRow> = entries.into_iter().map(recipe_row).collect();
+    let entries = recipes::list_recipes(environment).map_err(Failure::usage_error)?;
+    let mut rows: Vec<RecipeRow> = entries.into_iter().map(build_recipe_row).collect();
     if form == ListFormat::Text {
         for error in rows.iter().filter_map(|row| row.error.as_deref()) {
             print_warning(error);
@@ -73,8 +75,8 @@ fn list_recipes(form: ListFormat, environment: &Environment) -> Result<Code, Fai
         let about = row.description.as_deref().or(row.title.as_deref());
         [
             row.name.clone(),
-            one_line(&shorten_path(&row.source, environment), 60),
-            one_line(about.unwrap_or_default(), 120),
+            to_one_line(&shorten_path(&row.source, environment), 60),
+            to_one_line(about.unwrap_or_default(), 120),
         ]
     })
 }
@@ -86,7 +88,7 @@ fn shorten_path(source: &str, environment: &Environment) -> String {
         .map_or_else(|_| source.to_owned(), |file| file.display().to_string())
 }
 
-fn recipe_row(entry: RecipeEntry) -> RecipeRow {
+fn build_recipe_row(entry: RecipeEntry) -> RecipeRow {
     let source = entry.source.to_string();
     match entry.recipe {
         Ok(FoundRecipe { recipe, .. }) => RecipeRow {
@@ -108,7 +110,7 @@ fn recipe_row(entry: RecipeEntry) -> RecipeRow {
 }
 
 fn show_recipe(name: &str, form: ListFormat, environment: &Environment) -> Result<Code, Failure> {
-    let found = recipes::find_recipe(name, environment).map_err(Failure::usage)?;
+    let found = recipes::find_recipe(name, environment).map_err(Failure::usage_error)?;
     for key in &found.recipe.ignored {
         print_warning(&format!("`{key}` of the recipe means nothing here"));
     }

@@ -21,16 +21,16 @@ use crate::{
         agent::ResumedRunArgs,
         arguments::GlobalArgs,
         context::Context,
-        conversations::{SavedConversations, add_remedy},
+        conversations::{SavedConversations, add_error_remedy},
         failure::{Code, Failure},
         follow,
         interrupts::Interrupts,
     },
     storage::sessions::Sessions,
     terminal::{
-        self, one_line,
+        self,
         output::{AnswerFormat, ListFormat},
-        print_note, print_warning,
+        print_note, print_warning, to_one_line,
     },
 };
 use stats::StatsArgs;
@@ -116,22 +116,24 @@ struct PendingCall {
     expires_at: Option<String>,
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_runs_command(
     args: RunsArgs,
     environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let command = match args.command {
-        Some(RunsCommand::Stats(stats)) => return stats::run(&stats, &args.global, environment),
+        Some(RunsCommand::Stats(stats)) => {
+            return stats::print_run_statistics(&stats, &args.global, environment);
+        }
         Some(RunsCommand::Stored(command)) => command,
         None => StoredCommand::List {
             output: args.output,
         },
     };
     let context = Context::load_context(&args.global, environment)?;
-    let opened = Sessions::open_existing(&context.config, &context.environment).await;
+    let opened = Sessions::open_if_exists(&context.config, &context.environment).await;
     let conversations = opened
-        .map_err(Failure::usage)?
+        .map_err(Failure::usage_error)?
         .map(SavedConversations::from_sessions);
     let conversations = conversations.as_ref();
     let work = async {
@@ -149,7 +151,7 @@ pub(crate) async fn run(
     };
     let result = Box::pin(work).await;
     if let Some(conversations) = conversations {
-        conversations.sessions.close().await;
+        conversations.sessions.close_store().await;
     }
     result
 }
@@ -159,14 +161,14 @@ async fn find_run<'c>(
     conversations: Option<&'c SavedConversations>,
     id: &str,
 ) -> Result<(&'c SavedConversations, RunRecord), Failure> {
-    let unknown = || Failure::usage(anyhow!("unknown run `{id}`. See `switchboard runs`"));
+    let unknown = || Failure::usage_error(anyhow!("unknown run `{id}`. See `switchboard runs`"));
     let conversations = conversations.ok_or_else(unknown)?;
     let runs = list_open_runs(conversations).await?.into_iter();
     let mut runs = runs.filter(|record| !id.is_empty() && record.id.starts_with(id));
     match (runs.next(), runs.next()) {
         (None, _) => Err(unknown()),
         (Some(record), None) => Ok((conversations, record)),
-        (Some(_), Some(_)) => Err(Failure::usage(anyhow!(
+        (Some(_), Some(_)) => Err(Failure::usage_error(anyhow!(
             "several runs begin with `{id}`: write more of the id"
         ))),
     }
@@ -176,7 +178,7 @@ async fn find_run<'c>(
 async fn list_open_runs(
     conversations: &SavedConversations,
 ) -> Result<Vec<RunRecord>, SessionStoreError> {
-    let store = conversations.sessions.store();
+    let store = conversations.sessions.shared_store();
     let runs = store.list_runs(&conversations.owner, None, MAX_RUNS);
     let mut runs = runs.await?;
     runs.retain(|run| matches!(run.state, RunState::Waiting | RunState::Interrupted));
@@ -189,7 +191,7 @@ async fn discard_run(
     record: &RunRecord,
 ) -> Result<Code, Failure> {
     let ended = conversations.durable_runs.abandon_run(&record.id).await;
-    ended.map_err(|error| Failure::run(add_remedy(error)))?;
+    ended.map_err(|error| Failure::runtime_error(add_error_remedy(error)))?;
     print_note(&format!(
         "discarded {}; its completed work stays in session {}",
         record.id, record.session
@@ -205,15 +207,15 @@ async fn resume_run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let taken = conversations.durable_runs.acquire_run(&record.id).await;
-    let taken = taken.map_err(|error| Failure::usage(add_remedy(error)))?;
+    let taken = taken.map_err(|error| Failure::usage_error(add_error_remedy(error)))?;
     let checked = if taken.lacks_run_settings() {
-        Err(Failure::usage(anyhow!(
+        Err(Failure::usage_error(anyhow!(
             "the run was interrupted before it had begun to do anything: `switchboard chat \
              --session {}` resumes or discards it",
             record.session
         )))
     } else {
-        args.check_arguments(taken.run_state(), &context.environment)
+        args.check_arguments(taken.restored_run(), &context.environment)
     };
     if let Err(failure) = checked {
         taken.release_run().await;
@@ -227,21 +229,23 @@ async fn resume_run(
 impl ResumeArgs {
     /// Checks the command-line arguments against the run before the run resumes.
     fn check_arguments(&self, run: &Run, environment: &Environment) -> Result<(), Failure> {
-        self.resumed.check_options(run)?;
+        self.resumed.check_step_limit(run)?;
         let open = run.pending_approvals().len();
         if self.input.is_some() && open != 1 {
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage_error(anyhow!(
                 "--input is for one call, and the run waits for {open}"
             )));
         }
         if let (Some(input), Some(request)) = (&self.input, run.pending_approvals().first()) {
-            run.check_input(&request.tool_use.name, input)
-                .map_err(|faults| Failure::usage(anyhow!("--input does not fit: {faults}")))?;
+            run.check_tool_input(&request.tool_use.name, input)
+                .map_err(|faults| {
+                    Failure::usage_error(anyhow!("--input does not fit: {faults}"))
+                })?;
         }
         let is_decided =
             self.allow || self.deny.is_some() || self.resumed.stores_approval_requests(environment);
         if open > 0 && !is_decided && !terminal::is_interactive() {
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage_error(anyhow!(
                 "the run waits for your approval and no terminal is available: pass --allow or \
                  --deny REASON"
             )));
@@ -274,7 +278,7 @@ async fn list_runs(
     form: ListFormat,
 ) -> Result<Code, Failure> {
     let rows = match conversations {
-        Some(conversations) => build_rows(conversations).await?,
+        Some(conversations) => build_run_rows(conversations).await?,
         None => Vec::new(),
     };
     print_table(form, &rows, "no run waits", |row| {
@@ -285,17 +289,19 @@ async fn list_runs(
         };
         [
             row.run_id.clone(),
-            one_line(&about, 30),
-            one_line(&row.session_id, 40),
-            one_line(&row.question, 60),
+            to_one_line(&about, 30),
+            to_one_line(&row.session_id, 40),
+            to_one_line(&row.question, 60),
         ]
     })
 }
 
 /// Returns a table row for each waiting run. A run that cannot be restored has only its stored
 /// fields.
-async fn build_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, SessionStoreError> {
-    let store = conversations.sessions.store();
+async fn build_run_rows(
+    conversations: &SavedConversations,
+) -> Result<Vec<RunRow>, SessionStoreError> {
+    let store = conversations.sessions.shared_store();
     let mut rows = Vec::new();
     for record in list_open_runs(conversations).await? {
         let mut row = RunRow {
@@ -308,14 +314,14 @@ async fn build_rows(conversations: &SavedConversations) -> Result<Vec<RunRow>, S
         };
         let restored = match store.load_snapshot(&conversations.owner, &row.run_id).await {
             Ok(None) => None,
-            Ok(Some(snapshot)) => Some(Run::restore(snapshot).map_err(anyhow::Error::from)),
+            Ok(Some(snapshot)) => Some(Run::from_snapshot(snapshot).map_err(anyhow::Error::from)),
             Err(error @ SessionStoreError::Unreadable { .. }) => Some(Err(error.into())),
             Err(error) => return Err(error),
         };
         match restored {
             None => {}
             Some(Ok(run)) => {
-                row.model = run.model().to_string();
+                row.model = run.model_id().to_string();
                 let mut messages = run.messages().iter().rev();
                 let question = messages.find(|message| message.role == Role::User);
                 row.question = question.map(|message| message.text()).unwrap_or_default();
@@ -338,7 +344,7 @@ fn pending_calls(run: &Run) -> Vec<PendingCall> {
             id: request.tool_use.id.clone(),
             server: origin.map(|origin| origin.server.clone()),
             tool: origin.map_or(&request.tool_use.name, |it| &it.tool).clone(),
-            input: request.input_shown(),
+            input: request.displayed_input(),
             expires_at: request.expires_at.clone(),
         }
     });

@@ -57,7 +57,7 @@ pub(crate) struct ServeArgs {
     recording: RecordingArgs,
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_serve_command(
     args: ServeArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -66,21 +66,21 @@ pub(crate) async fn run(
     let config = &context.config.serve;
     let options = config.server_options();
     let bind = args.bind.or(config.bind).unwrap_or(DEFAULT_BIND);
-    Server::check(&options, bind).map_err(Failure::usage)?;
-    // Configuration errors are reported before a server starts.
+    Server::check_address(&options, bind).map_err(Failure::usage_error)?;
+    // Plans the agent before any server starts, so that configuration errors appear first.
     let plan = args.agent.plan_agent(&context).await?;
     let listener = TcpListener::bind(bind).await.map_err(|error| {
-        Failure::run(anyhow!(
+        Failure::runtime_error(anyhow!(
             "cannot listen on {bind}: {error}. Choose another address with --bind"
         ))
     })?;
     let address = listener.local_addr()?;
-    // The recording file is replaced only after all checks have passed.
+    // Opened after all checks, because the first response replaces an existing recording.
     let recording = args
         .recording
         .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or_else(|| context.recording.clone());
-    let sessions = Sessions::open(&context.config, &context.environment).await?;
+    let sessions = Sessions::open_and_prune(&context.config, &context.environment).await?;
     let questions = Questions::default();
     let resources = RunResources::start_resources(
         &context,
@@ -110,7 +110,7 @@ pub(crate) async fn run(
         terminal::print_note(&format!(
             "{} recorded answers of models and tools are given, each once: no model is asked, and \
              no server runs",
-            player.unused()
+            player.count_unused_responses()
         ));
     }
     print_address(address);
@@ -139,16 +139,16 @@ pub(crate) async fn run(
     close_server(&engine, &sessions, interrupts, end).await;
     recording.finish_recording(match outcome {
         Ok(()) => Ok(Code::Success),
-        Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage(error)),
-        Err(error) => Err(Failure::run(error)),
+        Err(error @ ServerError::Unguarded { .. }) => Err(Failure::usage_error(error)),
+        Err(error) => Err(Failure::runtime_error(error)),
     })
 }
 
 /// Time that is reserved for killing MCP servers and dropping open tasks at shutdown.
 const KILL_TIME: Duration = Duration::from_millis(700);
 
-/// Closes the session store, the MCP servers and the logs. Returns at `end` at the latest. Then the
-/// process may exit: every acknowledged write is stored.
+/// Closes the session store, the MCP servers and the audit file. Returns at `end` at the latest.
+/// Then the process may exit, because every acknowledged write is stored.
 async fn close_server(
     engine: &Arc<AppEngine>,
     sessions: &Sessions,
@@ -157,21 +157,21 @@ async fn close_server(
 ) {
     let keeping = {
         let decisions = Arc::clone(&engine.parts.decisions);
-        tokio::task::spawn_blocking(move || decisions.save())
+        tokio::task::spawn_blocking(move || decisions.save_decisions())
     };
     let closing = async {
         let (closed, (), (), ()) = tokio::join!(
             keeping,
             context::close_servers(&engine.parts.host, interrupts),
-            sessions.close(),
-            engine.parts.audit.flush(),
+            sessions.close_store(),
+            engine.parts.audit.flush_audit_log(),
         );
         if let Ok(Err(error)) = closed {
             terminal::print_warning(&format!("failed to save approval decisions: {error}"));
         }
         observe::finish_export().await;
     };
-    // If this time is already over, `timeout_at` returns after one poll.
+    // If `limit` is already in the past, `timeout_at` still polls `closing` once.
     let limit = end.checked_sub(KILL_TIME).unwrap_or(end);
     if timeout_at(limit, closing).await.is_err() {
         terminal::print_warning(
@@ -179,7 +179,7 @@ async fn close_server(
              cut off; \
              runs that were under way can be continued",
         );
-        engine.parts.host.kill().await;
+        engine.parts.host.kill_servers().await;
     }
 }
 

@@ -23,9 +23,8 @@ use crate::{
     },
     storage::sessions::{Sessions, configured_retention},
     terminal::{
-        one_line,
         output::{self, ListFormat},
-        print_note,
+        print_note, to_one_line,
     },
 };
 
@@ -90,15 +89,18 @@ enum SessionsCommand {
     Prune,
 }
 
-pub(crate) async fn run(args: SessionsArgs, environment: Environment) -> Result<Code, Failure> {
+pub(crate) async fn execute_sessions_command(
+    args: SessionsArgs,
+    environment: Environment,
+) -> Result<Code, Failure> {
     let command = args.command.unwrap_or(SessionsCommand::List(args.list));
     let context = Context::load_context(&args.global, environment)?;
-    // Commands that read sessions must not delete old ones.
-    let sessions = Sessions::open_unpruned(&context.config, &context.environment)
+    // Opens the store without pruning, because commands that read sessions must not delete any.
+    let sessions = Sessions::open_without_pruning(&context.config, &context.environment)
         .await
-        .map_err(Failure::usage)?;
+        .map_err(Failure::usage_error)?;
     let result = run_sessions_command(command, &sessions, &context).await;
-    sessions.close().await;
+    sessions.close_store().await;
     result
 }
 
@@ -108,23 +110,23 @@ async fn run_sessions_command(
     context: &Context,
 ) -> Result<Code, Failure> {
     let owner = &Principal::default();
-    let store = sessions.store();
+    let store = sessions.shared_store();
     let find = async |id: &str| {
         sessions
             .find_session(owner, id)
             .await
-            .map_err(Failure::usage)
+            .map_err(Failure::usage_error)
     };
     match command {
         SessionsCommand::List(args) => {
             let all = store.list_sessions(owner, args.limit).await?;
-            let none = format!("no session is kept in {}", sessions.location());
+            let none = format!("no session is kept in {}", sessions.store_location());
             return print_table(args.output, &all, &none, |session| {
                 [
-                    one_line(&session.id.0, 60),
+                    to_one_line(&session.id.0, 60),
                     session.created_at.chars().take(16).collect(),
                     format!("{} messages", session.messages),
-                    one_line(&session.title, 60),
+                    to_one_line(&session.title, 60),
                 ]
             });
         }
@@ -167,7 +169,7 @@ async fn run_sessions_command(
         }
         SessionsCommand::Prune => {
             let retention = configured_retention(&context.config.sessions).ok_or_else(|| {
-                Failure::usage(anyhow!(
+                Failure::usage_error(anyhow!(
                     "the configuration keeps every session: say `sessions: {{keep_days: 90}}` or \
                      `keep_sessions` in switchboard.yaml"
                 ))
@@ -186,7 +188,7 @@ async fn import_sessions(
     path: &Path,
     new_ids: bool,
 ) -> Result<(), Failure> {
-    let store = sessions.store();
+    let store = sessions.shared_store();
     let ids = if new_ids {
         ImportIds::New
     } else {
@@ -196,13 +198,14 @@ async fn import_sessions(
         store.import(owner, tokio::io::stdin(), ids).await
     } else {
         let opened = tokio::fs::File::open(path).await.map_err(|error| {
-            Failure::usage(error).context(format!("{} cannot be read", file.display()))
+            Failure::usage_error(error).add_context(format!("{} cannot be read", file.display()))
         })?;
         let opened = tokio::io::BufReader::new(opened);
         store.import(owner, opened, ids).await
     };
     let imported = imported.map_err(|error| {
-        Failure::usage(error).context(format!("nothing was taken from {}", file.display()))
+        Failure::usage_error(error)
+            .add_context(format!("nothing was taken from {}", file.display()))
     })?;
     for id in &imported.sessions {
         output::print_lines(&id.0)?;

@@ -16,7 +16,7 @@ struct Place {
 impl Place {
     fn with(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut environment = Environment::of([("KEY", "k-123"), ("NAME", "crm")]);
+        let mut environment = Environment::from_variables([("KEY", "k-123"), ("NAME", "crm")]);
         environment.working_dir = folder.path().join("project");
         environment.config_dir = Some(folder.path().join("user"));
         for path in ["project", "user"] {
@@ -162,7 +162,7 @@ fn text_tool_calls_are_configured_for_a_provider() {
         "providers: {l: {base_url: 'http://a', text_calls: [fenced_json], tools_by_prompt: true}}";
     let place = Place::with(&[("project/switchboard.yaml", text)]);
     let provider = place.load().unwrap().providers.remove(0);
-    let forms = RecoveryForms::of(&[RecoveryForm::FencedJson]);
+    let forms = RecoveryForms::from_forms(&[RecoveryForm::FencedJson]);
     assert_eq!(provider.text_calls, Some(forms));
     assert_eq!(provider.tools_by_prompt, Some(ToolsByPrompt::Always));
 

@@ -4,24 +4,24 @@ use std::path::Path;
 
 use serde::Deserializer;
 use serde_json::{Map, Value};
-use switchboard_mcp_client::config::{ServerConfig, from_document, from_ours};
+use switchboard_mcp_client::config::{ServerConfig, parse_config_document, parse_mcp_servers};
 
 use super::{
     AuditPlace, Config, ConfigError, StorePlace,
     environment::Environment,
     error::Problem,
-    field_parsing::{check_map, deserialize_converted, deserialize_section},
+    field_parsing::{check_is_map, deserialize_converted, deserialize_section},
     files, providers,
 };
 
-/// Key of MCP servers in Switchboard's own format.
+/// Configuration key that lists MCP servers in Switchboard's own format.
 const OURS: &str = "mcp_servers";
 /// Keys under which other MCP hosts list their servers.
 const FOREIGN: [&str; 2] = ["mcpServers", "servers"];
-/// Sections that are maps and are merged key by key.
+/// Sections that are maps. If several files have such a section, it is merged key by key.
 const MAPS: [&str; 4] = ["limits", "approvals", "sessions", "serve"];
 const PROVIDERS: &str = "providers";
-/// Sections that are not settings.
+/// Sections that are parsed separately from the settings: providers and MCP servers.
 const SEPARATE_SECTIONS: [&str; 4] = [PROVIDERS, OURS, FOREIGN[0], FOREIGN[1]];
 
 /// Converts the parsed document of `file` to a configuration.
@@ -31,9 +31,9 @@ pub(super) fn config_from_value(
     environment: &Environment,
 ) -> Result<Config, ConfigError> {
     switchboard_mcp_client::config::select_servers(&mut value);
-    let used = files::expand_document(&mut value, file, environment);
-    let used = used.map_err(|error| error.with_file(file))?;
-    let mut config = read_config(&value, file).map_err(|error| error.with_file(file))?;
+    let used = files::expand_document_variables(&mut value, file, environment);
+    let used = used.map_err(|error| error.into_config_error(file))?;
+    let mut config = read_config(&value, file).map_err(|error| error.into_config_error(file))?;
     for server in config.servers.iter_mut().flatten() {
         server.secrets.extend(used.iter().cloned());
         let (name, file) = (server.name.clone(), file.to_owned());
@@ -51,9 +51,9 @@ pub(super) fn remove_separate_sections(document: &mut Value) {
 }
 
 pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem> {
-    check_map("the file", value)?;
+    check_is_map("the file", value)?;
     for path in MAPS {
-        non_null_value(value, path).map_or(Ok(()), |value| check_map(path, value))?;
+        non_null_value(value, path).map_or(Ok(()), |value| check_is_map(path, value))?;
     }
     let mut settings = value.clone();
     remove_separate_sections(&mut settings);
@@ -76,7 +76,7 @@ pub(super) fn read_config(value: &Value, file: &Path) -> Result<Config, Problem>
         config.settings = settings;
     }
     config.files = vec![file.to_owned()];
-    make_absolute(&mut config, file.parent().unwrap_or(Path::new("")));
+    make_paths_absolute(&mut config, file.parent().unwrap_or(Path::new("")));
     Ok(config)
 }
 
@@ -116,14 +116,14 @@ fn read_servers(document: &Value) -> Result<Option<Vec<ServerConfig>>, Problem> 
         return Err(Problem::ServersTwice { first, second });
     }
     let servers = match non_null_value(document, OURS) {
-        Some(value) => from_ours(value)?,
-        None => from_document(document)?,
+        Some(value) => parse_mcp_servers(value)?,
+        None => parse_config_document(document)?,
     };
     Ok(Some(servers))
 }
 
 /// Makes paths absolute. A relative path is relative to the folder of the configuration file.
-fn make_absolute(config: &mut Config, folder: &Path) {
+fn make_paths_absolute(config: &mut Config, folder: &Path) {
     let audit = match &mut config.audit {
         Some(AuditPlace::File(path)) => Some(path),
         _ => None,

@@ -55,13 +55,13 @@ fn an_address_is_replaced_together_with_its_headers() {
     });
     let user = read_of(&user).unwrap();
     let project = read_of(&json!({"otlp_endpoint": "http://project", "audit": false})).unwrap();
-    let both = user.clone().merged_with(project).unwrap();
+    let both = user.clone().merge_config(project).unwrap();
     assert_eq!(both.otlp_endpoint.as_deref(), Some("http://project"));
     assert!(both.otlp_headers.is_none());
     assert_eq!(both.otlp_content, Some(true));
     assert_eq!(both.audit, Some(AuditPlace::Off));
 
-    let merged = user.merged_with(Config::default()).unwrap();
+    let merged = user.merge_config(Config::default()).unwrap();
     let address = merged.otlp_endpoint.as_deref();
     assert_eq!(address, Some("http://user/?key=secret-1"));
     let headers = merged.otlp_headers.unwrap();
@@ -79,7 +79,7 @@ fn sections_are_merged_key_by_key() {
         "sessions": {"keep_days": 5, "keep_sessions": 7},
     });
     let merged = read_of(&user).unwrap();
-    let merged = merged.merged_with(read_of(&project).unwrap()).unwrap();
+    let merged = merged.merge_config(read_of(&project).unwrap()).unwrap();
     let options = merged.serve.server_options();
     assert_eq!((options.max_runs, options.tokens.len()), (2, 1));
     assert_eq!(options.hosts, ["a"]);

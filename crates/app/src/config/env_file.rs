@@ -5,11 +5,14 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use switchboard_mcp_client::config::ENV_FILE;
 
-use super::{error::Problem, files::plain_io_error};
+use super::{error::Problem, files::remove_os_error_code};
 
 /// Replaces the key `envFile` of an MCP server by the variables in the named file. Entries of `env`
 /// take precedence over the file. A relative path is relative to the workspace.
-pub(super) fn insert_env_file(server: &mut Value, workspace: &Path) -> Result<(), Problem> {
+pub(super) fn insert_env_file_variables(
+    server: &mut Value,
+    workspace: &Path,
+) -> Result<(), Problem> {
     let Some(fields) = server.as_object_mut() else {
         return Ok(());
     };
@@ -22,7 +25,7 @@ pub(super) fn insert_env_file(server: &mut Value, workspace: &Path) -> Result<()
         reason,
     };
     let text = std::fs::read_to_string(&file);
-    let text = text.map_err(|error| unreadable(plain_io_error(error).to_string()))?;
+    let text = text.map_err(|error| unreadable(remove_os_error_code(error).to_string()))?;
     let mut variables = parse_variables(&text).map_err(unreadable)?;
     fields.shift_remove(ENV_FILE);
     let env = fields.entry("env").or_insert(Value::Null);

@@ -5,8 +5,8 @@
 
 use std::{collections::HashMap, fmt, path::PathBuf};
 
-/// Environment variables and the user's folders. `Debug` shows no values of variables, because they
-/// may be keys.
+/// Environment variables and the user's folders. `Debug` shows no values of variables, because
+/// values may be API keys.
 #[derive(Clone, Default)]
 pub(crate) struct Environment {
     variables: HashMap<String, String>,
@@ -41,7 +41,7 @@ impl Environment {
     }
 
     #[cfg(test)]
-    pub(crate) fn of<N: Into<String>, V: Into<String>>(
+    pub(crate) fn from_variables<N: Into<String>, V: Into<String>>(
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Environment {
             .filter(|value| !value.trim().is_empty())
     }
 
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn variable_names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
     }
 }

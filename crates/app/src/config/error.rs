@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::nearest::{did_you_mean, find_most_similar};
 
-/// An error of the configuration files. Messages contain no values, because values may be keys.
+/// An error in a configuration file. Messages contain no values, because values may be secrets.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("{file}: {problem}", file = file.display())]
@@ -30,7 +30,7 @@ pub(crate) enum Problem {
     #[error("is not valid {format}: {message}")]
     Syntax {
         format: &'static str,
-        /// The parser's message with the line number.
+        /// Message of the parser, with the line number of the syntax error.
         message: String,
     },
     /// The file name has no known extension.
@@ -45,7 +45,7 @@ pub(crate) enum Problem {
     /// A value has the wrong type or is out of range.
     #[error("`{path}` must be {expected}")]
     WrongValue { path: String, expected: String },
-    /// The parser of a value rejects it.
+    /// The value at `path` is invalid. `reason` is the message of its parser.
     #[error("`{path}` is not valid: {reason}. See docs/configuration.md")]
     Invalid { path: String, reason: String },
     /// A variable in `${…}` is not set and has no default.
@@ -75,11 +75,11 @@ pub(crate) enum Problem {
 
 fn suggest_key(path: &str, known: &[String]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
-    did_you_mean(nearest(key, known.iter().map(String::as_str)))
+    did_you_mean(find_most_similar(key, known.iter().map(String::as_str)))
 }
 
 impl Problem {
-    pub(super) fn with_file(self, file: &Path) -> ConfigError {
+    pub(super) fn into_config_error(self, file: &Path) -> ConfigError {
         ConfigError::InFile {
             file: file.to_owned(),
             problem: self,

@@ -1,4 +1,4 @@
-//! Deserializes values of the configuration.
+//! Deserializes values of configuration files.
 //!
 //! Errors name the key and contain no values, which may be secrets. A `null` counts as absent.
 
@@ -30,7 +30,7 @@ pub(super) fn deserialize_section<T: DeserializeOwned>(
 }
 
 /// Checks that a section is a map. Without this check, serde accepts a list for a struct.
-pub(super) fn check_map(path: &str, value: &Value) -> Result<(), Problem> {
+pub(super) fn check_is_map(path: &str, value: &Value) -> Result<(), Problem> {
     if value.is_object() {
         Ok(())
     } else {
@@ -81,7 +81,7 @@ pub(super) fn deserialize_http_url<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes a number from 0 on.
+/// Deserializes a number that is 0 or greater.
 pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
@@ -90,7 +90,7 @@ pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Deserializes a duration in seconds.
+/// Deserializes a positive number of seconds as a duration.
 pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {

@@ -34,7 +34,7 @@ pub(crate) struct ConfigSources {
     pub(crate) config: Option<PathBuf>,
     /// Files that list MCP servers, in any supported format.
     pub(crate) mcp_configs: Vec<PathBuf>,
-    /// Whether a recording is replayed. A replay uses no server or provider, so they are not read.
+    /// Whether a recording is replayed. Then the sections of servers and providers are not read.
     pub(crate) is_replay: bool,
 }
 
@@ -58,8 +58,8 @@ pub(crate) fn load_config(
             remove_separate_sections(&mut value);
         }
         let over = config_from_value(&file, value, environment)?;
-        let merged = config.merged_with(over);
-        config = merged.map_err(|problem| problem.with_file(&file))?;
+        let merged = config.merge_config(over);
+        config = merged.map_err(|problem| problem.into_config_error(&file))?;
     }
     if !sources.is_replay {
         for file in &sources.mcp_configs {
@@ -79,10 +79,11 @@ pub(crate) fn load_servers(
     let mut value = read_document(file)?;
     // Disabled servers and unrelated sections are removed first, because they may contain unset
     // variables.
-    switchboard_mcp_client::config::select(&mut value);
-    let used = expand_document(&mut value, file, environment).map_err(|it| it.with_file(file))?;
-    let mut servers = switchboard_mcp_client::config::from_document(&value)
-        .map_err(|error| Problem::from(error).with_file(file))?;
+    switchboard_mcp_client::config::select_used_parts(&mut value);
+    let used = expand_document_variables(&mut value, file, environment)
+        .map_err(|it| it.into_config_error(file))?;
+    let mut servers = switchboard_mcp_client::config::parse_config_document(&value)
+        .map_err(|error| Problem::from(error).into_config_error(file))?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());
     }
@@ -91,7 +92,7 @@ pub(crate) fn load_servers(
 
 /// Expands the variables of a document and returns the used values, which may be secrets. Servers
 /// in the format of other MCP hosts are expanded one by one.
-pub(super) fn expand_document(
+pub(super) fn expand_document_variables(
     value: &mut Value,
     file: &Path,
     environment: &Environment,
@@ -101,9 +102,9 @@ pub(super) fn expand_document(
         workspace: workspace_folder(file, environment),
     };
     let mut used = Vec::new();
-    let finish = |server: &mut Value| env_file::insert_env_file(server, scope.workspace);
+    let finish = |server: &mut Value| env_file::insert_env_file_variables(server, scope.workspace);
     let servers = variable_expansion::expand_foreign_servers(value, scope, &mut used, finish);
-    used.extend(variable_expansion::expand_sections(value, scope)?);
+    used.extend(variable_expansion::expand_config_strings(value, scope)?);
     variable_expansion::insert_foreign_servers(value, servers);
     Ok(used)
 }
@@ -123,9 +124,11 @@ pub(crate) fn parse_servers(
     value: &mut Value,
     environment: &Environment,
 ) -> Result<Vec<ServerConfig>, Problem> {
-    let used =
-        variable_expansion::expand_value(value, VariableScope::from_environment(environment))?;
-    let mut servers = switchboard_mcp_client::config::from_ours(value)?;
+    let used = variable_expansion::expand_all_strings(
+        value,
+        VariableScope::from_environment(environment),
+    )?;
+    let mut servers = switchboard_mcp_client::config::parse_mcp_servers(value)?;
     for server in &mut servers {
         server.secrets.extend(used.iter().cloned());
     }
@@ -143,22 +146,22 @@ fn find_config_file(folder: &Path) -> Result<Option<PathBuf>, ConfigError> {
 }
 
 fn read_document(file: &Path) -> Result<Value, ConfigError> {
-    parse_document(file, &read_text(file)?)
+    parse_document(file, &read_text_file(file)?)
 }
 
-pub(crate) fn read_text(file: &Path) -> Result<String, ConfigError> {
+pub(crate) fn read_text_file(file: &Path) -> Result<String, ConfigError> {
     std::fs::read_to_string(file).map_err(|source| ConfigError::Unreadable {
         file: file.to_owned(),
-        source: plain_io_error(source),
+        source: remove_os_error_code(source),
     })
 }
 
 pub(crate) fn parse_document(file: &Path, text: &str) -> Result<Value, ConfigError> {
-    parse_by_extension(file, text).map_err(|problem| problem.with_file(file))
+    parse_by_extension(file, text).map_err(|problem| problem.into_config_error(file))
 }
 
-/// Returns the error with a message for users, without "(os error 2)".
-pub(crate) fn plain_io_error(error: io::Error) -> io::Error {
+/// Returns the error without a suffix such as "(os error 2)" in its message.
+pub(crate) fn remove_os_error_code(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::NotFound => io::Error::new(error.kind(), "file not found"),
         io::ErrorKind::IsADirectory => io::Error::new(error.kind(), "it is a folder"),
@@ -181,8 +184,8 @@ fn parse_by_extension(file: &Path, text: &str) -> Result<Value, Problem> {
     }
 }
 
-// Messages of the parsers are shortened, because they show the invalid line, which may contain a
-// key.
+// The parsers below shorten error messages of libraries, because these messages quote the invalid
+// line, which may contain an API key.
 
 fn parse_yaml(text: &str) -> Result<Value, Problem> {
     let options = serde_saphyr::options! { with_snippet: false };
@@ -213,7 +216,7 @@ fn parse_toml(text: &str) -> Result<Value, Problem> {
 fn parse_json(text: &str) -> Result<Value, Problem> {
     let mut text = text.to_owned();
     let stripped = json_strip_comments::strip(&mut text);
-    // The error of `serde_json` is more precise than the error of `strip`.
+    // An error of `serde_json` takes precedence over one of `strip`, because it is more precise.
     let value = serde_json::from_str(&text).map_err(|error| error.to_string());
     let value = value.and_then(|value| stripped.map(|()| value).map_err(|it| it.to_string()));
     value.map_err(|message| Problem::Syntax {

@@ -1,4 +1,4 @@
-//! The configuration.
+//! Loads and merges the configuration.
 //!
 //! The user's file and the project's file are parsed, expanded and checked one by one, so that
 //! every error names its file. Then they are merged, and the project's file takes precedence. Flags
@@ -32,8 +32,8 @@ use switchboard_orchestration::{
 
 pub(crate) use error::ConfigError;
 pub(crate) use files::{
-    CONFIG_FILE_NAMES, ConfigSources, load_config, parse_document, parse_servers, plain_io_error,
-    read_text,
+    CONFIG_FILE_NAMES, ConfigSources, load_config, parse_document, parse_servers, read_text_file,
+    remove_os_error_code,
 };
 pub(crate) use providers::{AdapterOptions, KINDS, ProviderEntry, ProviderKind};
 pub(crate) use sessions::{SessionsConfig, StorePlace};
@@ -158,19 +158,19 @@ impl fmt::Debug for Config {
 }
 
 impl Config {
-    /// Merges `over` into this configuration. `over` takes precedence. Providers and servers are
-    /// replaced as a whole, by name.
-    fn merged_with(self, over: Self) -> Result<Self, Problem> {
+    /// Merges `over` into this configuration. `over` takes precedence. A provider or server of
+    /// `over` completely replaces the one with the same name.
+    fn merge_config(self, over: Self) -> Result<Self, Problem> {
         let mut settings = self.settings;
         document::merge_settings(&mut settings, over.settings);
         let mut merged: Self = deserialize_section("", &Value::Object(settings.clone()))?;
         merged.settings = settings;
         merged.approvals = match (self.approvals, over.approvals) {
-            (Some(base), Some(over)) => Some(base.merged_with(over)),
+            (Some(base), Some(over)) => Some(base.merge_approvals(over)),
             (base, over) => over.or(base),
         };
-        // The merged settings contain relative paths. The absolute paths are copied from the
-        // configurations.
+        // The merged settings contain paths as the user wrote them. The absolute paths are copied
+        // from the two configurations.
         merged.audit = over.audit.or(self.audit);
         merged.log_file = over.log_file.or(self.log_file);
         merged.sessions.store = over.sessions.store.or(self.sessions.store);

@@ -1,4 +1,4 @@
-//! `providers:`, changed and additional providers.
+//! Configuration section `providers`: changed and additional providers.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use switchboard_providers_openai::{Profile, chat::ChatOptions, responses::Respon
 use super::{
     error::Problem,
     field_parsing::{
-        check_map, deserialize_converted, deserialize_http_url, deserialize_section,
+        check_is_map, deserialize_converted, deserialize_http_url, deserialize_section,
         deserialize_text,
     },
 };
@@ -34,10 +34,10 @@ pub(crate) struct ProviderEntry {
     /// Default model of the provider.
     #[serde(deserialize_with = "deserialize_text")]
     pub(crate) model: Option<String>,
-    /// Profile with the differences of an OpenAI-compatible server.
+    /// Profile that describes how an OpenAI-compatible server differs from OpenAI.
     #[serde(deserialize_with = "deserialize_profile")]
     pub(crate) profile: Option<Profile>,
-    /// The unparsed form of `adapter_options`.
+    /// JSON value of the key `options`, before it is parsed as `adapter_options`.
     pub(crate) options: Option<Value>,
     /// Options of this API format only, such as built-in tools and prompt caching.
     #[serde(skip)]
@@ -89,8 +89,8 @@ impl ProviderKind {
         known.map(|(_, kind)| kind)
     }
 
-    /// Returns whether compatible servers of other vendors use this API format. Their differences
-    /// are in a profile.
+    /// Returns whether compatible servers of other vendors use this API format. Only then the key
+    /// `profile` is allowed.
     fn accepts_profile(self) -> bool {
         matches!(self, Self::OpenAiCompatible | Self::OpenAiResponses)
     }
@@ -106,7 +106,11 @@ pub(crate) enum AdapterOptions {
 }
 
 impl AdapterOptions {
-    fn read_options(value: &Value, kind: ProviderKind, path: &str) -> Result<Self, Problem> {
+    fn parse_adapter_options(
+        value: &Value,
+        kind: ProviderKind,
+        path: &str,
+    ) -> Result<Self, Problem> {
         match kind {
             ProviderKind::Anthropic => deserialize_section(path, value).map(Self::Anthropic),
             ProviderKind::Gemini => deserialize_section(path, value).map(Self::Gemini),
@@ -124,7 +128,7 @@ impl AdapterOptions {
 
 impl ProviderEntry {
     /// Returns a provider with default settings.
-    pub(crate) fn without_settings(name: &str, kind: ProviderKind) -> Self {
+    pub(crate) fn with_default_settings(name: &str, kind: ProviderKind) -> Self {
         Self {
             name: name.to_owned(),
             kind,
@@ -139,11 +143,13 @@ pub(crate) const OFFLINE: &str = "offline";
 pub(super) fn read_providers(value: &Value) -> Result<Vec<ProviderEntry>, Problem> {
     let entries: Map<String, Value> = deserialize_section("providers", value)
         .map_err(|_| Problem::wrong_value("providers", "a map of providers by name"))?;
-    let entries = entries.iter().map(|(name, value)| read_entry(name, value));
+    let entries = entries
+        .iter()
+        .map(|(name, value)| parse_provider_entry(name, value));
     entries.collect()
 }
 
-fn read_entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
+fn parse_provider_entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     let path = format!("providers.{name}");
     if name.is_empty() || name.contains('/') || name == OFFLINE {
         return Err(Problem::wrong_value(
@@ -151,7 +157,7 @@ fn read_entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
             "under another name: without a slash, and not `offline`",
         ));
     }
-    check_map(&path, value)?;
+    check_is_map(&path, value)?;
     let mut fields = value.clone();
     if fields["type"].is_null() {
         // A provider that is named like an API format has this format by default.
@@ -174,7 +180,9 @@ fn read_entry(name: &str, value: &Value) -> Result<ProviderEntry, Problem> {
     }
     if let Some(options) = entry.options.take() {
         let path = format!("{path}.options");
-        entry.adapter_options = Some(AdapterOptions::read_options(&options, entry.kind, &path)?);
+        entry.adapter_options = Some(AdapterOptions::parse_adapter_options(
+            &options, entry.kind, &path,
+        )?);
     }
     Ok(entry)
 }
@@ -192,7 +200,7 @@ fn deserialize_profile<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Profile>, D::Error> {
     let expected = format!("one of {}", Profile::NAMES.join(", "));
     deserialize_converted(deserializer, &expected, |value| {
-        Profile::named(value.as_str()?)
+        Profile::from_name(value.as_str()?)
     })
 }
 
@@ -203,7 +211,7 @@ fn deserialize_recovery_forms<'de, D: Deserializer<'de>>(
     deserialize_converted(deserializer, &format!("a list of {known}"), |value| {
         let names = value.as_array()?.iter();
         names
-            .map(|name| RecoveryForm::named(name.as_str()?))
+            .map(|name| RecoveryForm::from_name(name.as_str()?))
             .collect()
     })
 }

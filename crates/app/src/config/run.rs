@@ -1,4 +1,4 @@
-//! `limits` and `approvals` of runs.
+//! Configuration sections `limits` and `approvals`, which apply to every run.
 
 use std::{
     collections::BTreeMap,
@@ -34,8 +34,8 @@ pub(crate) struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Sets the configured limits in `limits`.
-    pub(crate) fn apply_to(&self, limits: &mut Limits) {
+    /// Applies the configured limits to the limits of a run.
+    pub(crate) fn apply_to_limits(&self, limits: &mut Limits) {
         let responses = self.max_calls_per_response.map(NonZero::get);
         let answer_bytes = self.max_answer_bytes.map(NonZero::get);
         limits.max_tool_calls = self.max_tool_calls.map(NonZero::get);
@@ -65,7 +65,7 @@ pub(crate) struct ApprovalsConfig {
 impl ApprovalsConfig {
     /// Merges the approval settings `over` of a later file. The rules of each file stay separate,
     /// so that no file allows a call that another file denies.
-    pub(super) fn merged_with(self, over: Self) -> Self {
+    pub(super) fn merge_approvals(self, over: Self) -> Self {
         Self {
             layers: [self.layers, over.layers].concat(),
             expire_after: over.expire_after.or(self.expire_after),
@@ -73,11 +73,11 @@ impl ApprovalsConfig {
         }
     }
 
-    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+    pub(crate) fn approval_rules(&self) -> impl Iterator<Item = &Rule> {
         self.layers.iter().flatten()
     }
 
-    pub(crate) fn apply_to(&self, approvals: &mut Approvals) {
+    pub(crate) fn apply_to_approvals(&self, approvals: &mut Approvals) {
         approvals.layers.clone_from(&self.layers);
         approvals.expire_after = self.expire_after;
         approvals.remember_for = self.remember_for;

@@ -1,4 +1,4 @@
-//! `serve`: address, access tokens and limits of the HTTP server.
+//! Configuration section `serve`: address, access tokens and limits of the HTTP server.
 
 use std::{
     net::SocketAddr,
@@ -67,12 +67,12 @@ impl ServeConfig {
 
     pub(crate) fn server_options(&self) -> ServerOptions {
         let mut options = ServerOptions::default();
-        set_count(&mut options.max_runs, self.max_runs);
-        set_count(&mut options.max_runs_each, self.max_runs_each);
-        set_count(&mut options.max_requests, self.max_requests);
-        set_count(&mut options.max_requests_each, self.max_requests_each);
-        set_count(&mut options.max_connections, self.max_connections);
-        set_count(&mut options.max_body, self.max_body);
+        override_count(&mut options.max_runs, self.max_runs);
+        override_count(&mut options.max_runs_each, self.max_runs_each);
+        override_count(&mut options.max_requests, self.max_requests);
+        override_count(&mut options.max_requests_each, self.max_requests_each);
+        override_count(&mut options.max_connections, self.max_connections);
+        override_count(&mut options.max_body, self.max_body);
         options.header_time = self.header_time.unwrap_or(options.header_time);
         options.body_time = self.body_time.unwrap_or(options.body_time);
         options.write_time = self.write_time.unwrap_or(options.write_time);
@@ -88,7 +88,7 @@ impl ServeConfig {
     }
 }
 
-fn set_count(option: &mut usize, configured: Option<NonZeroUsize>) {
+fn override_count(option: &mut usize, configured: Option<NonZeroUsize>) {
     *option = configured.map_or(*option, NonZero::get);
 }
 
@@ -109,7 +109,9 @@ fn deserialize_hosts<'de, D: Deserializer<'de>>(
         !name.is_empty() && name.chars().all(is_allowed)
     };
     let expected = "a list of host names without ports";
-    deserialize_converted(deserializer, expected, |value| parse_texts(value, is_host))
+    deserialize_converted(deserializer, expected, |value| {
+        parse_text_list(value, is_host)
+    })
 }
 
 /// Deserializes origins as browsers send them: scheme, host and port.
@@ -125,12 +127,12 @@ fn deserialize_origins<'de, D: Deserializer<'de>>(
     };
     let expected = "a list of origins such as https://app.example.com";
     deserialize_converted(deserializer, expected, |value| {
-        parse_texts(value, is_origin)
+        parse_text_list(value, is_origin)
     })
 }
 
 /// Returns the texts of a JSON list, or `None` if one of the texts is not valid.
-fn parse_texts(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+fn parse_text_list(value: &Value, is_valid: impl Fn(&str) -> bool) -> Option<Vec<String>> {
     let items = value.as_array()?.iter();
     let texts = items.map(|item| item.as_str().filter(|text| is_valid(text)));
     texts.map(|text| text.map(str::to_owned)).collect()

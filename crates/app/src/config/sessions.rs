@@ -1,4 +1,4 @@
-//! `sessions`: storage and retention of conversations.
+//! Configuration section `sessions`: storage and retention of conversations.
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 

@@ -12,7 +12,7 @@ use switchboard_orchestration::tools::arguments::ContextTemplate;
 use super::environment::Environment;
 use super::error::Problem;
 
-/// Variables with values that are common in output and not secret, such as folders.
+/// Environment variables whose values are not redacted: folders and user names are not secret.
 const PLACES: [&str; 8] = [
     "HOME",
     "USER",
@@ -24,7 +24,7 @@ const PLACES: [&str; 8] = [
     "APPDATA",
 ];
 
-/// The environment and the folder from which variables are expanded.
+/// The environment variables and the workspace folder that `${…}` expands to.
 #[derive(Clone, Copy)]
 pub(super) struct VariableScope<'a> {
     pub(super) environment: &'a Environment,
@@ -117,7 +117,7 @@ pub(super) fn insert_foreign_servers(document: &mut Value, servers: Vec<Value>) 
 
 /// Expands all strings in `value`, but not its keys. Returns the values of the used variables,
 /// which may be secrets.
-pub(super) fn expand_value(
+pub(super) fn expand_all_strings(
     value: &mut Value,
     scope: VariableScope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
@@ -128,7 +128,7 @@ pub(super) fn expand_value(
 
 /// Expands the strings of a configuration file. The section `context` keeps the placeholders that
 /// each run fills.
-pub(super) fn expand_sections(
+pub(super) fn expand_config_strings(
     document: &mut Value,
     scope: VariableScope<'_>,
 ) -> Result<Vec<SecretString>, Problem> {
@@ -213,7 +213,8 @@ mod tests {
     use super::*;
 
     fn fill_text(text: &str) -> Result<String, Problem> {
-        let mut environment = Environment::of([("KEY", "k"), ("EMPTY", ""), ("HOME", "/home/ann")]);
+        let mut environment =
+            Environment::from_variables([("KEY", "k"), ("EMPTY", ""), ("HOME", "/home/ann")]);
         environment.working_dir = "/srv/project".into();
         expand_text(
             text,
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn context_values_keep_the_placeholders_of_runs() {
-        let environment = Environment::of([("KEY", "k$1 ${session.id}"), ("A", "a")]);
+        let environment = Environment::from_variables([("KEY", "k$1 ${session.id}"), ("A", "a")]);
         for (text, expected) in [
             ("${session.id}", "${session.id}"),
             ("${A}/${principal.user}-${A}", "a/${principal.user}-a"),
@@ -262,7 +263,8 @@ mod tests {
             ("cost: $5", "cost: $$5"),
         ] {
             let mut value = json!({"context": {"a": [text]}});
-            expand_sections(&mut value, VariableScope::from_environment(&environment)).unwrap();
+            expand_config_strings(&mut value, VariableScope::from_environment(&environment))
+                .unwrap();
             assert_eq!(value["context"]["a"], json!([expected]), "{text}");
         }
         for text in [
@@ -272,13 +274,14 @@ mod tests {
             "${session.id",
         ] {
             let mut value = json!({"context": [text]});
-            expand_sections(&mut value, VariableScope::from_environment(&environment)).unwrap_err();
+            expand_config_strings(&mut value, VariableScope::from_environment(&environment))
+                .unwrap_err();
         }
     }
 
     #[test]
     fn expanded_values_are_not_expanded_again() {
-        let environment = Environment::of([("A", "${B}"), ("B", "b")]);
+        let environment = Environment::from_variables([("A", "${B}"), ("B", "b")]);
         let mut used = Vec::new();
         assert_eq!(
             expand_text(

@@ -1,11 +1,11 @@
-//! Prints the comparison with an earlier report.
+//! Formats the comparison of a report with an earlier one for the terminal.
 
 use std::fmt::Write as _;
 
 use switchboard_evals::report::comparison::{Change, Comparison, ModelComparison};
 
 use super::tables::{align_columns, printable_model_name};
-use crate::terminal::{BAD, GOOD, STRONG, one_line};
+use crate::terminal::{BAD, GOOD, STRONG, to_one_line};
 
 /// Maximum number of changed scenarios that are listed for each model.
 const MAX_SCENARIOS: usize = 40;
@@ -22,8 +22,8 @@ pub(crate) fn format_comparison(comparison: &Comparison) -> String {
         if model.partial {
             text.push_str("of the scenarios that both reports have\n");
         }
-        text.push_str(&format_metrics(model));
-        text.push_str(&format_scenarios(model));
+        text.push_str(&format_metric_changes(model));
+        text.push_str(&format_scenario_changes(model));
     }
     for (models, when) in [
         (&comparison.only_earlier, "earlier"),
@@ -40,7 +40,7 @@ pub(crate) fn format_comparison(comparison: &Comparison) -> String {
     text
 }
 
-fn format_metrics(model: &ModelComparison) -> String {
+fn format_metric_changes(model: &ModelComparison) -> String {
     let mut rows = vec![
         ["", "before", "now", "difference", ""]
             .map(str::to_owned)
@@ -52,7 +52,7 @@ fn format_metrics(model: &ModelComparison) -> String {
             _ => "",
         };
         rows.push(vec![
-            it.metric.title().to_owned(),
+            it.metric.display_name().to_owned(),
             it.earlier_text(),
             it.later_text(),
             it.difference_text(),
@@ -62,7 +62,7 @@ fn format_metrics(model: &ModelComparison) -> String {
     align_columns(&rows)
 }
 
-fn format_scenarios(model: &ModelComparison) -> String {
+fn format_scenario_changes(model: &ModelComparison) -> String {
     let mut text = String::new();
     let mut shown = 0;
     for change in [Change::Worse, Change::Better, Change::New, Change::Gone] {
@@ -80,7 +80,7 @@ fn format_scenarios(model: &ModelComparison) -> String {
                 text,
                 "{style}{}{style:#} {}: {} before, {} now",
                 change.as_str(),
-                one_line(&it.scenario, 80),
+                to_one_line(&it.scenario, 80),
                 it.earlier_text(),
                 it.later_text()
             );

@@ -55,7 +55,7 @@ impl YamlNode {
                 Some((item, rest.strip_prefix('.').unwrap_or(rest)))
             }
             Self::Map(fields) => {
-                // Field names may contain dots, so the longest matching name is used.
+                // Field names may contain dots, so the longest name at the start of the path wins.
                 let begun = fields.iter().filter_map(|(name, node)| {
                     let rest = path.strip_prefix(name.as_str())?;
                     let ends = rest.is_empty() || rest.starts_with(['.', '[']);

@@ -1,4 +1,4 @@
-//! Agents for the conversations of an evaluation.
+//! Creates the agents for the conversations of an evaluation.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,11 +18,11 @@ use switchboard_server::Parameters;
 use uuid::Uuid;
 
 use super::{
-    files::SuiteTools,
     servers::{Closing, ServerPlan, StartedServers},
+    suite_files::SuiteTools,
 };
 use crate::{
-    models::{ChoiceReason, ChosenModel, Provider, list_price},
+    models::{ChoiceReason, ChosenModel, Provider, find_list_price},
     observe::{AuditLog, AuditRecorder},
     run_session::{
         agent::AgentArgs,
@@ -57,7 +57,7 @@ pub(crate) struct Evaluator<'c> {
     pub(crate) background: BackgroundWork,
 }
 
-/// Tasks and audit recorders that run beside the conversations.
+/// Background tasks and audit recorders of the running conversations.
 #[derive(Default)]
 pub(crate) struct BackgroundWork {
     closing: Closing,
@@ -78,12 +78,12 @@ impl Evaluator<'_> {
             () = async { while closing.join_next().await.is_some() {} } => {}
         }
         context::close_servers(&self.shared.host, interrupts).await;
-        self.audit.flush().await;
+        self.audit.flush_audit_log().await;
     }
 
     /// Returns the part of a recording that belongs to a conversation.
     fn conversation_recording(&self, settings: &Conversation<'_>) -> RecordingMode {
-        self.recording.for_conversation(&format!(
+        self.recording.select_conversation(&format!(
             "{} · {} · {}",
             settings.scenario.name, settings.model, settings.repetition
         ))
@@ -95,7 +95,7 @@ impl Evaluator<'_> {
         recording: &RecordingMode,
     ) -> Result<Arc<dyn ChatModel>, String> {
         let found = match recording {
-            RecordingMode::Replay(player) => player.model(settings.model),
+            RecordingMode::Replay(player) => player.replay_model(settings.model),
             RecordingMode::Off | RecordingMode::Recording(_) => {
                 let model = self.models.get(settings.model);
                 model.map(|model| recording.wrap_model(Arc::clone(model)))
@@ -105,7 +105,7 @@ impl Evaluator<'_> {
     }
 
     /// Returns the tools of a conversation, and starts its own servers if the scenario needs them.
-    async fn conversation_tools(
+    async fn start_conversation_tools(
         &self,
         settings: &Conversation<'_>,
         recording: &RecordingMode,
@@ -125,8 +125,8 @@ impl Evaluator<'_> {
             Arc::clone(&self.shared)
         };
         let host: Arc<dyn ToolHost> = Arc::new(SuiteTools(started));
-        // The recording contains the complete tool list. The servers are selected afterwards.
-        let host = recording.tools(host);
+        // The complete tool list is recorded. `SelectedServers` hides other servers afterwards.
+        let host = recording.wrap_tools(host);
         Ok(match settings.servers {
             None => host,
             Some(servers) => Arc::new(SelectedServers {
@@ -141,7 +141,7 @@ impl Evaluator<'_> {
         let started = self.blueprint.start_servers(self.context);
         let started = started.map_err(|failure| format!("{:#}", failure.error))?;
         let started = started.close_on_drop(&self.background.closing);
-        let ready = started.host.ready().await;
+        let ready = started.host.wait_until_ready().await;
         ready.map_err(|error| error.to_string())?;
         Ok(started)
     }
@@ -149,7 +149,7 @@ impl Evaluator<'_> {
 
 #[async_trait]
 impl Engine for Evaluator<'_> {
-    async fn agent(&self, settings: Conversation<'_>) -> Result<Agent, String> {
+    async fn create_agent(&self, settings: Conversation<'_>) -> Result<Agent, String> {
         let recording = self.conversation_recording(&settings);
         let chosen = ChosenModel {
             model: self.conversation_model(&settings, &recording)?,
@@ -163,7 +163,7 @@ impl Engine for Evaluator<'_> {
             }
         };
         let parameters = parse_parameters(settings.parameters)?;
-        // Fallback models are disabled, because their calls would count for the evaluated model.
+        // No fallback models, because their calls would count as calls of the evaluated model.
         let plan = self
             .args
             .build_plan(self.context, recipe, chosen, Vec::new());
@@ -174,12 +174,12 @@ impl Engine for Evaluator<'_> {
         if self.args.answers.max_steps.is_none()
             && let Some(steps) = parameters.max_steps
         {
-            // The suite may raise the limit of the configuration. A client of the server may not.
+            // A suite may raise the configured step limit. A client of the HTTP server may not.
             plan.options.limits.max_steps = steps;
         }
         if !settings.scenario.tools.is_empty() && self.args.answers.strategy.is_none() {
-            // A scenario with declared tools evaluates only the tool calls, so other strategies are
-            // not used.
+            // A scenario with declared tools evaluates only the tool calls, so the strategy of the
+            // recipe is not used.
             plan.options.strategy = Strategy::Loop;
         }
         let without = plan.no_tools || parameters.tools == Some(false);
@@ -192,20 +192,20 @@ impl Engine for Evaluator<'_> {
         if without {
             return Ok(agent);
         }
-        Ok(agent.with_tools(self.conversation_tools(&settings, &recording).await?))
+        Ok(agent.with_tools(self.start_conversation_tools(&settings, &recording).await?))
     }
 
-    fn cost(&self, model: &ModelId, usage: &Usage) -> Option<f64> {
+    fn response_cost(&self, model: &ModelId, usage: &Usage) -> Option<f64> {
         let provider = self.context.providers.get(&model.provider);
         if provider.is_some_and(Provider::is_offline) {
             return Some(0.0);
         }
-        let cost = list_price(model)?.compute_cost(usage);
-        // List prices do not include requests of provider tools, so the cost would be too low.
+        let cost = find_list_price(model)?.compute_cost(usage);
+        // The cost is unknown if it includes provider tools, because list prices do not cover them.
         (cost.unpriced_requests == 0).then_some(cost.usd)
     }
 
-    fn redactor(&self) -> Redactor {
+    fn report_redactor(&self) -> Redactor {
         self.redactor.clone()
     }
 
@@ -216,11 +216,11 @@ impl Engine for Evaluator<'_> {
         }
     }
 
-    async fn observe(&self, event: &RunEvent) {
+    async fn observe_event(&self, event: &RunEvent) {
         let mut audits = self.background.audits.lock().await;
         let recorder = audits
             .entry(Arc::clone(&event.run_id))
-            .or_insert_with(|| self.audit.run_recorder(None, None));
+            .or_insert_with(|| self.audit.create_run_recorder(None, None));
         recorder.record_event(event);
         if matches!(event.kind, RunEventKind::RunFinished { .. }) {
             audits.remove(&event.run_id);
@@ -228,7 +228,6 @@ impl Engine for Evaluator<'_> {
     }
 }
 
-/// Parses the run parameters of a scenario.
 pub(crate) fn parse_parameters(fields: &Map<String, Value>) -> Result<Parameters, String> {
     serde_json::from_value(Value::Object(fields.clone())).map_err(|error| error.to_string())
 }
@@ -241,8 +240,8 @@ struct SelectedServers {
 
 #[async_trait]
 impl ToolHost for SelectedServers {
-    async fn tools(&self) -> ToolCatalog {
-        let mut catalog = self.host.tools().await;
+    async fn list_tools(&self) -> ToolCatalog {
+        let mut catalog = self.host.list_tools().await;
         let is_ours = |server: &String| self.servers.contains(server);
         catalog.tools.retain(|tool| {
             let origin = tool.origin.as_ref();
@@ -252,11 +251,11 @@ impl ToolHost for SelectedServers {
         catalog
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        self.host.call(call).await
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        self.host.call_tool(call).await
     }
 
-    fn changes(&self) -> ToolHostChanges {
-        self.host.changes()
+    fn watch_changes(&self) -> ToolHostChanges {
+        self.host.watch_changes()
     }
 }

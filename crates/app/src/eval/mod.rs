@@ -1,12 +1,12 @@
-//! Evaluations: suites, the engine, servers and the output at a terminal.
+//! Evaluations: reads suites, starts servers, creates agents and prints results.
 
 pub(crate) mod comparison_table;
 pub(crate) mod document_positions;
 pub(crate) mod engine;
-mod files;
 pub(crate) mod progress;
 pub(crate) mod servers;
 pub(crate) mod shipped_suites;
+mod suite_files;
 pub(crate) mod suite_origin;
 pub(crate) mod suites;
 pub(crate) mod tables;

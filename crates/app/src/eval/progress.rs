@@ -1,9 +1,9 @@
-//! Progress of an evaluation, on standard error.
+//! Prints the progress of an evaluation to standard error.
 
 use switchboard_evals::report::RunResult;
 
 use super::tables::printable_model_name;
-use crate::terminal::{one_line, print_line};
+use crate::terminal::{print_line, to_one_line};
 
 /// Progress output: one line for each finished run.
 #[derive(Debug)]
@@ -19,13 +19,12 @@ impl Progress {
         Self { quiet, done, total }
     }
 
-    /// Shows the result of a finished run.
-    pub(crate) fn show_run(&mut self, run: &RunResult) {
+    pub(crate) fn show_run_result(&mut self, run: &RunResult) {
         self.done += 1;
         if self.quiet {
             return;
         }
-        let name = one_line(&run.scenario, 60);
+        let name = to_one_line(&run.scenario, 60);
         let model = printable_model_name(&run.model);
         let end = if run.passed { "passed" } else { "failed" };
         let number = (run.repetition > 1).then(|| format!(", repetition {}", run.repetition));

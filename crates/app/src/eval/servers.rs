@@ -1,4 +1,4 @@
-//! Servers and files of an evaluation.
+//! Starts the MCP servers and writes the files of an evaluation.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{
-    files::{FILES, replace_in_strings},
+    suite_files::{FILES, replace_in_strings},
     suite_origin::SuiteOrigin,
 };
 use switchboard_domain::nearest::list_available_names;
@@ -26,7 +26,7 @@ use crate::{
     config,
     observe::list_server_secrets,
     run_session::{
-        context::{self, Context, values},
+        context::{self, Context, context_values},
         failure::Failure,
         servers::{Servers, program_path},
     },
@@ -55,8 +55,8 @@ pub(crate) struct StartedServers {
 pub(crate) type Closing = Arc<Mutex<JoinSet<()>>>;
 
 impl StartedServers {
-    /// Returns a value without MCP servers.
-    pub(crate) fn without_servers() -> Result<Self, Failure> {
+    /// Creates a host without MCP servers and without files.
+    pub(crate) fn start_without_servers() -> Result<Self, Failure> {
         Ok(Self {
             host: Arc::new(context::start_servers(Servers::default())?),
             files: None,
@@ -78,7 +78,7 @@ impl StartedServers {
 
     /// Returns the reason why a server does not accept calls. `None` if the server is ready.
     pub(crate) fn unavailable_reason(&self, server: &str) -> Option<String> {
-        let mut statuses = self.host.servers().into_iter();
+        let mut statuses = self.host.server_statuses().into_iter();
         let status = statuses.find(|it| it.name == server && !it.state.takes_calls())?;
         let (state, reason) = (status.state.as_str(), status.reason.unwrap_or_default());
         Some(format!("server `{server}` is {state}: {reason}"))
@@ -107,13 +107,13 @@ impl ServerPlan {
         }
     }
 
-    pub(crate) fn origin(&self) -> &SuiteOrigin {
+    pub(crate) fn suite_origin(&self) -> &SuiteOrigin {
         &self.origin
     }
 
     /// Checks that every server that a scenario names exists. Starts no server.
     pub(crate) fn check_servers(&self, suite: &Suite, context: &Context) -> Result<(), Failure> {
-        let configs = self.read_configs(context, Path::new("."))?.configs;
+        let configs = self.read_server_configs(context, Path::new("."))?.configs;
         let known: Vec<&str> = configs.iter().map(|it| it.name.as_str()).collect();
         let lists = suite.scenarios.iter().map(|scenario| {
             let place = self.origin.scenario_path(&scenario.name, "servers");
@@ -130,7 +130,9 @@ impl ServerPlan {
                     "unknown server `{name}`{}. Add servers of a suite under its `mcp_servers`",
                     list_available_names(name, &known)
                 );
-                return Err(Failure::usage(self.origin.error_at(&place, reason)));
+                return Err(Failure::usage_error(
+                    self.origin.field_error(&place, reason),
+                ));
             }
         }
         Ok(())
@@ -140,8 +142,8 @@ impl ServerPlan {
     /// Skips servers with errors, which [`Self::check_servers`] reports.
     pub(crate) fn server_secrets(&self, context: &Context) -> Vec<SecretString> {
         let entries = self.declared.iter().flatten();
-        let read =
-            entries.map(|(name, entry)| read_server(name, entry, ".", "switchboard", context));
+        let read = entries
+            .map(|(name, entry)| read_server_config(name, entry, ".", "switchboard", context));
         let servers = read.flatten().flatten();
         servers
             .flat_map(|server| {
@@ -152,20 +154,23 @@ impl ServerPlan {
             .collect()
     }
 
-    /// Returns the tool arguments that the host fills in.
+    /// Returns the tool arguments that the host fills in for the servers of the suite.
     pub(crate) fn context_injection(&self, context: &Context) -> Result<ContextInjection, Failure> {
-        let servers = self.read_configs(context, Path::new("."))?.configs;
-        Ok(values::context_injection(&context.config, &servers))
+        let servers = self.read_server_configs(context, Path::new("."))?.configs;
+        Ok(context_values::build_context_injection(
+            &context.config,
+            &servers,
+        ))
     }
 
     /// Starts the MCP servers in the background, after writing the suite's files.
     pub(crate) fn start_servers(&self, context: &Context) -> Result<StartedServers, Failure> {
-        let made = (!self.files.is_empty()).then(|| SuiteFolder::create_with(&self.files));
-        let folder = made
-            .transpose()
-            .map_err(|error| Failure::run(error).context("the suite's files cannot be written"))?;
+        let made = (!self.files.is_empty()).then(|| SuiteFolder::create_with_files(&self.files));
+        let folder = made.transpose().map_err(|error| {
+            Failure::runtime_error(error).add_context("the suite's files cannot be written")
+        })?;
         let place = folder.as_ref().map_or(Path::new("."), |it| &it.path);
-        let servers = self.read_configs(context, place)?;
+        let servers = self.read_server_configs(context, place)?;
         Ok(StartedServers {
             host: Arc::new(context::start_servers(servers)?),
             files: folder,
@@ -173,7 +178,7 @@ impl ServerPlan {
         })
     }
 
-    fn read_configs(&self, context: &Context, files: &Path) -> Result<Servers, Failure> {
+    fn read_server_configs(&self, context: &Context, files: &Path) -> Result<Servers, Failure> {
         let mut servers = context.servers_to_start()?;
         let Some(declared) = &self.declared else {
             return Ok(servers);
@@ -182,8 +187,9 @@ impl ServerPlan {
         let files = files.to_string_lossy();
         servers.configs.clear();
         for (name, entry) in declared {
-            let read = read_server(name, entry, &files, &program, context);
-            let read = read.map_err(|it| Failure::usage(self.origin.error_at(&it.0, it.1)))?;
+            let read = read_server_config(name, entry, &files, &program, context);
+            let read =
+                read.map_err(|it| Failure::usage_error(self.origin.field_error(&it.0, it.1)))?;
             servers.configs.extend(read);
         }
         for server in &mut servers.configs {
@@ -193,7 +199,7 @@ impl ServerPlan {
             server.secrets.extend(context.config.context_secrets());
         }
         servers.bundled = false;
-        // Tool pins belong to configured servers, not to the servers of a suite.
+        // Stored tool definitions belong to configured servers, not to servers of a suite.
         servers.options.tool_pins = ToolPins::default();
         servers.options.tool_pin_store = None;
         servers.pin_error = None;
@@ -203,7 +209,7 @@ impl ServerPlan {
 
 /// Reads a server of a suite. Returns `None` for a disabled server. An error contains the path in
 /// the suite and the reason.
-fn read_server(
+fn read_server_config(
     name: &str,
     entry: &Value,
     files: &str,
@@ -214,7 +220,7 @@ fn read_server(
     replace_in_strings(&mut entry, FILES, files);
     let path = format!("mcp_servers.{name}");
     if let Value::Object(fields) = &mut entry {
-        expand_bundled(fields, program)
+        expand_bundled_server(fields, program)
             .map_err(|(field, reason)| (path.clone() + field, reason))?;
     }
     let mut servers = json!({ name: entry });
@@ -224,9 +230,9 @@ fn read_server(
     }
 }
 
-/// Replaces `bundled: NAME` by the command that runs the bundled server. An error contains the
-/// field and the reason.
-fn expand_bundled(
+/// Replaces the field `bundled: NAME` of a server by the command that runs this bundled server. An
+/// error contains the field and the reason.
+fn expand_bundled_server(
     fields: &mut Map<String, Value>,
     program: &str,
 ) -> Result<(), (&'static str, String)> {
@@ -261,7 +267,7 @@ struct SuiteFolder {
 }
 
 impl SuiteFolder {
-    fn create_with(files: &BTreeMap<String, String>) -> std::io::Result<Self> {
+    fn create_with_files(files: &BTreeMap<String, String>) -> std::io::Result<Self> {
         let name = format!("switchboard-eval-{}", Uuid::new_v4());
         let folder = Self {
             path: std::env::temp_dir().join(name),

@@ -1,4 +1,4 @@
-//! The file of a suite, for errors that are found after parsing.
+//! File name and line numbers of a suite, for errors that are found after parsing.
 
 use std::fmt;
 
@@ -35,9 +35,9 @@ impl SuiteOrigin {
     }
 
     /// Creates an error that names the file, the line and the path `place` of a field.
-    pub(crate) fn error_at(&self, place: &str, reason: impl fmt::Display) -> anyhow::Error {
+    pub(crate) fn field_error(&self, place: &str, reason: impl fmt::Display) -> anyhow::Error {
         let reason = reason.to_string();
-        // The path is added only if the message does not begin with it.
+        // Some messages already begin with the path of the field.
         let place_said = if reason.starts_with(&format!("`{place}")) {
             String::new()
         } else {

@@ -14,7 +14,7 @@ use switchboard_evals::{
 use super::{engine::parse_parameters, shipped_suites::SHIPPED, suite_origin::SuiteOrigin};
 use switchboard_domain::nearest::list_available_names;
 
-use crate::config::{environment::Environment, plain_io_error};
+use crate::config::{environment::Environment, remove_os_error_code};
 
 /// File extensions of suites.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -43,7 +43,7 @@ pub(crate) fn find_suite(
         };
     }
     let path = environment.working_dir.join(named);
-    let text = read_text(named, &path)?;
+    let text = read_suite_text(named, &path)?;
     match file_extension(&path).as_deref() {
         Some("json") => parse_suite(named, &text, true),
         Some("yaml" | "yml") => parse_suite(named, &text, false),
@@ -73,7 +73,7 @@ pub(crate) fn read_bfcl_suite(
         match &mut all {
             None => all = Some(suite),
             Some(all) => {
-                // Titles are joined without the repeated name of the benchmark.
+                // The joined title contains the name of the benchmark only once.
                 let title = suite.title.split_once(": ").map(|(_, rest)| rest);
                 all.title = format!("{}, {}", all.title, title.unwrap_or(&suite.title));
                 all.scenarios.extend(suite.scenarios);
@@ -81,9 +81,9 @@ pub(crate) fn read_bfcl_suite(
         }
     }
     let suite = all.ok_or_else(|| anyhow!("no file of questions is named"))?;
-    // Checks the joined suite: an entry in two files is an error.
+    // The check of the joined suite fails if two files contain the same entry.
     suite
-        .check()
+        .validate_suite()
         .map_err(|error| anyhow!("the entries: {error}"))?;
     Ok((
         suite,
@@ -98,7 +98,7 @@ fn read_bfcl_file(
 ) -> anyhow::Result<Suite> {
     let name = questions.display().to_string();
     let path = environment.working_dir.join(questions);
-    let text = read_text(&name, &path)?;
+    let text = read_suite_text(&name, &path)?;
     let beside = || {
         let folder = path.parent()?.join("possible_answer");
         let file = folder.join(path.file_name()?);
@@ -106,17 +106,17 @@ fn read_bfcl_file(
     };
     let answers = answers.map(|file| environment.working_dir.join(file));
     let answers = answers.or_else(beside);
-    let answers = answers.map(|path| read_text(&path.display().to_string(), &path));
-    let suite = bfcl::read(&text, answers.transpose()?.as_deref());
+    let answers = answers.map(|path| read_suite_text(&path.display().to_string(), &path));
+    let suite = bfcl::parse_bfcl_suite(&text, answers.transpose()?.as_deref());
     suite.map_err(|error| anyhow!("{name}: {error}"))
 }
 
-fn read_text(file: &str, path: &Path) -> anyhow::Result<String> {
+fn read_suite_text(file: &str, path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).map_err(|error| unreadable_file_error(file, error))
 }
 
 fn unreadable_file_error(file: &str, error: io::Error) -> anyhow::Error {
-    anyhow!("{file}: cannot be read: {}", plain_io_error(error))
+    anyhow!("{file}: cannot be read: {}", remove_os_error_code(error))
 }
 
 fn is_file_name(name: &str) -> bool {
@@ -155,15 +155,18 @@ pub(crate) fn parse_suite(
         .map_err(|message| anyhow!("{file}: {message}; docs/evaluation.md describes all fields"))?;
     let names = suite.scenarios.iter().map(|it| it.name.clone());
     let origin = SuiteOrigin::from_text(file, Some(&text), names.collect());
-    match suite.check().and_then(|()| check_parameters(&suite)) {
+    match suite
+        .validate_suite()
+        .and_then(|()| check_run_parameters(&suite))
+    {
         Ok(()) => Ok((suite, origin)),
-        Err(SuiteError::Meaning { place, reason }) => Err(origin.error_at(&place, reason)),
+        Err(SuiteError::Meaning { place, reason }) => Err(origin.field_error(&place, reason)),
         Err(error) => Err(anyhow!("{file}: {error}")),
     }
 }
 
 /// Checks that the run parameters of every scenario can be parsed.
-fn check_parameters(suite: &Suite) -> Result<(), SuiteError> {
+fn check_run_parameters(suite: &Suite) -> Result<(), SuiteError> {
     for (at, scenario) in suite.scenarios.iter().enumerate() {
         parse_parameters(&scenario.parameters).map_err(|reason| SuiteError::Meaning {
             place: format!("scenarios[{at}].parameters"),

@@ -1,4 +1,4 @@
-//! Prints a report at a terminal.
+//! Formats a report as tables for the terminal.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -9,7 +9,7 @@ use switchboard_evals::{
 };
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::terminal::{BAD, FAINT, GOOD, STRONG, one_line};
+use crate::terminal::{BAD, FAINT, GOOD, STRONG, to_one_line};
 
 /// Maximum number of failed runs that are listed.
 const MAX_FAILED_RUNS: usize = 25;
@@ -19,14 +19,18 @@ const MAX_FAULT_WIDTH: usize = 400;
 
 /// Formats a report as tables by model, tool and kind of scenario, and lists the failed runs.
 pub(crate) fn format_report(report: &Report) -> String {
-    let summary = report.summary();
+    let summary = report.summarize_models();
     let mut text = String::new();
     if !report.title.is_empty() {
-        let _ = writeln!(text, "{STRONG}{}{STRONG:#}\n", one_line(&report.title, 100));
+        let _ = writeln!(
+            text,
+            "{STRONG}{}{STRONG:#}\n",
+            to_one_line(&report.title, 100)
+        );
     }
-    text.push_str(&format_models(&summary));
-    text.push_str(&format_tools(&summary));
-    text.push_str(&format_kinds(&summary));
+    text.push_str(&format_model_table(&summary));
+    text.push_str(&format_tool_tables(&summary));
+    text.push_str(&format_kind_table(&summary));
     match summary.iter().map(|it| it.counts.unknown).sum() {
         0_u64 => {}
         1 => text.push_str("\nnot known: 1 call with redacted arguments\n"),
@@ -46,7 +50,7 @@ pub(crate) fn format_report(report: &Report) -> String {
     text
 }
 
-/// Titles of the columns that [`count_cells`] and [`time_cells`] return.
+/// Titles of the columns that [`format_call_counts`] and [`format_duration_cells`] return.
 const COLUMNS: [&str; 8] = [
     "calls",
     "successful",
@@ -58,14 +62,14 @@ const COLUMNS: [&str; 8] = [
     "p95",
 ];
 
-/// Returns the header of a table with [`COLUMNS`] between `first` and `last`.
-fn table_header(first: &[&str], last: &[&str]) -> Vec<String> {
+/// Returns the header row of a table: the titles `first`, then [`COLUMNS`], then `last`.
+fn build_table_header(first: &[&str], last: &[&str]) -> Vec<String> {
     let titles = [first, &COLUMNS, last].concat();
     titles.into_iter().map(str::to_owned).collect()
 }
 
-fn format_models(summary: &[ModelSummary]) -> String {
-    let mut rows = vec![table_header(
+fn format_model_table(summary: &[ModelSummary]) -> String {
+    let mut rows = vec![build_table_header(
         &["model", "runs", "passed"],
         &["tokens", "cost"],
     )];
@@ -75,32 +79,32 @@ fn format_models(summary: &[ModelSummary]) -> String {
             some => format!("{} ({some} not known)", it.passed),
         };
         let mut row = vec![printable_model_name(&it.model), it.runs.to_string(), passed];
-        row.extend(count_cells(&it.counts));
-        row.extend(time_cells(it.turn_ms));
+        row.extend(format_call_counts(&it.counts));
+        row.extend(format_duration_cells(it.turn_ms));
         row.push(format_tokens(it));
         let cost = it.cost_usd.map(|usd| format!("${usd:.4}"));
-        row.push(cost.unwrap_or_else(unknown_mark));
+        row.push(cost.unwrap_or_else(unknown_value_cell));
         rows.push(row);
     }
     align_columns(&rows)
 }
 
-/// Returns the mark for an unknown number in a table.
-fn unknown_mark() -> String {
+/// Returns the table cell for an unknown number.
+fn unknown_value_cell() -> String {
     "–".to_owned()
 }
 
-fn format_tools(summary: &[ModelSummary]) -> String {
+fn format_tool_tables(summary: &[ModelSummary]) -> String {
     let mut text = String::new();
     for it in summary.iter().filter(|it| !it.tools.is_empty()) {
-        let mut rows = vec![table_header(&["tool"], &[])];
+        let mut rows = vec![build_table_header(&["tool"], &[])];
         if summary.len() > 1 {
             rows[0][0] = format!("tool of {}", printable_model_name(&it.model));
         }
         for (name, tool) in &it.tools {
-            let mut row = vec![one_line(name, 60)];
-            row.extend(count_cells(&tool.counts));
-            row.extend(time_cells(tool.call_ms));
+            let mut row = vec![to_one_line(name, 60)];
+            row.extend(format_call_counts(&tool.counts));
+            row.extend(format_duration_cells(tool.call_ms));
             rows.push(row);
         }
         text.push('\n');
@@ -110,12 +114,12 @@ fn format_tools(summary: &[ModelSummary]) -> String {
 }
 
 /// Formats the pass rates by kind of scenario, with one column per model.
-fn format_kinds(summary: &[ModelSummary]) -> String {
+fn format_kind_table(summary: &[ModelSummary]) -> String {
     let mut kinds: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (column, it) in summary.iter().enumerate() {
         for (kind, (runs, passed)) in &it.kinds {
             let cells = kinds.entry(kind).or_default();
-            cells.resize_with(column, unknown_mark);
+            cells.resize_with(column, unknown_value_cell);
             cells.push(format!("{passed} of {runs}"));
         }
     }
@@ -128,9 +132,9 @@ fn format_kinds(summary: &[ModelSummary]) -> String {
         _ => printable_model_name(&it.model),
     }));
     for (kind, mut cells) in kinds {
-        cells.resize_with(summary.len(), unknown_mark);
+        cells.resize_with(summary.len(), unknown_value_cell);
         let name = if kind.is_empty() { "(none)" } else { kind };
-        let mut row = vec![one_line(name, 40)];
+        let mut row = vec![to_one_line(name, 40)];
         row.append(&mut cells);
         rows.push(row);
     }
@@ -155,11 +159,11 @@ fn format_failed_runs(report: &Report) -> String {
         let _ = writeln!(
             text,
             "{BAD}×{BAD:#} {} {FAINT}({}){FAINT:#}",
-            one_line(&run.scenario, 80),
+            to_one_line(&run.scenario, 80),
             about
         );
-        for fault in list_faults(run) {
-            let _ = writeln!(text, "    {}", one_line(&fault, MAX_FAULT_WIDTH));
+        for fault in list_run_faults(run) {
+            let _ = writeln!(text, "    {}", to_one_line(&fault, MAX_FAULT_WIDTH));
         }
     }
     if failed.len() > MAX_FAILED_RUNS {
@@ -170,11 +174,11 @@ fn format_failed_runs(report: &Report) -> String {
 }
 
 /// Lists the faults of a run. A run with several turns has the turn number before each fault.
-fn list_faults(run: &RunResult) -> Vec<String> {
+fn list_run_faults(run: &RunResult) -> Vec<String> {
     let mut faults: Vec<String> = run.error.iter().cloned().collect();
     let is_long = run.turns.len() > 1;
     for (at, turn) in run.turns.iter().enumerate() {
-        // If a call is missing, the wrong calls are listed as its explanation.
+        // If an expected call is missing, wrong calls are listed, because they may explain it.
         let instead = turn.score.calls.iter().filter_map(|call| {
             let is_near = matches!(
                 call.verdict,
@@ -198,30 +202,32 @@ fn list_faults(run: &RunResult) -> Vec<String> {
 }
 
 /// Returns the table cells for counts of calls and their accuracy, in the order of [`COLUMNS`].
-fn count_cells(counts: &CallCounts) -> [String; 6] {
+fn format_call_counts(counts: &CallCounts) -> [String; 6] {
     [
         counts.calls.to_string(),
         counts.successful.to_string(),
         counts.failed.to_string(),
         counts.hallucinated.to_string(),
         counts.unnecessary.to_string(),
-        counts.accuracy().map_or_else(unknown_mark, format_percent),
+        counts
+            .accuracy()
+            .map_or_else(unknown_value_cell, format_percent),
     ]
 }
 
 /// Returns a model name on one line and without control characters.
 pub(crate) fn printable_model_name(model: &ModelId) -> String {
-    one_line(&model.to_string(), 80)
+    to_one_line(&model.to_string(), 80)
 }
 
 pub(super) fn format_percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn time_cells(ms: Option<(u64, u64)>) -> [String; 2] {
+fn format_duration_cells(ms: Option<(u64, u64)>) -> [String; 2] {
     match ms {
         Some((half, most)) => [format_duration(half), format_duration(most)],
-        None => [unknown_mark(), unknown_mark()],
+        None => [unknown_value_cell(), unknown_value_cell()],
     }
 }
 
@@ -236,7 +242,7 @@ fn format_duration(ms: u64) -> String {
 /// Formats input and output tokens. The mark `≥` means that some turns reported no tokens.
 fn format_tokens(of: &ModelSummary) -> String {
     let (Some(input), Some(output)) = (of.usage.input_tokens, of.usage.output_tokens) else {
-        return unknown_mark();
+        return unknown_value_cell();
     };
     let mark = if of.unmetered_turns > 0 { "≥ " } else { "" };
     format!("{mark}{input} + {output}")

@@ -40,7 +40,7 @@ fn report() -> Report {
             run("One", "entity exists", "acme/two", &[right]),
         ],
     });
-    Report::read(&report.to_string()).unwrap()
+    Report::parse_report(&report.to_string()).unwrap()
 }
 
 fn plain(text: &str) -> String {
@@ -61,7 +61,7 @@ fn a_report_from_elsewhere_can_do_nothing() {
     }
     let text = plain(&format_report(&report));
     assert!(text.contains("acme/onedrow[2J next"), "{text}");
-    let is_odd = |c: char| crate::terminal::is_control(c);
+    let is_odd = |c: char| crate::terminal::is_control_character(c);
     assert!(!text.contains(is_odd), "{text:?}");
     let unfinished = format!("{0} of {0} runs were not made", u64::MAX);
     assert!(text.contains(&unfinished), "{text}");

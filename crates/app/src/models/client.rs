@@ -1,4 +1,4 @@
-//! Connections to providers of every wire.
+//! Connections to providers, for all supported API formats.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) enum ProviderClient {
 
 /// Returns the environment variables of a vendor's SDK: the variables of the API key and the
 /// variable of the address.
-fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'static str>) {
+fn sdk_variable_names(kind: ProviderKind) -> (&'static [&'static str], Option<&'static str>) {
     match kind {
         ProviderKind::Anthropic => (
             &[
@@ -42,7 +42,7 @@ fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'stati
             &[openai::config::API_KEY_VARIABLE],
             Some(openai::config::BASE_URL_VARIABLE),
         ),
-        // Google's API guide names `GEMINI_API_KEY` first.
+        // `GEMINI_API_KEY` is first in this list, as in Google's API guide.
         ProviderKind::Gemini => (
             &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
             Some(gemini::config::BASE_URL_VARIABLE),
@@ -56,18 +56,18 @@ fn sdk_variables(kind: ProviderKind) -> (&'static [&'static str], Option<&'stati
 }
 
 /// Returns the environment variables that may contain the API key. Messages name the first one.
-pub(crate) fn key_variables(entry: &ProviderEntry) -> Vec<&str> {
+pub(crate) fn api_key_variables(entry: &ProviderEntry) -> Vec<&str> {
     match &entry.api_key_env {
         Some(variable) => vec![variable],
-        // Ollama and servers at other addresses need no key.
+        // Ollama and servers at a configured address need no API key.
         None if entry.kind == ProviderKind::Ollama || !is_vendor_server(entry) => Vec::new(),
-        None => sdk_variables(entry.kind).0.to_vec(),
+        None => sdk_variable_names(entry.kind).0.to_vec(),
     }
 }
 
 /// Returns the environment variable that may contain the address of a provider.
 pub(crate) fn address_variable(kind: ProviderKind) -> Option<&'static str> {
-    sdk_variables(kind).1
+    sdk_variable_names(kind).1
 }
 
 impl ProviderClient {
@@ -79,14 +79,14 @@ impl ProviderClient {
     ) -> Result<Self, ModelError> {
         // The configuration takes precedence over the variables of the vendor's SDK. A server at
         // another address receives the vendor's key only if the configuration names the variable.
-        let (keys, address) = sdk_variables(entry.kind);
+        let (keys, address) = sdk_variable_names(entry.kind);
         let lookup = |name: &str| -> Option<String> {
             if Some(name) == address && entry.base_url.is_some() {
                 return entry.base_url.clone();
             }
             let variable = match &entry.api_key_env {
                 Some(variable) if keys.first() == Some(&name) => Some(variable.as_str()),
-                // With a configured key variable, other key variables are ignored.
+                // If the configuration names a key variable, other key variables are ignored.
                 Some(_) if Some(name) != address => None,
                 _ => is_vendor_server(entry).then_some(name),
             };
@@ -105,7 +105,7 @@ impl ProviderClient {
             | ProviderKind::OpenAiResponses
             | ProviderKind::OpenAiCompatible => {
                 let mut config = if entry.kind == ProviderKind::OpenAiCompatible {
-                    compatible_config(entry, environment)?
+                    openai_compatible_config(entry, environment)?
                 } else {
                     OpenAiConfig::from_lookup(lookup)?
                 };
@@ -154,9 +154,9 @@ impl ProviderClient {
         Ok(match self {
             Self::Anthropic(client) => Arc::new(client.model(name)),
             Self::Chat(client) => Arc::new(client.model(name)),
-            Self::Responses(client) => Arc::new(client.model_on::<openai::Responses>(name)),
+            Self::Responses(client) => Arc::new(client.model_on_wire::<openai::Responses>(name)),
             Self::Gemini(client) => Arc::new(client.model(name)),
-            Self::Ollama(client) => Arc::new(ollama::model_as_shown(client, name).await?),
+            Self::Ollama(client) => Arc::new(ollama::fetch_described_model(client, name).await?),
             Self::Offline => Arc::new(DemoModel::new()),
         })
     }
@@ -190,7 +190,7 @@ pub(crate) fn known_capabilities(entry: &ProviderEntry, model: &str) -> ModelCap
             let profile = entry.profile.clone().unwrap_or_else(Profile::openai);
             openai::capabilities(model, &profile)
         }
-        ProviderKind::OpenAiCompatible => openai::capabilities(model, &entry_profile(entry)),
+        ProviderKind::OpenAiCompatible => openai::capabilities(model, &build_openai_profile(entry)),
         ProviderKind::Gemini => gemini::capabilities(model),
         ProviderKind::Ollama => ModelCapabilities::default(),
     }
@@ -201,12 +201,13 @@ fn is_vendor_server(entry: &ProviderEntry) -> bool {
     entry.base_url.is_none() && entry.name == entry.kind.name()
 }
 
-fn compatible_config(
+fn openai_compatible_config(
     entry: &ProviderEntry,
     environment: &Environment,
 ) -> Result<OpenAiConfig, ModelError> {
     let address = entry.base_url.as_deref().unwrap_or_default();
-    let config = OpenAiConfig::compatible(&entry.name, address).with_profile(entry_profile(entry));
+    let config = OpenAiConfig::for_compatible_server(&entry.name, address)
+        .with_profile(build_openai_profile(entry));
     let Some(variable) = &entry.api_key_env else {
         return Ok(config);
     };
@@ -225,19 +226,19 @@ fn compatible_config(
     }
 }
 
-fn entry_profile(entry: &ProviderEntry) -> Profile {
+fn build_openai_profile(entry: &ProviderEntry) -> Profile {
     let mut profile = entry.profile.clone().unwrap_or_else(Profile::generic);
     if let Some(forms) = entry.text_calls {
         profile.recovery = forms;
     }
     if let Some(tools_by_prompt) = entry.tools_by_prompt {
-        // With `Auto`, models without tool support get tools in the prompt in any case.
+        // `Auto` also sets `false`: models without tool support get tools in the prompt anyway.
         profile.tools_by_prompt = tools_by_prompt == ToolsByPrompt::Always;
     }
     profile
 }
 
-/// Adds a parser of tool calls in text if the adapter has none.
+/// Adds the configured parser of tool calls in text, unless the model's adapter has its own.
 pub(crate) fn with_text_call_parser(
     model: Arc<dyn ChatModel>,
     entry: &ProviderEntry,
@@ -255,9 +256,9 @@ pub(crate) fn with_text_call_parser(
         Some(ToolsByPrompt::Auto) => model.capabilities().tools == Some(false),
         Some(ToolsByPrompt::Always) => true,
     };
-    let model = TextCalls::of(model, forms.unwrap_or(RecoveryForms::NONE));
+    let model = TextCalls::wrap_model(model, forms.unwrap_or(RecoveryForms::NONE));
     Arc::new(if is_prompted {
-        model.telling_in_words()
+        model.with_prompted_tools()
     } else {
         model
     })

@@ -1,4 +1,4 @@
-//! The models: providers, names, choice and prices.
+//! Models: providers, resolution of model names, choice of a model, and prices.
 
 mod client;
 pub(crate) mod current_model;
@@ -9,5 +9,5 @@ mod prices;
 mod providers;
 
 pub(crate) use model_choice::{ChoiceReason, ChosenModel};
-pub(crate) use prices::list_price;
+pub(crate) use prices::find_list_price;
 pub(crate) use providers::{Provider, Providers, Readiness};

@@ -21,7 +21,7 @@ pub(crate) struct ChosenModel {
 pub(crate) enum ChoiceReason {
     /// The user or the configuration named the model.
     Named,
-    /// The provider of the model is the first one with an API key. The key is in this variable.
+    /// The provider of the model is the first one whose API key is set, in this variable.
     Key(String),
     /// No API key is set, and the local server of the model responds.
     Answers,
@@ -41,7 +41,7 @@ impl Providers {
         }
         for provider in self.iter() {
             if let Some(model) = &provider.default_model
-                && let Readiness::Key(variable) = self.readiness(provider)
+                && let Readiness::Key(variable) = self.check_readiness(provider)
             {
                 return self
                     .connect_model(provider, model, ChoiceReason::Key(variable))

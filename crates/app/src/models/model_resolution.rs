@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use switchboard_domain::{
     ModelId,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 
 use super::{Provider, Providers, Readiness};
@@ -53,7 +53,7 @@ impl Providers {
             };
             return Ok((provider, model));
         }
-        let owner = self.find_owner(text, |provider| self.has_access(provider));
+        let owner = self.find_model_owner(text, |provider| self.has_access(provider));
         match owner.or_else(|| self.find_only_provider(text)) {
             Some(provider) => Ok((provider, text.to_owned())),
             None => Err(self.unresolved_model_error(text)),
@@ -61,7 +61,11 @@ impl Providers {
     }
 
     /// Returns the first provider that has the model by rules 2 to 4 of [`Self::resolve_model`].
-    fn find_owner(&self, name: &str, is_usable: impl Fn(&Provider) -> bool) -> Option<&Provider> {
+    fn find_model_owner(
+        &self,
+        name: &str,
+        is_usable: impl Fn(&Provider) -> bool,
+    ) -> Option<&Provider> {
         let usable = || self.iter().filter(|provider| is_usable(provider));
         let configured = || {
             let mut ids = self
@@ -72,8 +76,8 @@ impl Providers {
         };
         configured()
             .or_else(|| usable().find(|it| it.default_model.as_deref() == Some(name)))
-            .or_else(|| usable().find(|it| it.find_served_name(name) == Some(name)))
-            .or_else(|| usable().find(|it| it.find_served_name(name).is_some()))
+            .or_else(|| usable().find(|it| it.find_catalogue_name(name) == Some(name)))
+            .or_else(|| usable().find(|it| it.find_catalogue_name(name).is_some()))
             .or_else(|| {
                 let family = find_family_vendor(name)?;
                 usable().find(|it| it.catalogue_vendor() == Some(family))
@@ -81,7 +85,7 @@ impl Providers {
     }
 
     fn has_access(&self, provider: &Provider) -> bool {
-        !matches!(self.readiness(provider), Readiness::KeyMissing(_))
+        !matches!(self.check_readiness(provider), Readiness::KeyMissing(_))
     }
 
     /// Returns the only provider with a key. If no provider has a key, returns the only one with an
@@ -92,7 +96,7 @@ impl Providers {
         }
         let (mut keys, mut addresses) = (Vec::new(), Vec::new());
         for provider in self.iter() {
-            match self.readiness(provider) {
+            match self.check_readiness(provider) {
                 Readiness::Key(variable) => keys.push((variable, provider)),
                 Readiness::NoKeyNeeded => {
                     addresses.extend(self.configured_address(provider).map(|it| (it, provider)));
@@ -101,7 +105,7 @@ impl Providers {
             }
         }
         let candidates = if keys.is_empty() { addresses } else { keys };
-        // Two API formats of one vendor share a key and count as one provider.
+        // Providers with the same key are API formats of one vendor and count as one provider.
         let (access, provider) = candidates.first()?;
         let is_only = candidates.iter().all(|(other, _)| other == access);
         (is_only && !self.is_foreign_model(provider, name)).then_some(*provider)
@@ -120,13 +124,13 @@ impl Providers {
         if name.contains(|c: char| c.is_ascii_digit()) {
             return None;
         }
-        nearest(name, self.iter().map(|provider| provider.name.as_str()))
+        find_most_similar(name, self.iter().map(|provider| provider.name.as_str()))
     }
 
     fn unresolved_model_error(&self, name: &str) -> anyhow::Error {
         let mut hint = did_you_mean(self.suggest_provider(name));
-        if let Some(provider) = self.find_owner(name, |_| true)
-            && let Readiness::KeyMissing(variable) = self.readiness(provider)
+        if let Some(provider) = self.find_model_owner(name, |_| true)
+            && let Readiness::KeyMissing(variable) = self.check_readiness(provider)
         {
             let provider = &provider.name;
             hint = format!(": it belongs to `{provider}`, which has no key. Set {variable}");

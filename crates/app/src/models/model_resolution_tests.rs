@@ -11,14 +11,17 @@ const OLLAMA_ADDRESS: (&str, &str) = ("OLLAMA_HOST", "http://127.0.0.1:9");
 fn providers(variables: &[(&str, &str)], servers: &[&str]) -> Providers {
     let server = |name: &&str| ProviderEntry {
         base_url: Some(format!("http://{name}.test/v1")),
-        ..ProviderEntry::without_settings(name, ProviderKind::OpenAiCompatible)
+        ..ProviderEntry::with_default_settings(name, ProviderKind::OpenAiCompatible)
     };
     let config = Config {
         model: Some("litellm/large".to_owned()),
         providers: servers.iter().map(server).collect(),
         ..Config::default()
     };
-    Providers::new(&config, &Environment::of(variables.iter().copied()))
+    Providers::new(
+        &config,
+        &Environment::from_variables(variables.iter().copied()),
+    )
 }
 
 fn resolved(providers: &Providers, name: &str) -> Result<String, String> {

@@ -1,4 +1,4 @@
-//! Models whose server cannot stream.
+//! Wraps models whose server cannot stream.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use switchboard_domain::{
 pub(crate) struct NonStreamingModel(pub(crate) Arc<dyn ChatModel>);
 
 impl NonStreamingModel {
-    fn without_streaming(request: &ChatRequest) -> ChatRequest {
+    fn disable_streaming(request: &ChatRequest) -> ChatRequest {
         ChatRequest {
             delivery: Delivery::Whole,
             ..request.clone()
@@ -31,10 +31,10 @@ impl ChatModel for NonStreamingModel {
     }
 
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
-        self.0.stream(&Self::without_streaming(request)).await
+        self.0.stream(&Self::disable_streaming(request)).await
     }
 
     async fn complete(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
-        self.0.complete(&Self::without_streaming(request)).await
+        self.0.complete(&Self::disable_streaming(request)).await
     }
 }

@@ -1,11 +1,11 @@
-//! List prices of models.
+//! Looks up list prices of models.
 
 use switchboard_domain::ModelId;
 use switchboard_orchestration::policy::limits::Pricing;
 use switchboard_providers_common::catalog;
 
 /// Returns the list price of a model from the catalogue.
-pub(crate) fn list_price(model: &ModelId) -> Option<Pricing> {
+pub(crate) fn find_list_price(model: &ModelId) -> Option<Pricing> {
     let prices = catalog::lookup(&model.provider, &model.name)?.prices;
     Pricing::from_price_list(
         prices.input,

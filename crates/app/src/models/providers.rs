@@ -20,7 +20,7 @@ use crate::config::{self, Config, KINDS, ProviderEntry, ProviderKind, environmen
 pub(crate) struct Providers {
     environment: Environment,
     providers: Vec<Provider>,
-    /// Default model and fallback models of the configuration.
+    /// Ids of the default model and the fallback models in the configuration.
     configured: Vec<ModelId>,
     /// One connection per provider, created on first use.
     clients: Mutex<HashMap<String, Arc<ProviderClient>>>,
@@ -52,7 +52,7 @@ impl Providers {
         let mut entries: Vec<ProviderEntry> = KINDS
             .into_iter()
             .filter(|(_, kind)| *kind != ProviderKind::OpenAiCompatible)
-            .map(|(name, kind)| ProviderEntry::without_settings(name, kind))
+            .map(|(name, kind)| ProviderEntry::with_default_settings(name, kind))
             .collect();
         let configured = config.providers.clone();
         config::replace_by_name(&mut entries, configured, |entry| &entry.name);
@@ -81,16 +81,16 @@ impl Providers {
     }
 
     /// Returns whether a provider has its API key. Sends no request.
-    pub(crate) fn readiness(&self, provider: &Provider) -> Readiness {
+    pub(crate) fn check_readiness(&self, provider: &Provider) -> Readiness {
         let Some(entry) = &provider.entry else {
             return Readiness::NoKeyNeeded;
         };
-        let variables = client::key_variables(entry);
+        let variables = client::api_key_variables(entry);
         let is_set = |variable: &&&str| self.environment.get(variable).is_some();
         match (variables.iter().find(is_set), variables.first()) {
             (Some(set), _) => Readiness::Key((*set).to_owned()),
             (None, None) => Readiness::NoKeyNeeded,
-            // A server at a configured address may need no key.
+            // An OpenAI-compatible server at a configured address may need no key.
             (None, Some(_)) if self.is_custom_openai_server(entry) => Readiness::NoKeyNeeded,
             (None, Some(first)) => Readiness::KeyMissing((*first).to_owned()),
         }
@@ -102,15 +102,15 @@ impl Providers {
             entry.kind,
             ProviderKind::OpenAi | ProviderKind::OpenAiResponses
         );
-        speaks_openai && entry.api_key_env.is_none() && self.entry_address(entry).is_some()
+        speaks_openai && entry.api_key_env.is_none() && self.find_entry_address(entry).is_some()
     }
 
     /// Returns the address of a provider if the configuration or an environment variable sets it.
     pub(crate) fn configured_address(&self, provider: &Provider) -> Option<String> {
-        self.entry_address(provider.entry.as_ref()?)
+        self.find_entry_address(provider.entry.as_ref()?)
     }
 
-    fn entry_address(&self, entry: &ProviderEntry) -> Option<String> {
+    fn find_entry_address(&self, entry: &ProviderEntry) -> Option<String> {
         let variable = || self.environment.get(client::address_variable(entry.kind)?);
         let address = entry.base_url.as_deref().or_else(variable);
         address.map(str::to_owned)
@@ -128,7 +128,10 @@ impl Providers {
         provider: &Provider,
         name: &str,
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
-        let model = self.shared_client(provider)?.create_model(name).await?;
+        let model = self
+            .get_or_create_client(provider)?
+            .create_model(name)
+            .await?;
         let Some(entry) = &provider.entry else {
             return Ok(model);
         };
@@ -140,13 +143,13 @@ impl Providers {
         })
     }
 
-    /// Requests the models of a provider, with their capabilities. `None` if the provider has no
-    /// list.
-    pub(crate) async fn served_models(
+    /// Requests the list of models from a provider, with their capabilities. `None` if the provider
+    /// has no such list.
+    pub(crate) async fn request_served_models(
         &self,
         provider: &Provider,
     ) -> Option<Result<Vec<(String, ModelCapabilities)>, ModelError>> {
-        let client = match self.shared_client(provider) {
+        let client = match self.get_or_create_client(provider) {
             Ok(client) => client,
             Err(error) => return Some(Err(error)),
         };
@@ -170,7 +173,7 @@ impl Providers {
             if !provider.is_local() {
                 continue;
             }
-            let Ok(client) = self.shared_client(provider) else {
+            let Ok(client) = self.get_or_create_client(provider) else {
                 continue;
             };
             if !client.is_reachable().await {
@@ -190,7 +193,7 @@ impl Providers {
         None
     }
 
-    fn shared_client(&self, provider: &Provider) -> Result<Arc<ProviderClient>, ModelError> {
+    fn get_or_create_client(&self, provider: &Provider) -> Result<Arc<ProviderClient>, ModelError> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&provider.name) {
             return Ok(Arc::clone(client));
@@ -209,7 +212,7 @@ impl Provider {
     pub(crate) fn catalogued_models(&self) -> Vec<(String, ModelCapabilities)> {
         match self.catalogue_vendor() {
             None => self.known_models(),
-            Some(vendor) => catalog::models(vendor)
+            Some(vendor) => catalog::list_models(vendor)
                 .map(|model| (model.name.to_owned(), self.model_capabilities(model.name)))
                 .collect(),
         }
@@ -269,7 +272,7 @@ impl Provider {
         let entry = self.entry.as_ref()?;
         match (self.catalogue_vendor(), &entry.profile) {
             (Some(vendor), _) => catalog::lookup(vendor, model),
-            // A profile has the same name as the vendor in the catalogue.
+            // The profile of a compatible server has the vendor's name in the catalogue.
             (None, Some(profile)) => catalog::lookup(&profile.name, model),
             (None, None) => None,
         }
@@ -277,7 +280,7 @@ impl Provider {
 
     /// Returns the catalogue name of a model, or `None` if the provider's API format does not serve
     /// it.
-    pub(crate) fn find_served_name(&self, model: &str) -> Option<&'static str> {
+    pub(crate) fn find_catalogue_name(&self, model: &str) -> Option<&'static str> {
         let serves_chat_only = self.entry.as_ref()?.kind == ProviderKind::OpenAi;
         let entry = self.find_catalogue_entry(model)?;
         (!(serves_chat_only && entry.responses_only)).then_some(entry.name)
@@ -286,7 +289,7 @@ impl Provider {
     /// Returns the models that are suggested to users, with the default model first.
     fn suggested_models(&self) -> Vec<String> {
         match (self.catalogue_vendor(), self.is_offline()) {
-            (Some(vendor), _) => catalog::featured(vendor)
+            (Some(vendor), _) => catalog::featured_models(vendor)
                 .into_iter()
                 .map(|model| model.name.to_owned())
                 .collect(),

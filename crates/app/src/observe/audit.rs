@@ -18,7 +18,7 @@ use switchboard_orchestration::{
 use super::{log::open_private_file, secrets::build_redactor};
 use crate::{
     config::{AuditPlace, Config, environment::Environment},
-    models::list_price,
+    models::find_list_price,
     storage::private_file::create_private_folder,
     terminal,
 };
@@ -39,9 +39,12 @@ pub(crate) struct AuditLog {
 impl AuditLog {
     /// Opens the configured audit file, or `audit.jsonl` in the user's state folder. Fails only if
     /// a configured file cannot be written.
-    pub(crate) fn open(config: &Config, environment: &Environment) -> anyhow::Result<Self> {
+    pub(crate) fn open_audit_log(
+        config: &Config,
+        environment: &Environment,
+    ) -> anyhow::Result<Self> {
         let opened = find_audit_path(config, environment).map(|(path, is_configured)| {
-            let file = AuditFile::open(&path).map(Arc::new);
+            let file = AuditFile::open_audit_file(&path).map(Arc::new);
             (file, path, is_configured)
         });
         let file = match opened {
@@ -70,7 +73,7 @@ impl AuditLog {
     }
 
     /// Creates the audit recorder of a new run.
-    pub(crate) fn run_recorder(
+    pub(crate) fn create_run_recorder(
         &self,
         session_id: Option<String>,
         principal: Option<Principal>,
@@ -80,7 +83,7 @@ impl AuditLog {
             principal,
             redactor: self.redactor.clone(),
             results: self.results,
-            cost: Some(list_price_function()),
+            cost: Some(build_cost_function()),
         };
         AuditRecorder {
             trail: AuditTrail::new(options),
@@ -90,7 +93,7 @@ impl AuditLog {
 
     /// Waits until all audit records are on disk, at most [`FLUSH_TIMEOUT`]. Prints a warning if
     /// records were lost.
-    pub(crate) async fn flush(&self) {
+    pub(crate) async fn flush_audit_log(&self) {
         let Some(file) = self.file.clone() else {
             return;
         };
@@ -117,7 +120,7 @@ impl AuditRecorder {
     /// Writes the audit records of an event. A slow disk blocks the run, so that no record is lost.
     pub(crate) fn record_event(&mut self, event: &RunEvent) {
         let Some(file) = &self.file else { return };
-        for record in self.trail.records_of_event(event) {
+        for record in self.trail.create_records(event) {
             match serde_json::to_vec(&record) {
                 Ok(line) => file.append_line(line),
                 Err(error) => tracing::warn!(%error, "failed to serialize an audit record"),
@@ -126,12 +129,12 @@ impl AuditRecorder {
     }
 }
 
-/// Returns a function that computes the cost of model calls from list prices. Calls of unknown
-/// models and of provider tools have no cost.
-pub(crate) fn list_price_function() -> CostFunction {
+/// Returns a function that computes the cost of a model call from list prices. It returns `None`
+/// for models without a list price and for calls that used provider tools.
+pub(crate) fn build_cost_function() -> CostFunction {
     Arc::new(|model, usage: &Usage| {
-        let pricing = list_price(model)?;
-        // Without token counts, the cost would be zero.
+        let pricing = find_list_price(model)?;
+        // Without this condition, missing token counts would result in a cost of zero.
         (usage.input_tokens.is_some() && usage.output_tokens.is_some())
             .then(|| pricing.compute_cost(usage))
             .filter(|cost| cost.unpriced_requests == 0)
@@ -171,7 +174,7 @@ struct AuditFile {
 }
 
 impl AuditFile {
-    fn open(path: &Path) -> io::Result<Self> {
+    fn open_audit_file(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             create_private_folder(folder)?;
         }

@@ -41,7 +41,7 @@ fn the_variable_overrides_files_and_files_override_the_default() {
         ("on", state(true)),
         ("my.jsonl", Some(("/project/my.jsonl".into(), true))),
     ] {
-        let mut environment = Environment::of([("SWITCHBOARD_AUDIT", value)]);
+        let mut environment = Environment::from_variables([("SWITCHBOARD_AUDIT", value)]);
         environment.state_dir = Some("/state".into());
         environment.working_dir = "/project".into();
         assert_eq!(find_audit_path(&file, &environment), expected);
@@ -55,12 +55,12 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
     let config = configured(AuditPlace::File(path.clone()));
     for _ in 0..2 {
         let environment = Environment::default();
-        let one = AuditLog::open(&config, &environment).unwrap();
-        let other = AuditLog::open(&config, &environment).unwrap();
+        let one = AuditLog::open_audit_log(&config, &environment).unwrap();
+        let other = AuditLog::open_audit_log(&config, &environment).unwrap();
         let mut runs = [
-            one.run_recorder(Some("s-1".into()), None),
-            one.run_recorder(None, None),
-            other.run_recorder(None, None),
+            one.create_run_recorder(Some("s-1".into()), None),
+            one.create_run_recorder(None, None),
+            other.create_run_recorder(None, None),
         ];
         for _ in 0..50 {
             for (n, run) in runs.iter_mut().enumerate() {
@@ -68,8 +68,8 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
             }
         }
         // Also while runs go on.
-        one.flush().await;
-        other.flush().await;
+        one.flush_audit_log().await;
+        other.flush_audit_log().await;
     }
     let text = std::fs::read_to_string(&path).unwrap();
     let records: Vec<AuditRecord> = text
@@ -94,8 +94,8 @@ async fn records_are_appended_to_what_is_there_by_several_at_once() {
 #[test]
 fn unwritten_records_are_counted_and_reported_once() {
     let config = configured(AuditPlace::File("/dev/full".into()));
-    let log = AuditLog::open(&config, &Environment::default()).unwrap();
-    let mut run = log.run_recorder(None, None);
+    let log = AuditLog::open_audit_log(&config, &Environment::default()).unwrap();
+    let mut run = log.create_run_recorder(None, None);
     for _ in 0..3 {
         run.record_event(&started("run-1"));
     }
@@ -114,12 +114,12 @@ async fn a_named_file_that_cannot_be_written_is_an_error_and_a_default_one_is_no
     let in_the_way = folder.path().join("file");
     std::fs::write(&in_the_way, "").unwrap();
     let named = configured(AuditPlace::File(in_the_way.join("audit.jsonl")));
-    let error = AuditLog::open(&named, &Environment::default()).unwrap_err();
+    let error = AuditLog::open_audit_log(&named, &Environment::default()).unwrap_err();
     assert!(error.to_string().contains("audit: false"), "{error}");
     let mut environment = Environment::default();
     environment.state_dir = Some(in_the_way);
-    let log = AuditLog::open(&Config::default(), &environment).unwrap();
-    let mut recorder = log.run_recorder(None, None);
+    let log = AuditLog::open_audit_log(&Config::default(), &environment).unwrap();
+    let mut recorder = log.create_run_recorder(None, None);
     recorder.record_event(&started("run-1"));
-    log.flush().await;
+    log.flush_audit_log().await;
 }

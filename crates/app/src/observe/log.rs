@@ -1,4 +1,4 @@
-//! Log lines on standard error or in a file.
+//! Writes log lines to standard error or to a file.
 
 use std::{
     fs::File,
@@ -20,7 +20,7 @@ use crate::{
 /// Default log filter if only a log file is configured.
 const IN_A_FILE: &str = "info,switchboard::run=debug";
 
-/// Levels of log targets that the filter does not name. `rmcp` logs messages with tool arguments,
+/// Default levels of log targets that the user's filter does not name. `rmcp` logs tool arguments,
 /// `genai` contains spans for collectors, and `content` contains message text.
 const QUIET: [(&str, &str); 3] = [
     ("rmcp", "warn"),
@@ -30,7 +30,7 @@ const QUIET: [(&str, &str); 3] = [
 
 /// Returns the `tracing` layer that writes log lines. `None` if neither `SWITCHBOARD_LOG` (such as
 /// `debug` or `switchboard_mcp_client=trace,warn`) nor a log file is set.
-pub(super) fn log_layer<S>(
+pub(super) fn build_log_layer<S>(
     config: &Config,
     environment: &Environment,
     redactor: Redactor,
@@ -48,7 +48,7 @@ where
         (None, Some(_)) => IN_A_FILE,
         (None, None) => return None,
     };
-    let filter = match EnvFilter::try_new(filter_directives(wanted)) {
+    let filter = match EnvFilter::try_new(add_quiet_directives(wanted)) {
         Ok(filter) => filter,
         Err(error) => {
             terminal::print_warning(&format!(
@@ -84,7 +84,7 @@ where
     Some(lines.with_filter(filter).boxed())
 }
 
-/// Limits without truncation of log lines.
+/// Size limits of the redactor that never truncate a log line.
 const WHOLE: SizeLimits = SizeLimits {
     text: usize::MAX,
     items: 0,
@@ -116,7 +116,7 @@ impl io::Write for RedactingWriter {
 }
 
 /// Adds the [`QUIET`] levels to a log filter, except for targets that the filter names.
-fn filter_directives(wanted: &str) -> String {
+fn add_quiet_directives(wanted: &str) -> String {
     let raw_mode = QUIET.iter().filter(|(target, _)| !wanted.contains(target));
     raw_mode.fold(wanted.to_owned(), |all, (target, level)| {
         format!("{all},{target}={level}")
@@ -138,11 +138,11 @@ mod tests {
     #[test]
     fn what_is_loud_or_private_is_logged_only_if_it_is_named() {
         assert_eq!(
-            filter_directives("debug"),
+            add_quiet_directives("debug"),
             "debug,rmcp=warn,switchboard::genai=off,switchboard::content=off"
         );
         assert_eq!(
-            filter_directives("rmcp=trace,switchboard::content=trace"),
+            add_quiet_directives("rmcp=trace,switchboard::content=trace"),
             "rmcp=trace,switchboard::content=trace,switchboard::genai=off"
         );
     }

@@ -20,7 +20,7 @@ use tracing_subscriber::{
     Layer as _, filter::LevelFilter, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
 
-pub(crate) use audit::{AuditLog, AuditRecorder, list_price_function};
+pub(crate) use audit::{AuditLog, AuditRecorder, build_cost_function};
 pub(crate) use secrets::{build_redactor, list_server_secrets};
 
 use crate::{
@@ -41,7 +41,7 @@ pub(crate) fn start_observability(
     live: &Redactor,
 ) -> anyhow::Result<()> {
     let hidden = build_redactor(config, environment);
-    let log = log::log_layer(config, environment, hidden, live);
+    let log = log::build_log_layer(config, environment, hidden, live);
     let export = match otlp::start_export(config, environment) {
         Ok(export) => export,
         Err(reason) if config.otlp_endpoint.is_some() => return Err(anyhow!(reason)),

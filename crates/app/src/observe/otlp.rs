@@ -51,7 +51,7 @@ const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub(super) struct SpanExport {
     provider: SdkTracerProvider,
     with_content: bool,
-    /// Why the last lost spans were not exported.
+    /// Error of the last failed export.
     last_error: Arc<Mutex<Option<String>>>,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn start_export(
     };
     let address = config.otlp_endpoint.as_deref();
     let address = address.filter(|_| setting == OTLP_ENDPOINT);
-    let configured = address.map(|address| collector_request(address, config));
+    let configured = address.map(|address| build_collector_request(address, config));
     let configured = configured.transpose()?;
     let either = |signal: &str, all: &str| environment.get(signal).or(environment.get(all));
     let timeout = either(
@@ -135,7 +135,7 @@ pub(super) fn start_export(
 
 /// Returns the export request to the configured base address. Appends the path `/v1/traces` before
 /// a query.
-fn collector_request(address: &str, config: &Config) -> Result<HttpRequest, String> {
+fn build_collector_request(address: &str, config: &Config) -> Result<HttpRequest, String> {
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     let mark = if query.is_empty() { "" } else { "?" };
     let url = format!("{}/v1/traces{mark}{query}", path.trim_end_matches('/'));
@@ -144,7 +144,7 @@ fn collector_request(address: &str, config: &Config) -> Result<HttpRequest, Stri
         headers.with_secret(name, value)
     });
     headers
-        .check(COLLECTOR)
+        .check_headers(COLLECTOR)
         .map_err(|error| error.to_string())?;
     Ok(HttpRequest::new(url).with_headers(&headers))
 }
@@ -175,7 +175,7 @@ impl SpanExport {
     /// Exports the remaining spans. Returns a message if spans were lost.
     pub(super) async fn finish_export(&self) -> Option<String> {
         let provider = self.provider.clone();
-        // The span processor blocks the calling thread.
+        // The shutdown blocks its thread, so it runs on a thread for blocking tasks.
         let shutdown =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT));
         let ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, shutdown).await;
@@ -188,8 +188,8 @@ impl SpanExport {
     }
 }
 
-/// A layer that records nothing. With it, `finish_export` finds the export in the global
-/// subscriber.
+/// A layer that records nothing. It stores the export in the global subscriber, where
+/// `finish_export` finds it.
 impl<S: Subscriber> Layer<S> for SpanExport {}
 
 /// An exporter that redacts secrets in spans and stores the last error.
@@ -203,7 +203,7 @@ struct RedactingExporter {
 impl SpanExporter for RedactingExporter {
     async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
         for span in &mut batch {
-            // Message content is recorded as events. OpenTelemetry defines it as span attributes.
+            // Moves message content from events to span attributes, where OpenTelemetry defines it.
             let events = std::mem::take(&mut span.events);
             let events = events.events.into_iter();
             let content = events.flat_map(|event| event.attributes);

@@ -1,11 +1,11 @@
-//! Reports the setting of an OpenTelemetry collector in a build without the feature `otlp`.
+//! Rejects the setting of an OpenTelemetry collector in a build without the feature `otlp`.
 
 use tracing_subscriber::layer::Identity;
 
 use super::find_collector_setting;
 use crate::config::{Config, environment::Environment};
 
-/// The export of spans in a build without the feature `otlp`. It has no values.
+/// Type without values that replaces the span export in a build without the feature `otlp`.
 #[derive(Debug, Clone)]
 pub(super) enum SpanExport {}
 

@@ -1,4 +1,4 @@
-//! Secrets of the configuration and the environment.
+//! Collects the secrets of the configuration and the environment, which output must not contain.
 
 use secrecy::ExposeSecret;
 use switchboard_domain::redact::Redactor;
@@ -8,13 +8,13 @@ use crate::config::{Config, environment::Environment};
 
 /// Builds a redactor of the known secrets and of text that looks like a secret.
 pub(crate) fn build_redactor(config: &Config, environment: &Environment) -> Redactor {
-    Redactor::default().with_secrets(known_secrets(config, environment))
+    Redactor::default().with_secrets(collect_known_secrets(config, environment))
 }
 
 /// Returns the secrets in the configuration and the environment: variables with secret names
 /// (`…_API_KEY`, `…_TOKEN`), expanded variables, settings of MCP servers, and headers of the
 /// collector.
-fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
+fn collect_known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
     let mut known = Vec::new();
     let mut add = |text: &str| {
         known.push(text.to_owned());
@@ -26,7 +26,10 @@ fn known_secrets(config: &Config, environment: &Environment) -> Vec<String> {
     // The API key variable of a provider may have any name.
     let key_variables = config.providers.iter();
     let key_variables = key_variables.filter_map(|it| it.api_key_env.as_deref());
-    let variables = environment.names().filter(is_secret).chain(key_variables);
+    let variables = environment
+        .variable_names()
+        .filter(is_secret)
+        .chain(key_variables);
     variables
         .filter_map(|name| environment.get(name))
         .for_each(&mut add);
@@ -59,15 +62,17 @@ mod tests {
 
     #[test]
     fn expanded_values_and_provider_keys_are_secrets() {
-        let environment = Environment::of([("ACME_PASS_PHRASE", "correct horse battery")]);
-        let mut entry = ProviderEntry::without_settings("acme", ProviderKind::OpenAiCompatible);
+        let environment =
+            Environment::from_variables([("ACME_PASS_PHRASE", "correct horse battery")]);
+        let mut entry =
+            ProviderEntry::with_default_settings("acme", ProviderKind::OpenAiCompatible);
         entry.api_key_env = Some("ACME_PASS_PHRASE".to_owned());
         let config = Config {
             filled: vec!["filled in somewhere".into()],
             providers: vec![entry],
             ..Config::default()
         };
-        let known = known_secrets(&config, &environment);
+        let known = collect_known_secrets(&config, &environment);
         for secret in ["correct horse battery", "filled in somewhere"] {
             assert!(known.iter().any(|it| it == secret), "{known:?}");
         }
@@ -109,7 +114,7 @@ mod tests {
 
     #[test]
     fn variables_with_secret_names_are_known_except_the_working_directory() {
-        let environment = Environment::of([
+        let environment = Environment::from_variables([
             ("ACME_API_KEY", "value-of-a-key"),
             ("ACME_URL", "value-of-an-address"),
             ("GH_TOKEN", "Bearer value-of-a-token"),

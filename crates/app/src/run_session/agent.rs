@@ -1,4 +1,4 @@
-//! Command line options of runs, and the agents built from them.
+//! Defines the command-line options of runs and builds agents from them.
 
 use std::{
     collections::HashMap,
@@ -21,14 +21,14 @@ use switchboard_orchestration::{
 use super::{
     arguments::{Approve, GlobalArgs},
     context::Context,
-    context::values,
+    context::context_values,
     failure::Failure,
     recording::{RecordingArgs, RecordingMode},
     resources::RunResources,
 };
 use crate::{
     config::environment::Environment,
-    models::{ChosenModel, list_price},
+    models::{ChosenModel, find_list_price},
     storage::{decisions::SavedDecisions, recipes},
     terminal::{self, LineReader, PresetDecision, Screen, TerminalApprover, output::AnswerFormat},
 };
@@ -125,9 +125,9 @@ pub(crate) struct ResumedRunArgs {
     no_stream: bool,
 }
 
-/// Applies `--approve` to the approval settings. Rules of configuration files stay, because a later
-/// option may reset the policy. The environment variable does not approve calls in advance, because
-/// the user did not type it for this command.
+/// Applies `--approve` to the approval settings. Keeps the rules of configuration files, because a
+/// later option may reset the policy. Only the flag approves calls in advance (`in_person`), not
+/// the environment variable, because the user did not type it for this command.
 fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person: bool) {
     approvals.policy = approve.into();
     approvals.policy_overrides_rules = approve == Approve::None;
@@ -135,8 +135,8 @@ fn apply_approval_option(approvals: &mut Approvals, approve: Approve, in_person:
 }
 
 impl ResumedRunArgs {
-    /// Returns whether the run is stored when it needs an approval. Also reads the environment
-    /// variable, because a request would be lost if nobody can answer it.
+    /// Returns whether the run is stored again when it needs another approval: with `later`. Unlike
+    /// other variables, `SWITCHBOARD_APPROVE` is read, so that no approval request is lost.
     pub(crate) fn stores_approval_requests(&self, environment: &Environment) -> bool {
         match self.approve {
             Some(approve) => approve == Approve::Later,
@@ -144,14 +144,14 @@ impl ResumedRunArgs {
         }
     }
 
-    /// Checks the options that do not depend on the configuration.
-    pub(crate) fn check_options(&self, run: &Run) -> Result<(), Failure> {
+    /// Checks that `--max-steps` is larger than the number of steps that the run has already made.
+    pub(crate) fn check_step_limit(&self, run: &Run) -> Result<(), Failure> {
         match self.max_steps {
-            Some(most) if most <= run.steps() => Err(Failure::usage(anyhow!(
+            Some(most) if most <= run.step_count() => Err(Failure::usage_error(anyhow!(
                 "the run has asked its model {} times already, and --max-steps counts from its \
                  beginning: \
                  say a number above that",
-                run.steps()
+                run.step_count()
             ))),
             _ => Ok(()),
         }
@@ -166,13 +166,13 @@ impl ResumedRunArgs {
         let model = self
             .model
             .clone()
-            .unwrap_or_else(|| run.model().to_string());
+            .unwrap_or_else(|| run.model_id().to_string());
         let (chosen, fallbacks) = choose_models(context, Some(&model), &self.fallback).await?;
         if let Some(steps) = self.max_steps {
             run.set_max_steps(steps);
         }
         if let Some(approve) = self.approve {
-            let mut approvals = run.options().approval.clone();
+            let mut approvals = run.run_options().approval.clone();
             apply_approval_option(&mut approvals, approve, true);
             run.set_approvals(approvals);
         }
@@ -183,9 +183,9 @@ impl ResumedRunArgs {
             sampled: Arc::clone(&chosen.model),
             chosen,
             fallbacks,
-            // The stored run contains the recipe and the options.
+            // The stored run already contains the recipe.
             recipe: None,
-            options: run.options().clone(),
+            options: run.run_options().clone(),
             later: self.stores_approval_requests(&context.environment),
             preset: HashMap::new(),
             no_tools: false,
@@ -217,7 +217,7 @@ pub(crate) async fn choose_models(
     Ok((chosen, fallbacks))
 }
 
-/// Creates an approver that reads decisions from `lines`, after the early decisions `preset`.
+/// Creates an approver that first uses the decisions in `preset` and then asks through `lines`.
 pub(crate) fn create_approver(
     context: &Context,
     host: &Arc<McpHost>,
@@ -229,8 +229,8 @@ pub(crate) fn create_approver(
     Arc::new(TerminalApprover {
         screen: screen.clone(),
         lines: Arc::clone(lines),
-        tools: context.recording.tools(Arc::clone(host) as _),
-        hidden: values::configured_values(&context.config),
+        tools: context.recording.wrap_tools(Arc::clone(host) as _),
+        hidden: context_values::configured_context_values(&context.config),
         later,
         preset: Mutex::new(preset),
     })
@@ -238,7 +238,7 @@ pub(crate) fn create_approver(
 
 /// Reads a recipe and warns about ignored keys.
 pub(crate) fn load_recipe(name: &str, context: &Context) -> Result<Arc<Recipe>, Failure> {
-    let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage)?;
+    let found = recipes::find_recipe(name, &context.environment).map_err(Failure::usage_error)?;
     if !found.recipe.ignored.is_empty() {
         terminal::print_warning(&format!(
             "recipe {}: these keys mean nothing here: {}",
@@ -259,7 +259,7 @@ pub(crate) struct AgentPlan {
     pub(crate) recipe: Option<Arc<Recipe>>,
     pub(crate) options: RunOptions,
     pub(crate) later: bool,
-    /// Decisions about pending approval requests, by tool use id.
+    /// Decisions about pending approval requests that the user made beforehand, by tool use id.
     pub(crate) preset: HashMap<String, PresetDecision>,
     pub(crate) no_tools: bool,
 }
@@ -345,7 +345,7 @@ impl AgentArgs {
         };
         options.approval.policy = config.approve.unwrap_or_default();
         if let Some(approvals) = &config.approvals {
-            approvals.apply_to(&mut options.approval);
+            approvals.apply_to_approvals(&mut options.approval);
         }
         if let Some(approve) = approve {
             apply_approval_option(&mut options.approval, approve, self.approve.is_some());
@@ -353,7 +353,7 @@ impl AgentArgs {
         let max_steps = config.max_steps.map(NonZeroU32::get);
         options.limits = max_steps.map_or_else(Limits::default, Limits::with_max_steps);
         if let Some(limits) = &config.limits {
-            limits.apply_to(&mut options.limits);
+            limits.apply_to_limits(&mut options.limits);
         }
         if let Some(recipe) = recipe {
             recipe.policy.tighten_approvals(&mut options.approval);
@@ -421,17 +421,17 @@ impl AgentPlan {
         let config = &context.config;
         let mut tools = Arc::clone(host) as Arc<dyn ToolHost>;
         if !self.no_tools {
-            tools = context.recording.tools(tools);
+            tools = context.recording.wrap_tools(tools);
         }
         let mut agent = Agent::new(self.chosen.model)
-            .named("switchboard")
+            .with_name("switchboard")
             .with_tools(tools)
             .with_redefined_tools(host.redefined_tools())
             .with_options(self.options)
             .with_steady_clock(context.steady.clone())
             .with_decisions(decisions.shared.clone())
-            .with_prices(list_price)
-            .with_context(values::configured_values(config));
+            .with_prices(find_list_price)
+            .with_context(context_values::configured_context_values(config));
         for fallback in self.fallbacks {
             agent = agent.with_fallback(fallback);
         }

@@ -57,7 +57,7 @@ impl Approve {
         let value = environment.get(APPROVE);
         let read = value.map(|value| {
             let invalid = |_| anyhow!("the variable {APPROVE} must be ask, all, none or later");
-            Self::from_str(value, false).map_err(|error| Failure::usage(invalid(error)))
+            Self::from_str(value, false).map_err(|error| Failure::usage_error(invalid(error)))
         });
         read.transpose()
     }

@@ -1,6 +1,6 @@
 //! Loads the configuration of a command and starts its MCP servers.
 
-pub(crate) mod values;
+pub(crate) mod context_values;
 
 use anyhow::anyhow;
 use switchboard_domain::redact::Redactor;
@@ -22,7 +22,7 @@ use crate::{
     observe, terminal,
 };
 
-/// Configuration of a command, and values derived from it. Nothing is started yet.
+/// Configuration of a command, and values derived from it. Loading it starts no server.
 pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) config: Config,
@@ -66,10 +66,10 @@ impl Context {
             mcp_configs: global.mcp_config.clone(),
             is_replay: recording.is_replay(),
         };
-        let config = config::load_config(&sources, &environment).map_err(Failure::usage)?;
+        let config = config::load_config(&sources, &environment).map_err(Failure::usage_error)?;
         let live_secrets = Redactor::default();
         observe::start_observability(&config, &environment, &live_secrets)
-            .map_err(Failure::usage)?;
+            .map_err(Failure::usage_error)?;
         Ok(Self {
             providers: Providers::new(&config, &environment),
             environment,
@@ -92,7 +92,7 @@ impl Context {
         self.providers
             .choose_model(flag.or(self.config.model.as_deref()))
             .await
-            .map_err(Failure::usage)
+            .map_err(Failure::usage_error)
     }
 
     /// Returns the servers to start. A replay starts none.
@@ -117,7 +117,7 @@ impl Context {
         let known: Vec<&str> = servers.configs.iter().map(|it| it.name.as_str()).collect();
         let mut named = self.config.context_servers.iter().flatten();
         match named.find(|name| !known.contains(&name.as_str())) {
-            Some(unknown) if !known.is_empty() => Err(Failure::usage(anyhow!(
+            Some(unknown) if !known.is_empty() => Err(Failure::usage_error(anyhow!(
                 "`context_servers` names `{unknown}`, which is not a configured server{}",
                 list_available_names(unknown, &known)
             ))),
@@ -126,19 +126,19 @@ impl Context {
     }
 }
 
-/// Starts servers in the background.
+/// Starts MCP servers in the background. The returned host does not wait for them.
 pub(crate) fn start_servers(servers: Servers) -> Result<McpHost, Failure> {
     if let Some(error) = &servers.pin_error {
         terminal::print_warning(&error.to_string());
     }
-    McpHost::start(servers.configs, servers.options).map_err(Failure::usage)
+    McpHost::start(servers.configs, servers.options).map_err(Failure::usage_error)
 }
 
 /// Closes the servers. A second interruption by the user kills them.
 pub(crate) async fn close_servers(host: &McpHost, interrupts: &Interrupts) {
     tokio::select! {
         biased;
-        () = interrupts.wait_for_second_interruption() => host.kill().await,
+        () = interrupts.wait_for_second_interruption() => host.kill_servers().await,
         () = host.close() => {}
     }
 }
@@ -151,7 +151,9 @@ pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), 
             [] => ": no server is configured".to_owned(),
             known => list_available_names(name, known),
         };
-        return Err(Failure::usage(anyhow!("unknown server `{name}`{hint}")));
+        return Err(Failure::usage_error(anyhow!(
+            "unknown server `{name}`{hint}"
+        )));
     }
     servers.configs.retain(|config| config.name == name);
     Ok(())
@@ -160,9 +162,9 @@ pub(crate) fn keep_only_server(servers: &mut Servers, name: &str) -> Result<(), 
 /// Checks that a server takes calls after its start. The error contains the last output of the
 /// server.
 pub(crate) fn check_server_ready(host: &McpHost, name: &str) -> Result<(), Failure> {
-    let mut statuses = host.servers().into_iter();
+    let mut statuses = host.server_statuses().into_iter();
     match statuses.find(|status| status.name == name && !status.state.takes_calls()) {
-        Some(status) => Err(Failure::run(not_ready_error(&status))),
+        Some(status) => Err(Failure::runtime_error(not_ready_error(&status))),
         None => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use super::{agent::AgentArgs, context::Context};
 use crate::{
     config::{Config, environment::Environment},
     storage::sessions::{Sessions, SessionsError},
-    terminal::one_line,
+    terminal::to_one_line,
 };
 
 /// Maximum length of a session title in characters.
@@ -40,7 +40,7 @@ impl SavedConversations {
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
         Ok(Self::from_sessions(
-            Sessions::open(config, environment).await?,
+            Sessions::open_and_prune(config, environment).await?,
         ))
     }
 
@@ -61,12 +61,16 @@ impl SavedConversations {
     /// Returns the session with exactly this id.
     pub(crate) async fn find_session(&self, id: &str) -> Result<Option<Session>, SessionsError> {
         let id = SessionId(id.to_owned());
-        Ok(self.sessions.store().find_session(&self.owner, &id).await?)
+        Ok(self
+            .sessions
+            .shared_store()
+            .find_session(&self.owner, &id)
+            .await?)
     }
 
     /// Returns the sessions, newest first.
     pub(crate) async fn list_sessions(&self, limit: u32) -> Result<Vec<Session>, SessionsError> {
-        let store = self.sessions.store();
+        let store = self.sessions.shared_store();
         Ok(store.list_sessions(&self.owner, limit).await?)
     }
 
@@ -78,14 +82,14 @@ impl SavedConversations {
     ) -> Result<Session, SessionsError> {
         let session = Session {
             id: SessionId(id.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned)),
-            title: one_line(message, MAX_TITLE_LENGTH),
+            title: to_one_line(message, MAX_TITLE_LENGTH),
             created_at: Timestamp::now().to_string(),
             messages: 0,
         };
-        let store = self.sessions.store();
+        let store = self.sessions.shared_store();
         let created = store.create_session(&self.owner, &session).await;
         match created {
-            // Another process has created a session with this id. The run uses that session.
+            // Another process has just created a session with this id, which is used instead.
             Err(SessionStoreError::Exists { .. }) if id.is_some() => {}
             created => created?,
         }
@@ -113,7 +117,7 @@ impl SavedConversations {
         &self,
         session: &SessionId,
     ) -> Result<Option<RunRecord>, SessionsError> {
-        let store = self.sessions.store();
+        let store = self.sessions.shared_store();
         let runs = store.list_runs(&self.owner, Some(session), 1).await?;
         let mut runs = runs.into_iter();
         Ok(runs.find(|run| run.state != RunState::Finished))
@@ -128,14 +132,14 @@ impl SavedConversations {
     }
 }
 
-/// Checks the form of a session id.
+/// Checks the length and the characters of a session id.
 pub(crate) fn check_session_id(id: &str) -> anyhow::Result<()> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '@');
     if id.is_empty() || id.chars().count() > MAX_ID_LENGTH || !id.chars().all(is_fine) {
         return Err(anyhow!(
             "`{}` cannot be the id of a session: an id has up to {MAX_ID_LENGTH} letters, digits, \
              and - _ . : @",
-            one_line(id, 40)
+            to_one_line(id, 40)
         ));
     }
     Ok(())
@@ -159,8 +163,8 @@ fn session_busy_error(session: &SessionId, run: &str, state: Option<RunState>) -
     anyhow!("session `{session}` {how} ({run}): {way_out}")
 }
 
-/// Converts an error of a durable run, and adds what the user can do about it.
-pub(crate) fn add_remedy(error: DurableRunError) -> anyhow::Error {
+/// Converts an error of a durable run to a message that says what the user can do.
+pub(crate) fn add_error_remedy(error: DurableRunError) -> anyhow::Error {
     match error {
         DurableRunError::Store(SessionStoreError::Busy { session, run }) => {
             session_busy_error(&session, &run, None)

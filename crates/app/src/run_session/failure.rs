@@ -36,15 +36,14 @@ pub(crate) struct Failure {
 }
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
-    /// Creates a runtime error.
     fn from(error: E) -> Self {
-        Self::run(error)
+        Self::runtime_error(error)
     }
 }
 
 impl Failure {
     /// Creates an error that the user must fix: exit code 2.
-    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+    pub(crate) fn usage_error(error: impl Into<anyhow::Error>) -> Self {
         Self {
             code: Code::Usage,
             error: error.into(),
@@ -52,7 +51,7 @@ impl Failure {
     }
 
     /// Creates a runtime error: exit code 1.
-    pub(crate) fn run(error: impl Into<anyhow::Error>) -> Self {
+    pub(crate) fn runtime_error(error: impl Into<anyhow::Error>) -> Self {
         Self {
             code: Code::Failed,
             error: error.into(),
@@ -70,7 +69,7 @@ impl Failure {
 
     /// Prefixes the error message with a description of the failed operation.
     #[must_use]
-    pub(crate) fn context(self, context: impl fmt::Display + Send + Sync + 'static) -> Self {
+    pub(crate) fn add_context(self, context: impl fmt::Display + Send + Sync + 'static) -> Self {
         Self {
             error: self.error.context(context),
             ..self

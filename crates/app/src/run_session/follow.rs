@@ -1,4 +1,4 @@
-//! Follows a run from the start of its servers to its exit code.
+//! Executes a run in the terminal: starts servers, prints events and returns the exit code.
 
 pub(crate) mod active_run;
 
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{
     agent::{AgentArgs, AgentPlan, ResumedRunArgs},
     context::Context,
-    conversations::{SavedConversations, add_remedy},
+    conversations::{SavedConversations, add_error_remedy},
     failure::{Code, Failure},
     interrupts::{Interrupts, KeyPresses, wait_for_key_press},
     resources::{RunResources, StartupFailure},
@@ -53,7 +53,7 @@ pub(crate) async fn resume_run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let mut plan = match resumed
-        .plan_resumed_run(taken.run_state_mut(), context)
+        .plan_resumed_run(taken.restored_run_mut(), context)
         .await
     {
         Ok(plan) => plan,
@@ -65,7 +65,7 @@ pub(crate) async fn resume_run(
     let begun = RunParameters::from_stored_value(taken.run_record().parameters.as_ref());
     plan.no_tools = begun.is_some_and(|begun| begun.without_tools);
     if let Some(decision) = answer {
-        let pending = taken.run_state().pending_approvals().into_iter();
+        let pending = taken.restored_run().pending_approvals().into_iter();
         let preset = pending.map(|request| {
             let preset = PresetDecision {
                 fingerprint: request.fingerprint.clone(),
@@ -79,7 +79,7 @@ pub(crate) async fn resume_run(
     execute_run(plan, output, context, interrupts, start).await
 }
 
-/// Starts the servers, follows the run and closes the servers.
+/// Starts the MCP servers, prints the events of the run until it ends, and closes the servers.
 pub(crate) async fn execute_run(
     plan: AgentPlan,
     output: AnswerFormat,
@@ -103,7 +103,7 @@ pub(crate) async fn execute_run(
         }
     };
     let session = start.session_id();
-    let mut recorder = resources.audit.run_recorder(session.clone(), None);
+    let mut recorder = resources.audit.create_run_recorder(session.clone(), None);
     let mut answer = AnswerWriter::new(output);
     let result = match resources
         .wait_for_servers(context, &screen, interrupts.wait_for_first_interruption())
@@ -130,8 +130,8 @@ pub(crate) async fn execute_run(
         }
         Err(early) => {
             start.release_lease().await;
-            let report = report_startup_failure(early, session, plan.chosen.model.id().clone());
-            print_report(report, &mut answer, &screen)
+            let report = startup_failure_report(early, session, plan.chosen.model.id().clone());
+            print_run_report(report, &mut answer, &screen)
         }
     };
     resources.close_resources(interrupts).await;
@@ -171,14 +171,15 @@ async fn start_run(
             let begun = conversations.begin_run(agent, &session, question, &args, context);
             begun
                 .await
-                .map_err(|error| Failure::usage(add_remedy(error)))?
+                .map_err(|error| Failure::usage_error(add_error_remedy(error)))?
         }
     };
     Ok(ActiveRun::Persisted(Box::new(run)))
 }
 
-/// Returns a report about a run that ended before its first step.
-fn report_startup_failure(
+/// Creates the report of a run that ended before its first step, because a server did not start
+/// or the user interrupted it.
+fn startup_failure_report(
     early: StartupFailure,
     session_id: Option<String>,
     model: ModelId,
@@ -209,12 +210,12 @@ fn report_startup_failure(
     }
 }
 
-fn print_report(
+fn print_run_report(
     report: RunReport,
     answer: &mut AnswerWriter,
     screen: &Screen,
 ) -> Result<Code, Failure> {
-    let code = exit_code_for(report.outcome);
+    let code = outcome_exit_code(report.outcome);
     let event = RunEvent {
         run_id: report.run_id.as_str().into(),
         seq: 1,
@@ -252,7 +253,7 @@ async fn follow_run(
     interrupts: &Interrupts,
 ) -> Result<Code, Failure> {
     let mut run_id = None;
-    // If standard output is closed, the error drops the run and cancels its requests and calls.
+    // If standard output is closed, this returns an error, which drops and so cancels the run.
     let show = |event: &RunEvent| {
         run_id.get_or_insert_with(|| Arc::clone(&event.run_id));
         answer.show_event(event, screen)
@@ -261,9 +262,9 @@ async fn follow_run(
         (_, StopReason::Interrupted) => Code::Interrupted,
         (code, _) => code,
     };
-    if let Some(PersistedRunEnd::Failed(error)) = run.end() {
+    if let Some(PersistedRunEnd::Failed(error)) = run.run_end() {
         let failure = anyhow!("the answer could not be saved: {error}");
-        return Err(Failure::run(failure));
+        return Err(Failure::runtime_error(failure));
     }
     if code == Code::Waiting {
         terminal::print_note(&format!(
@@ -284,7 +285,7 @@ pub(crate) enum StopReason {
     Interrupted,
     /// Ctrl-C cancelled the run.
     Cancelled,
-    /// A second Ctrl-C stopped waiting for the run.
+    /// The user pressed Ctrl-C again and did not wait for the end of the run.
     Paused,
 }
 
@@ -316,7 +317,7 @@ pub(crate) async fn process_events(
             show(&event)?;
             match &event.kind {
                 RunEventKind::RunFinished { report } => {
-                    code = exit_code_for(report.outcome);
+                    code = outcome_exit_code(report.outcome);
                     print_unapproved_calls(report);
                 }
                 RunEventKind::RunParked { .. } => code = Code::Waiting,
@@ -332,14 +333,14 @@ pub(crate) async fn process_events(
             }
             () = interrupts.wait_for_first_interruption(), if stop != StopReason::Interrupted => {
                 stop = StopReason::Interrupted;
-                cancel.cancel();
+                cancel.cancel_run();
             }
             () = wait_for_key_press(presses.as_mut()), if stop != StopReason::Interrupted => {
                 if stop == StopReason::Cancelled {
                     return Ok((code, StopReason::Paused));
                 }
                 stop = StopReason::Cancelled;
-                cancel.cancel();
+                cancel.cancel_run();
             }
             () = screen.wait_for_no_question(), if !held.is_empty() || is_over => {}
             event = run.next_event(), if !is_over => match event {
@@ -355,7 +356,7 @@ fn print_unapproved_calls(report: &RunReport) {
     let calls = report.tool_calls.iter();
     let mut tools: Vec<String> = calls
         .filter(|call| call.failure == Some(ToolFailure::NotApproved))
-        .map(|call| format!("`{}`", terminal::one_line(&call.tool, 64)))
+        .map(|call| format!("`{}`", terminal::to_one_line(&call.tool, 64)))
         .collect();
     tools.dedup();
     if tools.is_empty() || terminal::is_interactive() {
@@ -368,7 +369,7 @@ fn print_unapproved_calls(report: &RunReport) {
     ));
 }
 
-fn exit_code_for(outcome: Outcome) -> Code {
+fn outcome_exit_code(outcome: Outcome) -> Code {
     match outcome {
         Outcome::Completed => Code::Success,
         Outcome::Limited => Code::Limited,

@@ -14,12 +14,12 @@ use tokio::sync::watch;
 
 use super::failure::Code;
 
-/// Interval of the checks whether the terminal still exists.
+/// Interval of the checks whether the terminal is still open.
 #[cfg(unix)]
 const TERMINAL_CHECK: Duration = Duration::from_secs(1);
 
-/// Time for an orderly end after a second interruption. Then the process exits, because a write to
-/// a reader that does not read may never return.
+/// Time from the second interruption to the forced exit of the process. It is forced, because a
+/// write to a pipe that nobody reads may never return.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Counter of interruptions since the start of the program. Clones share the count.
@@ -34,7 +34,7 @@ struct InterruptState {
     captures_keys: AtomicBool,
 }
 
-/// Receiver of Ctrl-C presses that do not end the program.
+/// Receiver of the Ctrl-C presses that cancel a run and do not end the program.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyPresses {
     state: Arc<InterruptState>,
@@ -44,7 +44,7 @@ pub(crate) struct KeyPresses {
 /// Waits for the next Ctrl-C press. Never returns if `presses` is `None`.
 pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
     match presses {
-        // The channel stays open, because its sender is a field of `presses`.
+        // An error is impossible: `presses` owns the sender, so the channel stays open.
         Some(presses) => {
             let _ = presses.seen.changed().await;
         }
@@ -54,12 +54,12 @@ pub(crate) async fn wait_for_key_press(presses: Option<&mut KeyPresses>) {
 
 impl KeyPresses {
     /// Discards earlier Ctrl-C presses.
-    pub(crate) fn clear_presses(&mut self) {
+    pub(crate) fn clear_key_presses(&mut self) {
         self.seen.borrow_and_update();
     }
 
     /// Counts a Ctrl-C that the line editor received as a key.
-    pub(crate) fn count_press(&self) {
+    pub(crate) fn count_key_press(&self) {
         self.state.presses.send_modify(|count| *count += 1);
     }
 }
@@ -85,7 +85,7 @@ impl Interrupts {
         }
     }
 
-    /// Lets Ctrl-C end the program again.
+    /// Ends the capture of Ctrl-C, so that Ctrl-C ends the program again.
     pub(crate) fn release_ctrl_c(&self) {
         self.0.captures_keys.store(false, Ordering::Relaxed);
     }
@@ -115,14 +115,13 @@ impl Interrupts {
         self.wait_for_interruptions(1).await;
     }
 
-    /// Waits for the second interruption.
     pub(crate) async fn wait_for_second_interruption(&self) {
         self.wait_for_interruptions(2).await;
     }
 
     async fn wait_for_interruptions(&self, times: u32) {
         let mut count = self.0.count.subscribe();
-        // The channel stays open, because its sender is a field of `self`.
+        // An error is impossible: `self` owns the sender, so the channel stays open.
         let _ = count.wait_for(|count| *count >= times).await;
     }
 }

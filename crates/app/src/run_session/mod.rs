@@ -10,4 +10,4 @@ pub(crate) mod interrupts;
 pub(crate) mod recording;
 pub(crate) mod resources;
 pub(crate) mod servers;
-pub(crate) mod unmatched;
+pub(crate) mod unmatched_rules;

@@ -17,7 +17,7 @@ use switchboard_mcp_client::McpHost;
 use switchboard_orchestration::{Agent, tools::arguments::ContextInjection};
 
 use super::{
-    context::values,
+    context::context_values,
     failure::{Code, Failure},
 };
 use crate::{
@@ -72,24 +72,28 @@ impl RecordingArgs {
         let open = || -> anyhow::Result<Player> {
             let opened =
                 File::open(environment.working_dir.join(file)).map_err(simplify_io_error)?;
-            // Some systems can open a folder as a file and fail only when it is read.
+            // On some systems, opening a folder succeeds and only reading it fails.
             if opened.metadata().is_ok_and(|it| it.is_dir()) {
                 return Err(simplify_io_error(io::ErrorKind::IsADirectory.into()));
             }
             let redactor = build_redactor(config, environment);
-            Ok(Player::with_redactor(BufReader::new(opened), redactor)?)
+            Ok(Player::read_with_redactor(
+                BufReader::new(opened),
+                redactor,
+            )?)
         };
         let player = open().map_err(|error| {
-            Failure::usage(error).context(format!("{} cannot be replayed", file.display()))
+            Failure::usage_error(error)
+                .add_context(format!("{} cannot be replayed", file.display()))
         })?;
         let matching = match self.matching.as_str() {
             "order" => Matching::Order,
             _ => Matching::Exact,
         };
         let player = player.with_matching(matching);
-        Ok(RecordingMode::Replay(
-            player.hiding(values::configured_values(config)),
-        ))
+        Ok(RecordingMode::Replay(player.with_hidden_arguments(
+            context_values::configured_context_values(config),
+        )))
     }
 
     /// Returns whether a recording is replayed.
@@ -118,15 +122,15 @@ impl RecordingArgs {
             )?)
         };
         let recorder = open().map_err(|error| {
-            Failure::usage(error).context(format!("cannot record to {}", file.display()))
+            Failure::usage_error(error).add_context(format!("cannot record to {}", file.display()))
         })?;
         Ok(Some(RecordingMode::Recording(
-            recorder.hiding(values::configured_values(config)),
+            recorder.with_hidden_arguments(context_values::configured_context_values(config)),
         )))
     }
 }
 
-/// Converts an I/O error to a message without the error number of the system.
+/// Converts an I/O error to an error whose message users understand.
 fn simplify_io_error(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => anyhow!("file or folder not found"),
@@ -145,31 +149,33 @@ impl RecordingMode {
         matches!(self, Self::Replay(_))
     }
 
-    /// Returns the part of the recording that belongs to one of several conversations.
-    pub(crate) fn for_conversation(&self, name: &str) -> Self {
+    /// Returns the part of the recording that belongs to the conversation `name`.
+    pub(crate) fn select_conversation(&self, name: &str) -> Self {
         match self {
             Self::Off => Self::Off,
-            Self::Recording(recorder) => Self::Recording(recorder.conversation(name)),
-            Self::Replay(player) => Self::Replay(player.conversation(name)),
+            Self::Recording(recorder) => Self::Recording(recorder.with_conversation(name)),
+            Self::Replay(player) => Self::Replay(player.select_conversation(name)),
         }
     }
 
-    /// Returns a recording that leaves out the argument values of `hidden`.
-    fn hiding(&self, hidden: &ContextInjection) -> Self {
+    /// Returns a recording mode that omits the tool arguments in `hidden`.
+    fn with_hidden_arguments(&self, hidden: &ContextInjection) -> Self {
         let hidden = hidden.clone();
         match self {
             Self::Off => Self::Off,
-            Self::Recording(recorder) => Self::Recording(recorder.clone().hiding(hidden)),
-            Self::Replay(player) => Self::Replay(player.clone().hiding(hidden)),
+            Self::Recording(recorder) => {
+                Self::Recording(recorder.clone().with_hidden_arguments(hidden))
+            }
+            Self::Replay(player) => Self::Replay(player.clone().with_hidden_arguments(hidden)),
         }
     }
 
-    /// Returns the part of the recording for one run of the HTTP server. A replay finds the part by
-    /// its requests, because runs may start in another order.
-    pub(crate) fn for_run(&self, number: u64) -> Self {
+    /// Returns the part of the recording for one run of the HTTP server. A replay ignores `number`
+    /// and finds the part by its requests, because runs may start in another order.
+    pub(crate) fn select_run(&self, number: u64) -> Self {
         match self {
-            Self::Replay(player) => Self::Replay(player.any_conversation()),
-            Self::Off | Self::Recording(_) => self.for_conversation(&format!("run {number}")),
+            Self::Replay(player) => Self::Replay(player.detect_conversation()),
+            Self::Off | Self::Recording(_) => self.select_conversation(&format!("run {number}")),
         }
     }
 
@@ -178,12 +184,12 @@ impl RecordingMode {
         if matches!(self, Self::Off) {
             return agent;
         }
-        let tools = agent.tools().filter(|_| has_tools).cloned();
+        let tools = agent.tool_host().filter(|_| has_tools).cloned();
         let agent = agent.with_wrapped_models(|model| self.wrap_model(model));
         // Context values that the client sent for this run are not recorded.
-        let hiding = self.hiding(agent.context());
+        let hiding = self.with_hidden_arguments(agent.context_injection());
         match tools {
-            Some(tools) => agent.with_tools(hiding.tools(tools)),
+            Some(tools) => agent.with_tools(hiding.wrap_tools(tools)),
             None => agent,
         }
     }
@@ -193,9 +199,9 @@ impl RecordingMode {
         let Self::Replay(player) = self else {
             return None;
         };
-        let models = player.models().into_iter();
+        let models = player.recorded_models().into_iter();
         let models = models.filter_map(|id| {
-            let capabilities = player.model(&id)?.capabilities().clone();
+            let capabilities = player.replay_model(&id)?.capabilities().clone();
             Some((id, capabilities))
         });
         Some(models.collect())
@@ -205,25 +211,25 @@ impl RecordingMode {
     pub(crate) fn wrap_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         match self {
             Self::Off => model,
-            Self::Recording(recorder) => recorder.model(model),
-            Self::Replay(player) => player.model(model.id()).unwrap_or(model),
+            Self::Recording(recorder) => recorder.record_model(model),
+            Self::Replay(player) => player.replay_model(model.id()).unwrap_or(model),
         }
     }
 
     /// Wraps the tools of a host, so that their results are recorded or replayed.
-    pub(crate) fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
+    pub(crate) fn wrap_tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         match self {
             Self::Off => host,
-            Self::Recording(recorder) => recorder.tools(host),
-            Self::Replay(player) => player.tools().unwrap_or(host),
+            Self::Recording(recorder) => recorder.record_tools(host),
+            Self::Replay(player) => player.replay_tools().unwrap_or(host),
         }
     }
 
     /// Returns the current tools of a host, or the recorded ones in a replay.
     pub(crate) async fn list_tools(&self, host: &Arc<McpHost>) -> ToolCatalog {
         match self {
-            Self::Replay(_) => self.tools(Arc::clone(host) as _).tools().await,
-            Self::Off | Self::Recording(_) => host.tools().await,
+            Self::Replay(_) => self.wrap_tools(Arc::clone(host) as _).list_tools().await,
+            Self::Off | Self::Recording(_) => host.list_tools().await,
         }
     }
 
@@ -249,14 +255,14 @@ impl RecordingMode {
             Some(name) => find_recorded_model(player, name),
             None => configured
                 .and_then(|name| find_recorded_model(player, name))
-                .or_else(|| player.models().into_iter().next()),
+                .or_else(|| player.recorded_models().into_iter().next()),
         };
-        let model = found.and_then(|id| player.model(&id));
+        let model = found.and_then(|id| player.replay_model(&id));
         let chosen = model.map(|model| ChosenModel {
             model,
             reason: ChoiceReason::Named,
         });
-        Some(chosen.ok_or_else(|| Failure::usage(missing_model_error(player, flag))))
+        Some(chosen.ok_or_else(|| Failure::usage_error(missing_model_error(player, flag))))
     }
 
     /// Flushes the recording and returns the result of the command.
@@ -264,11 +270,11 @@ impl RecordingMode {
         let Self::Recording(recorder) = self else {
             return result;
         };
-        match (recorder.finish(), result) {
+        match (recorder.finish_recording(), result) {
             (Ok(()), result) => result,
-            // Converts the error to text, because a broken pipe of the recording is a failure,
-            // unlike a broken pipe of standard output.
-            (Err(error), Ok(Code::Success)) => Err(Failure::run(anyhow!("{error}"))),
+            // Only the text of the error is kept: a broken pipe of the recording is a failure, but
+            // the program ignores broken pipes of standard output.
+            (Err(error), Ok(Code::Success)) => Err(Failure::runtime_error(anyhow!("{error}"))),
             (Err(error), result) => {
                 terminal::print_warning(&error.to_string());
                 result
@@ -280,13 +286,17 @@ impl RecordingMode {
 /// Finds a recorded model by `PROVIDER/MODEL`, by its name or by its provider.
 fn find_recorded_model(player: &Player, name: &str) -> Option<ModelId> {
     let name = name.trim_end_matches('/');
-    let mut models = player.models().into_iter();
+    let mut models = player.recorded_models().into_iter();
     models.find(|id| id.to_string() == name || &*id.name == name || &*id.provider == name)
 }
 
 /// Returns the error for a model without recorded responses.
 fn missing_model_error(player: &Player, name: Option<&str>) -> anyhow::Error {
-    let models: Vec<String> = player.models().iter().map(ToString::to_string).collect();
+    let models: Vec<String> = player
+        .recorded_models()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     match (name, models.as_slice()) {
         (_, []) => {
             anyhow!("the recording has no response of any model: record it again with --record")

@@ -1,4 +1,4 @@
-//! The servers, the audit and the decisions of a command.
+//! Opens and closes the MCP servers, the audit and the saved decisions of a command.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
     interrupts::Interrupts,
     servers::Servers,
     servers::status::warn_of_changed_tools,
-    unmatched,
+    unmatched_rules,
 };
 use crate::{
     models::current_model::CurrentModel,
@@ -34,7 +34,7 @@ pub(crate) fn startup_wait_time(context: &Context) -> Duration {
     context.config.startup_wait.unwrap_or(STARTUP_WAIT)
 }
 
-/// The started servers of a command, its audit and its remembered decisions.
+/// The started MCP servers of a command, its audit log and the saved approval decisions.
 pub(crate) struct RunResources {
     pub(crate) host: Arc<McpHost>,
     pub(crate) audit: AuditLog,
@@ -60,11 +60,11 @@ impl RunResources {
             sampler: Some(Arc::new(sampler)),
             ..ClientHandlers::default()
         };
-        let audit = AuditLog::open(&context.config, &context.environment);
-        let decisions = SavedDecisions::load(&context.environment);
+        let audit = AuditLog::open_audit_log(&context.config, &context.environment);
+        let decisions = SavedDecisions::load_decisions(&context.environment);
         Ok(Self {
-            audit: audit.map_err(Failure::usage)?,
-            decisions: decisions.map_err(Failure::usage)?,
+            audit: audit.map_err(Failure::usage_error)?,
+            decisions: decisions.map_err(Failure::usage_error)?,
             host: Arc::new(context::start_servers(servers)?),
         })
     }
@@ -87,7 +87,7 @@ impl RunResources {
         screen.remove_spinner();
         if result.is_ok() {
             warn_of_changed_tools(&self.host);
-            unmatched::warn_of_unmatched_rules(&context.config, &self.host).await;
+            unmatched_rules::warn_of_unmatched_rules(&context.config, &self.host).await;
         }
         result
     }
@@ -95,7 +95,7 @@ impl RunResources {
     /// Saves remembered approval decisions. An error is only a warning, because the answer is
     /// already printed.
     pub(crate) fn save_decisions(&self) {
-        if let Err(error) = self.decisions.save() {
+        if let Err(error) = self.decisions.save_decisions() {
             print_warning(&format!("failed to save your approval decisions: {error}"));
         }
     }
@@ -105,19 +105,19 @@ impl RunResources {
         self.save_decisions();
         tokio::join!(
             context::close_servers(&self.host, interrupts),
-            self.audit.flush()
+            self.audit.flush_audit_log()
         );
     }
 }
 
 async fn wait_for_startup(host: &McpHost, startup_wait: Duration) -> Result<(), HostError> {
-    let mut changes = host.changes();
-    let mut settled = pin!(host.ready());
+    let mut changes = host.watch_changes();
+    let mut settled = pin!(host.wait_until_ready());
     if let Ok(ready) = tokio::time::timeout(startup_wait, settled.as_mut()).await {
         return ready;
     }
     let is_missing = || {
-        let servers = host.servers();
+        let servers = host.server_statuses();
         let mut required = servers.iter().filter(|server| server.required);
         required.any(|server| server.state == ServerState::Starting)
     };

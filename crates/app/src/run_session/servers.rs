@@ -1,4 +1,4 @@
-//! The MCP servers of a command.
+//! Selects the MCP servers that a command starts.
 
 pub(crate) mod status;
 
@@ -20,7 +20,7 @@ use crate::config::{Config, environment::Environment};
 /// The bundled server that runs if no server is configured.
 const DEFAULT_BUNDLED: &str = "customer-service";
 
-/// The servers to start.
+/// The MCP servers to start, with their options.
 #[derive(Debug, Default)]
 pub(crate) struct Servers {
     pub(crate) configs: Vec<ServerConfig>,
@@ -37,7 +37,7 @@ impl Servers {
     pub(crate) fn from_config(config: &Config, program: &Path, environment: &Environment) -> Self {
         let mut options = HostOptions::default();
         let mut pin_error = None;
-        // Without a data folder, logins last for one run.
+        // Without a data folder, logins are lost at the end of the process.
         if let Some(folder) = &environment.data_dir {
             let store = FileStore::new(folder.join("logins"));
             options.auth = AuthOptions::with_store(Arc::new(store));
@@ -77,17 +77,17 @@ fn server_config_files(config: &Config) -> BTreeMap<String, String> {
     let servers = config.servers.iter().flatten();
     let files = servers.filter_map(|server| {
         let file = config.server_files.get(&server.name)?;
-        // Different paths to one file must compare equal.
+        // Canonical paths, so that different paths to one file compare equal.
         let file = file.canonicalize().unwrap_or_else(|_| file.clone());
         Some((server.name.clone(), file.display().to_string()))
     });
     files.collect()
 }
 
-/// Returns the path of this program.
 pub(crate) fn program_path() -> Result<PathBuf, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::run(error).context("this program cannot find itself"))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::runtime_error(error).add_context("this program cannot find itself")
+    })?;
     // After an update the path contains another program. The kernel still provides the running one.
     let replaced = cfg!(target_os = "linux") && !program.exists();
     Ok(if replaced {

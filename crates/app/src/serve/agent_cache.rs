@@ -29,7 +29,7 @@ pub(super) struct CachedAgent {
     pub(super) has_tools: bool,
 }
 
-/// The cached agents.
+/// Cached agents and their creation times, by the settings that select them.
 #[derive(Default)]
 pub(super) struct AgentCache(Mutex<HashMap<AgentKey, (Instant, CachedAgent)>>);
 
@@ -44,7 +44,7 @@ impl AgentCache {
         let mut agents = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         agents.retain(|_, (created_at, _)| created_at.elapsed() < LIFETIME);
         if agents.len() >= MAX_AGENTS {
-            // Unknown names are rejected earlier, so a full cache is unusual.
+            // A full cache is rare, because unknown names are rejected earlier.
             agents.clear();
         }
         agents.insert(key, (Instant::now(), cached));

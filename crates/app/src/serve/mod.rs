@@ -24,7 +24,7 @@ use crate::{
     observe::AuditLog,
     run_session::{
         agent::AgentArgs, context::Context, recording::RecordingMode, resources::startup_wait_time,
-        unmatched,
+        unmatched_rules,
     },
     storage::{decisions::SavedDecisions, recipes},
 };
@@ -32,17 +32,17 @@ use agent_cache::AgentCache;
 use run_observer::RunObserver;
 pub(crate) use run_parameters::apply_client_parameters;
 
-/// The engine of the HTTP server.
+/// Implementation of [`Engine`] that creates the agents for requests to the HTTP server.
 pub(crate) struct AppEngine {
     pub(crate) parts: EngineParts,
     /// Number of started runs, which identifies them in a recording.
     started_runs: AtomicU64,
     agents: AgentCache,
-    /// Future that completes when the servers have started or their time to start is over.
+    /// Future that completes when the MCP servers have started, or after their startup time-out.
     settled: Shared<BoxFuture<'static, ()>>,
 }
 
-/// Values that the engine is created from.
+/// Parts from which [`AppEngine`] is created.
 pub(crate) struct EngineParts {
     /// Configuration. The recording in it is off, because `recording` has one part for each run.
     pub(crate) context: Context,
@@ -63,8 +63,8 @@ impl AppEngine {
         let startup_wait = startup_wait_time(&parts.context);
         let host = Arc::clone(&parts.host);
         let settled = async move {
-            // A server that starts later is used from the next step of a run on.
-            let _ = tokio::time::timeout(startup_wait, host.settled()).await;
+            // A time-out is ignored: runs use a server that starts later from their next step on.
+            let _ = tokio::time::timeout(startup_wait, host.wait_for_startup()).await;
         };
         Self {
             parts,
@@ -77,7 +77,8 @@ impl AppEngine {
     /// Warns about rules that match nothing, after the servers had time to start.
     pub(crate) async fn warn_of_unmatched_rules(&self) {
         self.settled.clone().await;
-        unmatched::warn_of_unmatched_rules(&self.parts.context.config, &self.parts.host).await;
+        unmatched_rules::warn_of_unmatched_rules(&self.parts.context.config, &self.parts.host)
+            .await;
     }
 
     /// Returns the model for requests that name no model.
@@ -96,7 +97,7 @@ impl AppEngine {
 
     /// Returns an error message for a required server that takes no calls.
     fn missing_server_error(&self) -> Option<String> {
-        let servers = self.parts.host.servers().into_iter();
+        let servers = self.parts.host.server_statuses().into_iter();
         let mut missing = servers.filter(|it| it.required && !it.state.takes_calls());
         missing.next().map(|status| {
             let reason = status
@@ -110,9 +111,9 @@ impl AppEngine {
 
 #[async_trait]
 impl Engine for AppEngine {
-    // The principal and the session are unused: each run fills the placeholders of its context
-    // values itself.
-    async fn agent(
+    // The principal and the session are not needed here: each run fills the placeholders of its
+    // context values itself.
+    async fn create_agent(
         &self,
         settings: &RunSettings,
         _: &Principal,
@@ -128,7 +129,7 @@ impl Engine for AppEngine {
         self.find_or_create_agent(settings).await
     }
 
-    async fn models(&self) -> Vec<ModelInfo> {
+    async fn available_models(&self) -> Vec<ModelInfo> {
         let default = self.default_model().await;
         let model_info = |id: &ModelId, capabilities: &ModelCapabilities| ModelInfo {
             default: default.as_ref() == Some(id),
@@ -136,7 +137,7 @@ impl Engine for AppEngine {
             images: capabilities.images.unwrap_or(false),
             context_window: capabilities.context_window,
             max_output_tokens: capabilities.max_output_tokens,
-            ..ModelInfo::unknown(id)
+            ..ModelInfo::from_model_id(id)
         };
         if let Some(recorded) = self.parts.recording.recorded_models() {
             let recorded = recorded.iter();
@@ -145,7 +146,10 @@ impl Engine for AppEngine {
         let providers = &self.parts.context.providers;
         let mut models = Vec::new();
         for provider in providers.iter() {
-            let ready = !matches!(providers.readiness(provider), Readiness::KeyMissing(_));
+            let ready = !matches!(
+                providers.check_readiness(provider),
+                Readiness::KeyMissing(_)
+            );
             for (name, capabilities) in provider.known_models() {
                 let entry = provider.find_catalogue_entry(&name);
                 let prices = entry.as_ref().map(|entry| &entry.prices);
@@ -157,16 +161,16 @@ impl Engine for AppEngine {
                 });
             }
         }
-        // The default model may be a local or configured model that no provider lists.
+        // Adds the default model, because it may be a model that no provider lists.
         if let Some(id) = default
             && !models.iter().any(|model| model.default)
         {
-            models.insert(0, ModelInfo::unknown(&id));
+            models.insert(0, ModelInfo::from_model_id(&id));
         }
         models
     }
 
-    async fn recipes(&self) -> Vec<RecipeInfo> {
+    async fn available_recipes(&self) -> Vec<RecipeInfo> {
         let environment = self.parts.context.environment.clone();
         let listed = tokio::task::spawn_blocking(move || recipes::list_recipes(&environment)).await;
         let entries = match listed {
@@ -189,25 +193,25 @@ impl Engine for AppEngine {
         good.collect()
     }
 
-    async fn servers(&self) -> Vec<Value> {
-        let statuses = self.parts.host.servers();
+    async fn server_states(&self) -> Vec<Value> {
+        let statuses = self.parts.host.server_statuses();
         let values = statuses.iter().map(serde_json::to_value);
         values.filter_map(Result::ok).collect()
     }
 
-    async fn tools(&self) -> ToolCatalog {
+    async fn tool_catalog(&self) -> ToolCatalog {
         self.settled.clone().await;
         self.list_available_tools().await
     }
 
     async fn tool_pages(&self) -> Vec<ToolPage> {
         let mut pages = Vec::new();
-        for server in self.parts.host.servers() {
+        for server in self.parts.host.server_statuses() {
             if !server.state.takes_calls() {
                 continue;
             }
-            // A server without apps has no pages.
-            let Ok(apps) = self.parts.host.apps(&server.name).await else {
+            // An error means that the server does not provide pages.
+            let Ok(apps) = self.parts.host.list_apps(&server.name).await else {
                 continue;
             };
             pages.extend(apps.items.into_iter().map(|app| ToolPage {
@@ -225,7 +229,7 @@ impl Engine for AppEngine {
             .map_err(|error| error.to_string())
     }
 
-    async fn readiness(&self) -> Result<(), String> {
+    async fn check_readiness(&self) -> Result<(), String> {
         self.missing_server_error().map_or(Ok(()), Err)
     }
 
@@ -240,7 +244,7 @@ impl Engine for AppEngine {
         }
         let providers = &self.parts.context.providers;
         providers.get(&model.provider).is_some_and(|provider| {
-            // The catalogue also finds aliases, so the names must be compared.
+            // The lookup also accepts aliases, so the names must be compared.
             let entry = provider.find_catalogue_entry(&model.name);
             let known = || provider.known_models().into_iter();
             entry.is_some_and(|entry| entry.name == &*model.name)
@@ -248,20 +252,24 @@ impl Engine for AppEngine {
         })
     }
 
-    fn questions(&self) -> Option<&Questions> {
+    fn pending_questions(&self) -> Option<&Questions> {
         Some(&self.parts.questions)
     }
 
-    fn forget(&self, principal: &Principal, session: &str) {
+    fn forget_approvals(&self, principal: &Principal, session: &str) {
         let decisions = &self.parts.decisions.shared;
         decisions.change_decisions(|decisions| decisions.forget_session(principal, session));
     }
 
-    fn observer(&self, principal: &Principal, session: Option<&str>) -> Option<Box<dyn Observer>> {
+    fn create_observer(
+        &self,
+        principal: &Principal,
+        session: Option<&str>,
+    ) -> Option<Box<dyn Observer>> {
         let recorder = self
             .parts
             .audit
-            .run_recorder(session.map(str::to_owned), Some(principal.clone()));
+            .create_run_recorder(session.map(str::to_owned), Some(principal.clone()));
         Some(Box::new(RunObserver::new(
             recorder,
             Arc::clone(&self.parts.decisions),

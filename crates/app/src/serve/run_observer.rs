@@ -26,19 +26,19 @@ impl RunObserver {
 
 #[async_trait]
 impl Observer for RunObserver {
-    async fn observe(&mut self, event: &RunEvent) {
+    async fn observe_event(&mut self, event: &RunEvent) {
         self.recorder.record_event(event);
         let may_be_remembered = match &event.kind {
             RunEventKind::ToolApproved {
                 scope, remembered, ..
             } => *scope == ApprovalScope::Always && !remembered,
-            // The event does not contain the scope, so every denial may be a remembered one.
+            // The event does not tell whether the denial is remembered, so decisions are saved.
             RunEventKind::ToolDenied { .. } => true,
             _ => false,
         };
         if may_be_remembered {
             let decisions = Arc::clone(&self.decisions);
-            let saved = tokio::task::spawn_blocking(move || decisions.save()).await;
+            let saved = tokio::task::spawn_blocking(move || decisions.save_decisions()).await;
             if let Ok(Err(error)) = saved {
                 tracing::error!(%error, "failed to save approval decisions");
             }

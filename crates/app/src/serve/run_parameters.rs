@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use switchboard_domain::{
     ToolChoice,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 use switchboard_orchestration::{
     Agent, ApprovalPolicy, RunOptions, tools::arguments::ClientContext,
@@ -57,7 +57,7 @@ impl AppEngine {
         let agent = if settings.context.is_empty() {
             agent
         } else {
-            let agent = with_client_values(agent, &settings.context)?;
+            let agent = add_client_values(agent, &settings.context)?;
             for text in settings.context.text_values() {
                 self.parts.context.live_secrets.add_secret(text);
             }
@@ -67,7 +67,7 @@ impl AppEngine {
         Ok(self
             .parts
             .recording
-            .for_run(number)
+            .select_run(number)
             .wrap_agent(agent, has_tools))
     }
 
@@ -102,7 +102,7 @@ impl AppEngine {
             &self.parts.no_host
         };
         let options = plan.options.clone();
-        // The HTTP server sets an approver for every run.
+        // Has no approver: the HTTP server sets one for every run.
         let agent = plan
             .build_agent(&self.parts.context, host, &self.parts.decisions)
             .with_questions(self.parts.questions.clone());
@@ -175,16 +175,19 @@ impl AppEngine {
                 field: "parameters.tool_choice".to_owned(),
                 message: format!(
                     "unknown tool `{unknown}`{}. See GET /mcp/tools",
-                    did_you_mean(nearest(unknown, known.iter().copied()))
+                    did_you_mean(find_most_similar(unknown, known.iter().copied()))
                 ),
             }),
         }
     }
 }
 
-/// Adds the values that a client sent for one run.
-fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
-    let context = agent.context().clone().with_client(values.clone());
+/// Adds the context values that a client sent for one run.
+fn add_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, RunSettingsError> {
+    let context = agent
+        .context_injection()
+        .clone()
+        .with_client(values.clone());
     let context = context.map_err(|error| {
         let message = error.to_string();
         let field = format!("context.{}", error.value_name());
@@ -196,7 +199,7 @@ fn with_client_values(agent: Agent, values: &ClientContext) -> Result<Agent, Run
 /// Maximum length of model and provider names in characters.
 const MAX_NAME_LENGTH: usize = 256;
 
-/// Checks the form of a name before it appears in events, records and metrics.
+/// Rejects long names and control characters, because the name appears in events and metrics.
 fn check_name_format(field: &str, name: &str) -> Result<(), RunSettingsError> {
     if name.chars().count() <= MAX_NAME_LENGTH && !name.contains(char::is_control) {
         return Ok(());

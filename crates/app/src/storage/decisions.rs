@@ -18,13 +18,13 @@ pub(crate) struct SavedDecisions {
     /// Approval decisions that are shared with agents.
     pub(crate) shared: SharedDecisions,
     path: Option<PathBuf>,
-    /// Decisions as they were last read from or written to the file.
+    /// Content of the file when this process last read or wrote it.
     before: Mutex<Decisions>,
 }
 
 impl SavedDecisions {
     /// Reads the saved decisions. Without a data folder, decisions are kept until the process ends.
-    pub(crate) fn load(environment: &Environment) -> anyhow::Result<Self> {
+    pub(crate) fn load_decisions(environment: &Environment) -> anyhow::Result<Self> {
         let path = environment
             .data_dir
             .as_ref()
@@ -43,8 +43,8 @@ impl SavedDecisions {
 
     /// Writes changed decisions to the file. Entries that another process added are kept, and
     /// entries that it removed are removed here too.
-    pub(crate) fn save(&self) -> anyhow::Result<()> {
-        // The lock is held until the end, so that concurrent calls see each other's entries.
+    pub(crate) fn save_decisions(&self) -> anyhow::Result<()> {
+        // The lock is held until this function returns, so that concurrent saves do not overlap.
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
         let mut snapshot = self.shared.change_decisions(|decisions| {
             decisions.remove_expired_decisions(Timestamp::now());
@@ -58,7 +58,7 @@ impl SavedDecisions {
         let _lock = private_file::lock_file(path).map_err(failed)?;
         let stored = read_decisions(path)?;
         let (known, stored) = (before.remembered_decisions(), stored.remembered_decisions());
-        // Decisions for one session are not saved.
+        // Decisions that apply to one session only are not saved.
         let mut own = snapshot.remembered_decisions().to_vec();
         own.retain(|it| it.session.is_none());
         let unchanged = stored.iter();
@@ -139,30 +139,30 @@ mod tests {
     #[test]
     fn two_processes_do_not_undo_what_the_other_kept() {
         let (_folder, environment) = data_folder();
-        let load = || SavedDecisions::load(&environment).unwrap();
+        let load = || SavedDecisions::load_decisions(&environment).unwrap();
         let first = load();
         allow(&first, "a");
-        first.save().unwrap();
+        first.save_decisions().unwrap();
         let (one, other) = (load(), load());
         allow(&one, "b");
-        one.save().unwrap();
+        one.save_decisions().unwrap();
         allow(&other, "c");
         let me = Principal::default();
         other
             .shared
             .change_decisions(|it| it.revoke_tool_decisions(&me, "a"));
-        other.save().unwrap();
+        other.save_decisions().unwrap();
         assert_eq!(names(&load()), ["b", "c"]);
     }
 
     #[test]
     fn what_another_process_took_back_does_not_come_back() {
         let (_folder, environment) = data_folder();
-        let load = || SavedDecisions::load(&environment).unwrap();
+        let load = || SavedDecisions::load_decisions(&environment).unwrap();
         // Decided here, kept, and taken back by another process while this one goes on.
         let server = load();
         allow(&server, "a");
-        server.save().unwrap();
+        server.save_decisions().unwrap();
         let other = load();
         let me = Principal::default();
         assert_eq!(
@@ -171,14 +171,14 @@ mod tests {
                 .change_decisions(|it| it.revoke_tool_decisions(&me, "a")),
             1
         );
-        other.save().unwrap();
+        other.save_decisions().unwrap();
         allow(&server, "b");
-        server.save().unwrap();
+        server.save_decisions().unwrap();
         assert_eq!(names(&load()), ["b"]);
         assert_eq!(names(&server), ["b"], "nor does it hold here");
         // Said again, it holds again.
         allow(&server, "a");
-        server.save().unwrap();
+        server.save_decisions().unwrap();
         assert_eq!(names(&load()), ["b", "a"]);
     }
 
@@ -191,14 +191,14 @@ mod tests {
             for n in 0..AT_ONCE {
                 let (environment, all_have_read) = (&environment, &all_have_read);
                 threads.spawn(move || {
-                    let mine = SavedDecisions::load(environment).unwrap();
+                    let mine = SavedDecisions::load_decisions(environment).unwrap();
                     allow(&mine, &format!("tool-{n}"));
                     all_have_read.wait();
-                    mine.save().unwrap();
+                    mine.save_decisions().unwrap();
                 });
             }
         });
-        let stored = SavedDecisions::load(&environment).unwrap();
+        let stored = SavedDecisions::load_decisions(&environment).unwrap();
         assert_eq!(
             stored.shared.copy_decisions().remembered_decisions().len(),
             AT_ONCE

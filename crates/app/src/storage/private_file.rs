@@ -27,7 +27,7 @@ pub(crate) fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
         })
         .and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
-        // A temporary file that cannot be removed is harmless.
+        // An error is ignored, because a remaining temporary file is harmless.
         let _ = fs::remove_file(&temporary);
     }
     written

@@ -1,8 +1,8 @@
 //! Finds and reads recipes.
 //!
 //! A recipe is a file (YAML, JSON or TOML) in `recipes/` of the working directory or of the user's
-//! configuration folder, or a recipe that ships with the program. The first one with a name is
-//! used. Variables are not expanded, because prompts may contain a literal `${…}`.
+//! configuration folder, or a recipe that ships with the program. If several have the same name,
+//! the first in this order is used. Prompts may contain `${…}`, so variables are not expanded.
 
 use std::{
     collections::HashSet,
@@ -96,7 +96,7 @@ pub(crate) struct RecipeEntry {
 pub(crate) fn list_recipes(environment: &Environment) -> anyhow::Result<Vec<RecipeEntry>> {
     let mut entries: Vec<RecipeEntry> = Vec::new();
     for folder in recipe_folders(environment) {
-        for file in list_files(&folder)? {
+        for file in list_recipe_files(&folder)? {
             entries.push(RecipeEntry {
                 name: file_stem(&file).unwrap_or_default().to_owned(),
                 recipe: read_recipe(&file),
@@ -137,7 +137,7 @@ fn recipe_folders(environment: &Environment) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Returns the recipe files of a folder, sorted by name.
-fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn list_recipe_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let failed = |error| anyhow!("{}: cannot be read: {error}", folder.display());
     if !folder.is_dir() {
         return Ok(Vec::new());
@@ -155,7 +155,7 @@ fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 fn read_recipe(file: &Path) -> anyhow::Result<FoundRecipe> {
-    let text = config::read_text(file)?;
+    let text = config::read_text_file(file)?;
     parse_recipe(file, text, RecipeSource::File(file.to_owned()))
 }
 

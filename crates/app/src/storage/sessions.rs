@@ -54,11 +54,11 @@ pub(crate) enum SessionsError {
 impl Sessions {
     /// Opens or creates the session store and deletes sessions that exceed the configured
     /// retention. Needs a Tokio runtime.
-    pub(crate) async fn open(
+    pub(crate) async fn open_and_prune(
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        let sessions = Self::open_unpruned(config, environment).await?;
+        let sessions = Self::open_without_pruning(config, environment).await?;
         if let Some(retention) = configured_retention(&config.sessions) {
             sessions.store.prune(&retention).await?;
         }
@@ -66,24 +66,26 @@ impl Sessions {
     }
 
     /// Opens the session store if it exists. Creates no store and deletes no sessions.
-    pub(crate) async fn open_existing(
+    pub(crate) async fn open_if_exists(
         config: &Config,
         environment: &Environment,
     ) -> Result<Option<Self>, SessionsError> {
-        match find_store(&config.sessions, environment) {
+        match find_store_place(&config.sessions, environment) {
             Ok(StorePlace::File(path)) if !path.exists() => return Ok(None),
             Err(SessionsError::NoPlace) => return Ok(None),
             _ => {}
         }
-        Self::open_unpruned(config, environment).await.map(Some)
+        Self::open_without_pruning(config, environment)
+            .await
+            .map(Some)
     }
 
     /// Opens or creates the session store without deleting sessions.
-    pub(crate) async fn open_unpruned(
+    pub(crate) async fn open_without_pruning(
         config: &Config,
         environment: &Environment,
     ) -> Result<Self, SessionsError> {
-        let (options, place) = match find_store(&config.sessions, environment)? {
+        let (options, place) = match find_store_place(&config.sessions, environment)? {
             StorePlace::File(path) => (
                 StoreOptions::sqlite(path.clone()),
                 path.display().to_string(),
@@ -105,7 +107,7 @@ impl Sessions {
         })
     }
 
-    pub(crate) fn store(&self) -> &Arc<Store> {
+    pub(crate) fn shared_store(&self) -> &Arc<Store> {
         &self.store
     }
 
@@ -118,7 +120,7 @@ impl Sessions {
     }
 
     /// Returns the location of the store for messages, without a password.
-    pub(crate) fn location(&self) -> &str {
+    pub(crate) fn store_location(&self) -> &str {
         &self.place
     }
 
@@ -143,7 +145,7 @@ impl Sessions {
         }
     }
 
-    pub(crate) async fn close(&self) {
+    pub(crate) async fn close_store(&self) {
         self.store.close().await;
     }
 }
@@ -158,7 +160,7 @@ pub(crate) fn configured_retention(config: &SessionsConfig) -> Option<Retention>
 }
 
 /// Returns the configured store, or a file in the user's data folder.
-fn find_store(
+fn find_store_place(
     config: &SessionsConfig,
     environment: &Environment,
 ) -> Result<StorePlace, SessionsError> {

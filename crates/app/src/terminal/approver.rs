@@ -20,7 +20,7 @@ use switchboard_orchestration::tools::arguments::{ContextInjection, InputValidat
 /// Maximum time to wait for earlier output of the run before a question is shown.
 const DISPLAY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An early decision about a tool use.
+/// An approval decision that the user made before the request, for example with `--allow`.
 #[derive(Debug, Clone)]
 pub(crate) struct PresetDecision {
     /// The fingerprint of the tool definition at the time of the decision.
@@ -38,7 +38,7 @@ pub(crate) struct TerminalApprover {
     pub(crate) hidden: ContextInjection,
     /// `true` to leave approval requests open, so that the run is stored.
     pub(crate) later: bool,
-    /// Early decisions by the id of the tool use. Each one is returned once.
+    /// Decisions made before the request, by tool use id. Each decision is used once.
     pub(crate) preset: Mutex<HashMap<String, PresetDecision>>,
 }
 
@@ -63,7 +63,7 @@ impl Approver for TerminalApprover {
             if !is_allowed || preset.fingerprint == request.fingerprint {
                 return preset.decision;
             }
-            // The tool has changed since the run was stored.
+            // The tool has changed since the run was stored, so the decision is ignored.
             if !self.lines.is_interactive() {
                 return ApprovalDecision::Later;
             }
@@ -120,7 +120,7 @@ impl TerminalApprover {
                 Some(origin) => (Some(origin.server.as_str()), &origin.tool),
                 None => (None, &request.tool_use.name),
             };
-            ToolCard::new(server, tool, &request.input_shown()).format_approval_question()
+            ToolCard::new(server, tool, &request.displayed_input()).format_approval_question()
         })
     }
 
@@ -137,7 +137,7 @@ impl TerminalApprover {
 
     /// Lets the user edit the tool input until it is valid. Returns `None` if the user cancels.
     async fn edit_input(&self, request: &ApprovalRequest) -> Option<JsonObject> {
-        let input = request.input_shown();
+        let input = request.displayed_input();
         let mut text = serde_json::to_string_pretty(&input).unwrap_or_default();
         loop {
             text = self.lines.edit_text("  input".to_owned(), text).await?;
@@ -151,7 +151,7 @@ impl TerminalApprover {
 
     /// Validates an input against the schema of the tool and prints the error.
     async fn is_valid_input(&self, request: &ApprovalRequest, input: &JsonObject) -> bool {
-        let catalog = self.tools.tools().await;
+        let catalog = self.tools.list_tools().await;
         let mut tools = catalog.tools.iter();
         let Some(tool) = tools.find(|tool| tool.name == request.tool_use.name) else {
             return true;

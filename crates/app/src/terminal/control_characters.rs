@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// Removes control characters except line breaks and tabs.
 pub(crate) fn strip_control_characters(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_control) {
-        Cow::Owned(text.chars().filter(|&c| !is_control(c)).collect())
+    if text.chars().any(is_control_character) {
+        Cow::Owned(text.chars().filter(|&c| !is_control_character(c)).collect())
     } else {
         Cow::Borrowed(text)
     }
@@ -13,7 +13,7 @@ pub(crate) fn strip_control_characters(text: &str) -> Cow<'_, str> {
 
 /// Returns the start of the text on one line with at most `width` characters. `…` marks omitted
 /// text.
-pub(crate) fn one_line(text: &str, width: usize) -> String {
+pub(crate) fn to_one_line(text: &str, width: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
     for word in text.split_whitespace() {
@@ -21,7 +21,7 @@ pub(crate) fn one_line(text: &str, width: usize) -> String {
             line.push(' ');
             length += 1;
         }
-        for c in word.chars().filter(|&c| !is_control(c)) {
+        for c in word.chars().filter(|&c| !is_control_character(c)) {
             if length >= width {
                 line.pop();
                 line.push('…');
@@ -35,7 +35,7 @@ pub(crate) fn one_line(text: &str, width: usize) -> String {
 }
 
 /// Returns whether a character controls a terminal or changes the direction of text.
-pub(crate) fn is_control(c: char) -> bool {
+pub(crate) fn is_control_character(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -59,10 +59,10 @@ mod tests {
 
     #[test]
     fn a_line_is_a_line() {
-        assert_eq!(one_line(" a\n  b\tc ", 10), "a b c");
-        assert_eq!(one_line("äöüäöü", 4), "äöü…");
-        assert_eq!(one_line("abcd", 4), "abcd");
-        assert_eq!(one_line("ab cd", 3), "ab…");
-        assert_eq!(one_line("", 3), "");
+        assert_eq!(to_one_line(" a\n  b\tc ", 10), "a b c");
+        assert_eq!(to_one_line("äöüäöü", 4), "äöü…");
+        assert_eq!(to_one_line("abcd", 4), "abcd");
+        assert_eq!(to_one_line("ab cd", 3), "ab…");
+        assert_eq!(to_one_line("", 3), "");
     }
 }

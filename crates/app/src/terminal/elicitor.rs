@@ -9,8 +9,8 @@ use switchboard_domain::{
 };
 
 use super::{
-    DOUBTFUL, FAINT, STRONG, Screen, one_line, print_line, prompt::LineReader,
-    strip_control_characters,
+    DOUBTFUL, FAINT, STRONG, Screen, print_line, prompt::LineReader, strip_control_characters,
+    to_one_line,
 };
 
 /// Elicitor that asks on standard error and reads from standard input. Both must be terminals.
@@ -38,7 +38,7 @@ impl Elicitor for TerminalElicitor {
         let content = match &elicitation.form {
             ElicitationForm::Fields { schema } => ask_for_fields(schema, &*self.lines).await,
             ElicitationForm::Url { url, .. } => ask_to_open_url(url, &*self.lines).await,
-            // Unknown kinds of requests cannot be shown.
+            // Other kinds of elicitation cannot be shown, so they are cancelled.
             _ => return ElicitationAnswer::Cancel,
         };
         content.map_or_else(|end| end, |content| ElicitationAnswer::Accept { content })
@@ -49,7 +49,7 @@ impl Elicitor for TerminalElicitor {
 fn format_heading(elicitation: &Elicitation) -> String {
     format!(
         "{DOUBTFUL}?{DOUBTFUL:#} {STRONG}{}{STRONG:#} asks: {}",
-        one_line(&elicitation.server, 64),
+        to_one_line(&elicitation.server, 64),
         strip_control_characters(&elicitation.message)
     )
 }
@@ -99,7 +99,7 @@ async fn ask_for_fields(
 ) -> Result<Map<String, Value>, ElicitationAnswer> {
     print_line(format_args!("{FAINT}{WAYS_OUT}{FAINT:#}"));
     let mut content = Map::new();
-    for field in FormField::from_schema(schema) {
+    for field in FormField::fields_from_schema(schema) {
         if let Some(value) = ask_until_valid(lines, &field.format_question(), |text| {
             field.parse_answer(text)
         })
@@ -126,11 +126,11 @@ struct FormField<'s> {
     required: bool,
 }
 
-/// Value and title of a choice in a form.
+/// Value and display title of one choice of a form field.
 type Choice<'s> = (&'s str, &'s str);
 
 impl<'s> FormField<'s> {
-    fn from_schema(schema: &'s Value) -> Vec<Self> {
+    fn fields_from_schema(schema: &'s Value) -> Vec<Self> {
         let required = |name: &str| {
             let names = schema["required"].as_array();
             names.is_some_and(|names| names.iter().any(|it| it == name))
@@ -171,13 +171,13 @@ impl<'s> FormField<'s> {
 
     fn format_question(&self) -> String {
         let title = self.schema["title"].as_str().unwrap_or(self.name);
-        let mut text = format!("  {STRONG}{}{STRONG:#}", one_line(title, 80));
+        let mut text = format!("  {STRONG}{}{STRONG:#}", to_one_line(title, 80));
         if let Some(description) = self.schema["description"].as_str() {
-            let _ = write!(text, " – {}", one_line(description, 300));
+            let _ = write!(text, " – {}", to_one_line(description, 300));
         }
         let choices = self.list_choices();
         for (number, (_, shown)) in (1..).zip(&choices) {
-            let _ = write!(text, "\n    {number}) {}", one_line(shown, 120));
+            let _ = write!(text, "\n    {number}) {}", to_one_line(shown, 120));
         }
         let format = self.schema["format"].as_str();
         let hint = match (choices.is_empty(), self.json_type()) {
@@ -187,16 +187,16 @@ impl<'s> FormField<'s> {
             (true, kind) => format.unwrap_or(kind),
         };
         let default = match self.schema.get("default") {
-            Some(Value::String(text)) => format!("; empty: {}", one_line(text, 80)),
-            Some(default) => format!("; empty: {}", one_line(&default.to_string(), 80)),
+            Some(Value::String(text)) => format!("; empty: {}", to_one_line(text, 80)),
+            Some(default) => format!("; empty: {}", to_one_line(&default.to_string(), 80)),
             None if !self.required => "; may be empty".to_owned(),
             None => String::new(),
         };
-        let hint = one_line(hint, 40);
+        let hint = to_one_line(hint, 40);
         format!("{text} {FAINT}({hint}{default}){FAINT:#}:")
     }
 
-    /// Parses the answer to a field. Returns `None` to skip an optional field.
+    /// Parses the user's answer for this field. Returns `None` if the user skips an optional field.
     fn parse_answer(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() {
             return match self.schema.get("default") {
@@ -233,9 +233,9 @@ impl<'s> FormField<'s> {
         let Ok(validator) = SchemaValidator::compile(self.schema) else {
             return Ok(value);
         };
-        let errors = validator.errors(&value).unwrap_or_default();
+        let errors = validator.list_errors(&value).unwrap_or_default();
         match errors.first() {
-            Some(error) => Err(one_line(&error.to_string(), 200)),
+            Some(error) => Err(to_one_line(&error.to_string(), 200)),
             None => Ok(value),
         }
     }
@@ -254,7 +254,7 @@ fn find_choice(choices: &[Choice<'_>], text: &str) -> Result<Value, String> {
         Some((value, _)) => Ok((*value).into()),
         None => Err(format!(
             "`{}` is not one of the choices",
-            one_line(text, 40)
+            to_one_line(text, 40)
         )),
     }
 }

@@ -21,7 +21,7 @@ fn form() -> Value {
 #[test]
 fn a_line_becomes_a_value_of_the_field_or_says_what_is_wrong() {
     let form = form();
-    let fields = FormField::from_schema(&form);
+    let fields = FormField::fields_from_schema(&form);
     let read = |name: &str, text: &str| {
         let field = fields.iter().find(|field| field.name == name).unwrap();
         field.parse_answer(text)
@@ -60,7 +60,7 @@ fn a_line_becomes_a_value_of_the_field_or_says_what_is_wrong() {
 #[test]
 fn a_question_contains_no_control_characters() {
     let nasty = json!({"properties": {"a\u{1b}[2J": {"description": "b\u{9b}31m\u{202e}"}}});
-    let question = FormField::from_schema(&nasty)[0].format_question();
+    let question = FormField::fields_from_schema(&nasty)[0].format_question();
     assert_eq!(
         strip_str(&question).to_string(),
         "  a[2J – b31m (string; may be empty):"
@@ -69,7 +69,7 @@ fn a_question_contains_no_control_characters() {
         server: "files".into(),
         message: "May I?\u{1b}[2J".into(),
         call: None,
-        candidates: switchboard_domain::Candidates::default(),
+        candidates: switchboard_domain::CandidateCalls::default(),
         form: ElicitationForm::Fields { schema: json!({}) },
     };
     assert_eq!(

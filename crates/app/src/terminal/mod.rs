@@ -15,7 +15,7 @@ mod tool_card;
 use std::io::Write as _;
 
 pub(crate) use approver::{PresetDecision, TerminalApprover};
-pub(crate) use control_characters::{is_control, one_line, strip_control_characters};
+pub(crate) use control_characters::{is_control_character, strip_control_characters, to_one_line};
 pub(crate) use elicitor::TerminalElicitor;
 pub(crate) use prompt::{LineReader, StdinLineReader, UnansweredReason, is_interactive};
 pub(crate) use screen::Screen;

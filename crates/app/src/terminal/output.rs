@@ -1,4 +1,4 @@
-//! Writes to standard output.
+//! Writes answers and lists to standard output.
 
 use std::{
     fmt::Write as _,
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 use switchboard_orchestration::{RunEvent, RunEventKind};
 
-use super::{Screen, is_control, strip_control_characters};
+use super::{Screen, is_control_character, strip_control_characters};
 
 /// Output format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -54,8 +54,8 @@ impl AnswerWriter {
 
     /// Writes an event to standard output and shows it on `screen`. Fails if the output is closed.
     pub(crate) fn show_event(&mut self, event: &RunEvent, screen: &Screen) -> io::Result<()> {
-        // Progress bars are removed before text is written. Other messages appear after the
-        // answer's line has ended.
+        // `screen` removes its spinner before text is written. It prints other messages after
+        // `write_event` has ended the line of the answer.
         let is_text = matches!(event.kind, RunEventKind::TextDelta { .. });
         if is_text {
             screen.show_event(&event.kind);
@@ -79,8 +79,8 @@ impl AnswerWriter {
                 }))
             }
             (AnswerFormat::Text, RunEventKind::TextDelta { text }) => self.write_answer_text(text),
-            // Ends the answer's line, because a line about the provider's tool follows on standard
-            // error.
+            // Ends the line of the answer, because `screen` prints a line about the provider's tool
+            // next.
             (AnswerFormat::Text, RunEventKind::ProviderBlock { .. }) if self.terminal => {
                 self.end_open_line()
             }
@@ -123,10 +123,10 @@ fn write_text(text: &str) -> io::Result<()> {
 
 /// Escapes characters that control a terminal as `\uXXXX`. The JSON value stays the same, because
 /// these characters occur only in strings.
-fn escape_controls(json: &str) -> String {
+fn escape_control_characters(json: &str) -> String {
     let mut text = String::with_capacity(json.len() + 1);
     for c in json.chars() {
-        if is_control(c) {
+        if is_control_character(c) {
             // All control characters are in the Basic Multilingual Plane, so four digits are
             // enough.
             let _ = write!(text, "\\u{:04x}", u32::from(c));
@@ -138,7 +138,7 @@ fn escape_controls(json: &str) -> String {
 }
 
 fn write_json(json: serde_json::Result<String>) -> io::Result<()> {
-    write_text(&(escape_controls(&json?) + "\n"))
+    write_text(&(escape_control_characters(&json?) + "\n"))
 }
 
 /// Writes a value as indented JSON to standard output.
@@ -191,8 +191,8 @@ mod tests {
         let compact = serde_json::to_string(&value).unwrap();
         let pretty = serde_json::to_string_pretty(&value).unwrap();
         for json in [compact, pretty] {
-            let text = escape_controls(&json);
-            assert!(!text.chars().any(is_control), "{text}");
+            let text = escape_control_characters(&json);
+            assert!(!text.chars().any(is_control_character), "{text}");
             let back: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(back, value);
         }

@@ -1,4 +1,4 @@
-//! Questions at the terminal.
+//! Reads replies to questions at the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 

@@ -1,4 +1,4 @@
-//! Standard error during a run: tool cards, notes and progress.
+//! Prints tool calls, notes and progress to standard error during a run.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,14 +20,13 @@ use super::{
 /// Interval of progress updates.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Output on standard error during a run. Clones share one state, so that a question can remove the
-/// spinner.
+/// Output on standard error during a run. Clones share one spinner, which questions can remove.
 #[derive(Clone)]
 pub(crate) struct Screen {
     state: Arc<Mutex<ScreenState>>,
     /// Lock held during a question, so that only one question is shown at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// Ids of calls whose approval request was shown.
+    /// Ids of the tool calls whose approval request was shown.
     questions: Arc<watch::Sender<HashSet<String>>>,
 }
 
@@ -61,12 +60,10 @@ impl Screen {
         self.lock_state().show_spinner(what);
     }
 
-    /// Removes the spinner.
     pub(crate) fn remove_spinner(&self) {
         self.lock_state().remove_spinner();
     }
 
-    /// Shows an event of a run.
     pub(crate) fn show_event(&self, event: &RunEventKind) {
         self.lock_state().show_event(event);
         match event {
@@ -81,7 +78,7 @@ impl Screen {
     /// Waits until the approval request of this call was shown.
     pub(super) async fn wait_until_question_shown(&self, id: &str) {
         let mut questions = self.questions.subscribe();
-        // The channel stays open, because its sender is a field of `self`.
+        // An error is impossible: `self` owns the sender, so the channel stays open.
         let _ = questions.wait_for(|all| all.contains(id)).await;
     }
 
@@ -100,7 +97,7 @@ impl Screen {
         drop(self.turn.lock().await);
     }
 
-    /// Returns the formatted call that an approval request is about.
+    /// Returns the text of the tool call that an approval request asks about.
     pub(super) fn format_question_about(&self, id: &str) -> Option<String> {
         let state = self.lock_state();
         state.calls.get(id).map(ToolCard::format_approval_question)
@@ -212,7 +209,7 @@ impl ScreenState {
     fn show_spinner(&mut self, what: &str) {
         if self.is_terminal {
             let spinner = self.spinner.get_or_insert_with(create_spinner);
-            spinner.set_message(super::one_line(what, 200));
+            spinner.set_message(super::to_one_line(what, 200));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Aligned columns.
+//! Formats tables with aligned columns.
 
 use std::fmt::Write as _;
 

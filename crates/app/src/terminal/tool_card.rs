@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use serde_json::Value;
 use switchboard_domain::ToolContent;
 
-use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line, strip_control_characters};
+use super::{BAD, DOUBTFUL, FAINT, GOOD, STRONG, strip_control_characters, to_one_line};
 
 /// Maximum length of a shown tool input in characters.
 const INPUT_WIDTH: usize = 120;
@@ -31,13 +31,13 @@ pub(super) enum CallEnd {
 
 impl ToolCard {
     pub(super) fn new(server: Option<&str>, tool: &str, input: &Value) -> Self {
-        let tool = one_line(tool, 80);
+        let tool = to_one_line(tool, 80);
         Self {
             tool: match server {
-                Some(server) => format!("{} · {tool}", one_line(server, 40)),
+                Some(server) => format!("{} · {tool}", to_one_line(server, 40)),
                 None => tool,
             },
-            input: one_line(&input.to_string(), INPUT_WIDTH),
+            input: to_one_line(&input.to_string(), INPUT_WIDTH),
             whole_input: format_whole_input(input),
         }
     }
@@ -46,7 +46,7 @@ impl ToolCard {
     pub(super) fn format_running_call(&self, progress: Option<&str>) -> String {
         let mut line = format!("{} {}", self.tool, self.input);
         if let Some(progress) = progress {
-            let _ = write!(line, " – {}", one_line(progress, 60));
+            let _ = write!(line, " – {}", to_one_line(progress, 60));
         }
         line
     }
@@ -82,8 +82,11 @@ impl ToolCard {
 
 /// Formats a call of a tool that runs at the model provider.
 pub(super) fn format_provider_block(kind: &str, text: Option<&str>) -> String {
-    let mut line = format!("{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}", one_line(kind, 80));
-    let text = one_line(text.unwrap_or_default(), RESULT_WIDTH);
+    let mut line = format!(
+        "{FAINT}◇{FAINT:#} {STRONG}{}{STRONG:#}",
+        to_one_line(kind, 80)
+    );
+    let text = to_one_line(text.unwrap_or_default(), RESULT_WIDTH);
     if !text.is_empty() {
         let _ = write!(line, "\n  {FAINT}{text}{FAINT:#}");
     }
@@ -113,9 +116,9 @@ fn format_result(content: &[ToolContent]) -> String {
     let mut line = String::new();
     for item in content {
         line.push(' ');
-        line.push_str(&one_line(&item.as_text(), RESULT_WIDTH));
+        line.push_str(&to_one_line(&item.as_text(), RESULT_WIDTH));
     }
-    one_line(&line, RESULT_WIDTH)
+    to_one_line(&line, RESULT_WIDTH)
 }
 
 #[cfg(test)]

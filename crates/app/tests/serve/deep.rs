@@ -146,7 +146,7 @@ impl ChatModel for Deep {
         let mut events = Vec::new();
         if request.messages.last().unwrap().role == Role::Tool {
             let (part, text) = (PartStart::Text, "Done.".to_owned());
-            let state = Box::new(ProviderState::minted_by(&self.id, self.state.clone()));
+            let state = Box::new(ProviderState::new_for_model(&self.id, self.state.clone()));
             events.extend([
                 ModelEvent::PartStarted { index: 0, part },
                 ModelEvent::TextDelta { index: 0, text },
@@ -174,7 +174,7 @@ impl ChatModel for Deep {
 
 #[async_trait]
 impl ToolHost for Deep {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         let schema = json!({"type": "object", "properties": {"field": {"type": "object"}}});
         ToolCatalog {
             tools: vec![Arc::new(ToolDefinition::new("dig", "Digs.", schema))],
@@ -182,7 +182,7 @@ impl ToolHost for Deep {
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let mut output = ToolOutput::text("dug");
         match call.idempotency_key.unwrap().rsplit('/').next() {
             Some("structured") => output.structured = Some(self.structured.clone()),
@@ -194,7 +194,7 @@ impl ToolHost for Deep {
         Ok(output)
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
@@ -287,7 +287,9 @@ async fn stored(store: &Arc<Store>, owner: &Principal, session: SessionId, deep:
     let taken = durable_runs.acquire_run(&run).await.unwrap();
     driven(durable_runs.resume_run(&agent, taken)).await;
     let messages = read_all(store, owner, &session.id).await;
-    let results = messages.iter().flat_map(|message| message.results());
+    let results = messages
+        .iter()
+        .flat_map(|message| message.iter_tool_results());
     let good: Vec<bool> = results.map(|result| !result.is_error).collect();
     assert_eq!(good, calls, "{messages:?}");
     let record = store.find_run(owner, &run).await.unwrap().unwrap();

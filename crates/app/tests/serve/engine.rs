@@ -99,7 +99,7 @@ impl Own {
 
 #[async_trait]
 impl Engine for Script {
-    async fn agent(
+    async fn create_agent(
         &self,
         _: &RunSettings,
         _: &Principal,
@@ -114,27 +114,27 @@ impl Engine for Script {
         Ok(Agent::new(Arc::new(Worker::new())).with_tools(Arc::new(tools)))
     }
 
-    async fn models(&self) -> Vec<ModelInfo> {
-        vec![ModelInfo::unknown(Worker::new().id())]
+    async fn available_models(&self) -> Vec<ModelInfo> {
+        vec![ModelInfo::from_model_id(Worker::new().id())]
     }
 
-    async fn recipes(&self) -> Vec<RecipeInfo> {
+    async fn available_recipes(&self) -> Vec<RecipeInfo> {
         Vec::new()
     }
 
-    async fn servers(&self) -> Vec<Value> {
+    async fn server_states(&self) -> Vec<Value> {
         Vec::new()
     }
 
-    async fn tools(&self) -> ToolCatalog {
+    async fn tool_catalog(&self) -> ToolCatalog {
         ToolCatalog::default()
     }
 
-    async fn readiness(&self) -> Result<(), String> {
+    async fn check_readiness(&self) -> Result<(), String> {
         Ok(())
     }
 
-    fn observer(&self, _: &Principal, _: Option<&str>) -> Option<Box<dyn Observer>> {
+    fn create_observer(&self, _: &Principal, _: Option<&str>) -> Option<Box<dyn Observer>> {
         Some(Box::new(Panics(Arc::clone(&self.panics_at))))
     }
 }
@@ -143,7 +143,7 @@ struct Panics(Arc<Mutex<Option<&'static str>>>);
 
 #[async_trait]
 impl Observer for Panics {
-    async fn observe(&mut self, event: &RunEvent) {
+    async fn observe_event(&mut self, event: &RunEvent) {
         let kind = match &event.kind {
             RunEventKind::ToolFinished { .. } => "tool_finished",
             RunEventKind::ModelCallStarted { .. } => "model_call_started",
@@ -184,7 +184,7 @@ impl ChatModel for Worker {
         let (part, reason) = if is_done {
             (Part::text("Done."), FinishReason::Stop)
         } else {
-            let call = ToolUse::new("call_1", "desk__work", ToolInput::parse("{}"));
+            let call = ToolUse::new("call_1", "desk__work", ToolInput::parse_input("{}"));
             (Part::ToolUse(call), FinishReason::ToolUse)
         };
         let part = PartStart::Whole {
@@ -206,7 +206,7 @@ struct Tools {
 
 #[async_trait]
 impl ToolHost for Tools {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         let mut tool = ToolDefinition::new("desk__work", "Works.", json!({"type": "object"}));
         tool.origin = Some(ToolOrigin {
             server: "desk".to_owned(),
@@ -218,13 +218,13 @@ impl ToolHost for Tools {
         }
     }
 
-    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
         self.sender.send("call").unwrap();
         self.results.acquire().await.unwrap().forget();
         Ok(ToolOutput::text("worked"))
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }

@@ -135,7 +135,7 @@ struct HostileEngine {
 
 #[async_trait]
 impl Engine for HostileEngine {
-    async fn agent(
+    async fn create_agent(
         &self,
         _: &RunSettings,
         _: &Principal,
@@ -145,23 +145,23 @@ impl Engine for HostileEngine {
         Ok(Agent::new(Arc::clone(&self.model)).with_tools(tools))
     }
 
-    async fn models(&self) -> Vec<ModelInfo> {
-        vec![ModelInfo::unknown(self.model.id())]
+    async fn available_models(&self) -> Vec<ModelInfo> {
+        vec![ModelInfo::from_model_id(self.model.id())]
     }
 
-    async fn recipes(&self) -> Vec<RecipeInfo> {
+    async fn available_recipes(&self) -> Vec<RecipeInfo> {
         Vec::new()
     }
 
-    async fn servers(&self) -> Vec<Value> {
+    async fn server_states(&self) -> Vec<Value> {
         Vec::new()
     }
 
-    async fn tools(&self) -> ToolCatalog {
-        self.tools.tools().await
+    async fn tool_catalog(&self) -> ToolCatalog {
+        self.tools.list_tools().await
     }
 
-    async fn readiness(&self) -> Result<(), String> {
+    async fn check_readiness(&self) -> Result<(), String> {
         Ok(())
     }
 }
@@ -172,7 +172,7 @@ async fn start(fake: &FakeModel, servers: Vec<ServerConfig>) -> InProcess {
     config.base_url = format!("{}/v1", fake.base_url());
     let model = OpenAiClient::new(config).unwrap().model("fake-model");
     let tools = Arc::new(McpHost::start(servers, HostOptions::default()).unwrap());
-    tools.ready().await.unwrap();
+    tools.wait_until_ready().await.unwrap();
     let engine = HostileEngine {
         model: Arc::new(model),
         tools,

@@ -53,7 +53,7 @@ impl InProcess {
         nest: fn(Router) -> Router,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let app = nest(server.router(listener.local_addr().unwrap()).unwrap());
+        let app = nest(server.build_router(listener.local_addr().unwrap()).unwrap());
         Self::run(listener, store, folder, |listener, stopped| async move {
             let serving = axum::serve(listener, app).with_graceful_shutdown(stopped);
             serving.await.unwrap();

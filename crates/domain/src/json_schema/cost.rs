@@ -1,4 +1,4 @@
-//! The number of steps of a check, counted before the check.
+//! Upper bound of the steps of a schema check, computed before the check.
 
 use std::{collections::HashMap, ptr, str::Chars};
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::references::References;
 
-/// Maximum nesting of an evaluation. References and levels of the value count as one each. The
-/// validator has the same recursion, on a stack of 2 MiB.
+/// Maximum recursion depth of a check. Each reference and each level of the value counts as one.
+/// The validator recurses as deeply, on a stack of 2 MiB.
 const MAX_NESTING: usize = 400;
-/// Bytes of a text that count as one step.
+/// Number of bytes of a text that count as one step.
 const BYTES_PER_STEP: usize = 64;
 /// Steps of `uniqueItems` for each value in the array: up to 15 items are compared pairwise, more
 /// are hashed.
@@ -17,19 +17,24 @@ const UNIQUE_STEPS: u64 = 16;
 
 /// Returns an upper bound of the steps of a check of this value, or `None` if it exceeds `max`. The
 /// count itself takes at most `max` steps.
-pub(super) fn visits(schema: &Value, value: &Value, max: u64) -> Option<u64> {
-    Some(total(schema, value, max, false)?.check)
+pub(super) fn count_check_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
+    Some(estimate_total_cost(schema, value, max, false)?.check)
 }
 
 /// Returns an upper bound of the steps of listing the errors of this value, or `None` if the count
 /// takes more than `max` steps.
-pub(super) fn error_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
-    let total = total(schema, value, max, true)?;
+pub(super) fn count_error_steps(schema: &Value, value: &Value, max: u64) -> Option<u64> {
+    let total = estimate_total_cost(schema, value, max, true)?;
     Some(total.check.saturating_add(total.copies))
 }
 
-fn total(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> Option<Cost> {
-    let mut counter = Counter {
+fn estimate_total_cost(
+    schema: &Value,
+    value: &Value,
+    max: u64,
+    counts_copies: bool,
+) -> Option<Cost> {
+    let mut counter = CostCounter {
         root: schema,
         references: None,
         max,
@@ -37,23 +42,23 @@ fn total(schema: &Value, value: &Value, max: u64, counts_copies: bool) -> Option
         steps: 0,
         known: HashMap::new(),
     };
-    counter.cost(schema, value, Visit::default())
+    counter.estimate_cost(schema, value, VisitContext::default())
 }
 
-/// Steps of one schema on one value.
+/// Numbers of steps to check one value against one schema.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
-    /// The check itself.
+    /// Steps of the check itself.
     check: u64,
-    /// Finding out which members were evaluated, for an `unevaluatedProperties` above.
+    /// Steps to find the evaluated members, for `unevaluatedProperties` in an outer schema.
     mark: u64,
-    /// Copies of values in errors below `anyOf` and `oneOf`.
+    /// Steps to copy values into the errors below `anyOf` and `oneOf`.
     copies: u64,
 }
 
-/// How an evaluation is reached.
+/// Nesting of an evaluation, and how its schema and value were reached.
 #[derive(Clone, Copy, Default)]
-struct Visit {
+struct VisitContext {
     nesting: usize,
     /// Whether a reference leads to the schema. Only such schemas can be reached repeatedly, so
     /// only their costs are stored.
@@ -62,19 +67,24 @@ struct Visit {
     is_temporary: bool,
 }
 
-struct Counter<'s> {
+struct CostCounter<'s> {
     root: &'s Value,
     references: Option<References<'s>>,
     max: u64,
     counts_copies: bool,
     steps: u64,
-    /// Costs by the addresses of schema and value.
+    /// Known costs, by the addresses of a schema and a value.
     known: HashMap<(*const Value, *const Value), Cost>,
 }
 
-impl<'s> Counter<'s> {
-    /// Returns the cost of this schema on this value. Ignores keywords without effect on the cost.
-    fn cost(&mut self, schema: &'s Value, value: &Value, visit: Visit) -> Option<Cost> {
+impl<'s> CostCounter<'s> {
+    /// Returns the cost of checking a value against a schema. Ignores keywords without cost.
+    fn estimate_cost(
+        &mut self,
+        schema: &'s Value,
+        value: &Value,
+        visit: VisitContext,
+    ) -> Option<Cost> {
         let key = (ptr::from_ref(schema), ptr::from_ref(value));
         let is_stored = visit.is_referenced && !visit.is_temporary;
         if is_stored && let Some(cost) = self.known.get(&key) {
@@ -84,26 +94,26 @@ impl<'s> Counter<'s> {
             return None;
         }
         let mut cost = Cost::default();
-        self.charge(&mut cost, 1)?;
+        self.add_counted_steps(&mut cost, 1)?;
         match value {
-            Value::String(text) => self.charge(&mut cost, text_steps(text))?,
-            Value::Array(items) => cost.mark = length(items.len()),
+            Value::String(text) => self.add_counted_steps(&mut cost, count_text_steps(text))?,
+            Value::Array(items) => cost.mark = to_u64(items.len()),
             Value::Object(members) => {
-                cost.mark = length(members.len());
-                self.charge(&mut cost, length(members.len()))?;
+                cost.mark = to_u64(members.len());
+                self.add_counted_steps(&mut cost, to_u64(members.len()))?;
             }
             _ => {}
         }
         let mut marks = false;
         for (keyword, part) in schema.as_object().into_iter().flatten() {
-            self.charge(&mut cost, 1)?;
-            self.add_keyword(&mut cost, schema, keyword, part, value, visit)?;
+            self.add_counted_steps(&mut cost, 1)?;
+            self.add_keyword_cost(&mut cost, schema, keyword, part, value, visit)?;
             marks |= keyword.starts_with("unevaluated");
         }
         if marks {
-            // Members may be checked twice: to mark them, and to report them.
+            // `unevaluated…` keywords may check members twice: to mark and to report them.
             let again = cost.check.saturating_add(cost.mark);
-            self.add(&mut cost, again)?;
+            self.add_check_steps(&mut cost, again)?;
         }
         if is_stored {
             self.known.insert(key, cost);
@@ -111,16 +121,16 @@ impl<'s> Counter<'s> {
         Some(cost)
     }
 
-    fn add_keyword(
+    fn add_keyword_cost(
         &mut self,
         cost: &mut Cost,
         schema: &'s Value,
         keyword: &str,
         part: &'s Value,
         value: &Value,
-        visit: Visit,
+        visit: VisitContext,
     ) -> Option<()> {
-        let below = Visit {
+        let below = VisitContext {
             nesting: visit.nesting + 1,
             is_referenced: false,
             ..visit
@@ -130,42 +140,44 @@ impl<'s> Counter<'s> {
                 let root = self.root;
                 let references = self
                     .references
-                    .get_or_insert_with(|| References::collect(root));
+                    .get_or_insert_with(|| References::collect_named_parts(root));
                 let (targets, compared) = references.find_targets(reference);
-                self.charge(cost, length(compared))?;
-                let by_reference = Visit {
+                self.add_counted_steps(cost, to_u64(compared))?;
+                let by_reference = VisitContext {
                     is_referenced: true,
                     ..below
                 };
-                self.add_same(cost, targets.iter().copied(), value, by_reference)
+                self.add_same_value_costs(cost, targets.iter().copied(), value, by_reference)
             }
-            ("allOf", Value::Array(all), _) => self.add_same(cost, all, value, below),
+            ("allOf", Value::Array(all), _) => self.add_same_value_costs(cost, all, value, below),
             ("anyOf" | "oneOf", Value::Array(all), _) => {
                 let before = cost.check;
-                self.add_same(cost, all, value, below)?;
+                self.add_same_value_costs(cost, all, value, below)?;
                 if self.counts_copies {
-                    let (size, steps) = (size(value), cost.check - before);
-                    self.count(size)?;
+                    let (size, steps) = (count_json_values(value), cost.check - before);
+                    self.count_steps(size)?;
                     cost.copies = cost.copies.saturating_add(steps.saturating_mul(size));
                 }
                 Some(())
             }
-            ("not" | "if" | "then" | "else", _, _) => self.add_same(cost, [part], value, below),
+            ("not" | "if" | "then" | "else", _, _) => {
+                self.add_same_value_costs(cost, [part], value, below)
+            }
             ("dependentSchemas" | "dependencies", Value::Object(all), _) => {
-                self.charge(cost, length(all.len()))?;
-                self.add_same(cost, all.values(), value, below)
+                self.add_counted_steps(cost, to_u64(all.len()))?;
+                self.add_same_value_costs(cost, all.values(), value, below)
             }
             ("properties", Value::Object(named), Value::Object(members)) => {
-                self.charge(cost, length(named.len()))?;
+                self.add_counted_steps(cost, to_u64(named.len()))?;
                 let members = members.iter();
                 let pairs = members.filter_map(|(name, member)| Some((named.get(name)?, member)));
-                self.add_members(cost, pairs, below)
+                self.add_member_costs(cost, pairs, below)
             }
             ("patternProperties", Value::Object(patterns), Value::Object(members)) => {
                 for (pattern, schema) in patterns {
-                    self.add_pattern(cost, pattern, members.keys())?;
-                    // The cost assumes that every name matches.
-                    self.add_members(cost, members.values().map(|it| (schema, it)), below)?;
+                    self.add_pattern_cost(cost, pattern, members.keys())?;
+                    // The cost assumes that the pattern matches every name.
+                    self.add_member_costs(cost, members.values().map(|it| (schema, it)), below)?;
                 }
                 Some(())
             }
@@ -173,122 +185,125 @@ impl<'s> Counter<'s> {
                 let named = schema.get("properties");
                 let is_other = |name: &str| named.is_none_or(|named| named.get(name).is_none());
                 let others = members.iter().filter(|(name, _)| is_other(name));
-                self.add_members(cost, others.map(|(_, it)| (part, it)), below)
+                self.add_member_costs(cost, others.map(|(_, it)| (part, it)), below)
             }
             ("unevaluatedProperties", _, Value::Object(members)) => {
-                self.add_members(cost, members.values().map(|it| (part, it)), below)
+                self.add_member_costs(cost, members.values().map(|it| (part, it)), below)
             }
             ("propertyNames", _, Value::Object(members)) => {
-                let temporary = Visit {
+                let temporary = VisitContext {
                     is_temporary: true,
                     ..below
                 };
                 for name in members.keys() {
                     let name = Value::String(name.clone());
-                    self.add_members(cost, [(part, &name)], temporary)?;
+                    self.add_member_costs(cost, [(part, &name)], temporary)?;
                 }
                 Some(())
             }
             ("items" | "prefixItems", Value::Array(prefix), Value::Array(items)) => {
-                self.add_members(cost, prefix.iter().zip(items), below)
+                self.add_member_costs(cost, prefix.iter().zip(items), below)
             }
             (
                 "items" | "additionalItems" | "contains" | "unevaluatedItems",
                 _,
                 Value::Array(items),
-            ) => self.add_members(cost, items.iter().map(|it| (part, it)), below),
+            ) => self.add_member_costs(cost, items.iter().map(|it| (part, it)), below),
             ("pattern", Value::String(pattern), Value::String(text)) => {
-                self.add_pattern(cost, pattern, [text])
+                self.add_pattern_cost(cost, pattern, [text])
             }
-            // A format is matched like a pattern of eight states.
-            ("format", _, Value::String(text)) => self.add(cost, length(text.len())),
+            // Checking a format costs as much as matching a pattern with eight states.
+            ("format", _, Value::String(text)) => self.add_check_steps(cost, to_u64(text.len())),
             ("enum" | "const", _, _) | ("required" | "dependentRequired", _, Value::Object(_)) => {
-                self.charge(cost, size(part))
+                self.add_counted_steps(cost, count_json_values(part))
             }
             ("uniqueItems", Value::Bool(true), Value::Array(_)) => {
-                let size = size(value);
-                self.charge(cost, size)?;
-                self.add(cost, size.saturating_mul(UNIQUE_STEPS))
+                let size = count_json_values(value);
+                self.add_counted_steps(cost, size)?;
+                self.add_check_steps(cost, size.saturating_mul(UNIQUE_STEPS))
             }
             _ => Some(()),
         }
     }
 
     /// Adds the cost of schemas that are applied to the same value.
-    fn add_same(
+    fn add_same_value_costs(
         &mut self,
         cost: &mut Cost,
         schemas: impl IntoIterator<Item = &'s Value>,
         value: &Value,
-        visit: Visit,
+        visit: VisitContext,
     ) -> Option<()> {
         for schema in schemas {
-            let same = self.cost(schema, value, visit)?;
+            let same = self.estimate_cost(schema, value, visit)?;
             let mark = same.check.saturating_add(same.mark);
             cost.mark = cost.mark.saturating_add(mark);
             cost.copies = cost.copies.saturating_add(same.copies);
-            self.add(cost, same.check)?;
+            self.add_check_steps(cost, same.check)?;
         }
         Some(())
     }
 
     /// Adds the cost of schemas that are applied to members of the value.
-    fn add_members<'v>(
+    fn add_member_costs<'v>(
         &mut self,
         cost: &mut Cost,
         pairs: impl IntoIterator<Item = (&'s Value, &'v Value)>,
-        visit: Visit,
+        visit: VisitContext,
     ) -> Option<()> {
         for (schema, member) in pairs {
-            let of_member = self.cost(schema, member, visit)?;
+            let of_member = self.estimate_cost(schema, member, visit)?;
             cost.copies = cost.copies.saturating_add(of_member.copies);
-            self.add(cost, of_member.check)?;
+            self.add_check_steps(cost, of_member.check)?;
         }
         Some(())
     }
 
-    fn add_pattern<'v>(
+    fn add_pattern_cost<'v>(
         &mut self,
         cost: &mut Cost,
         pattern: &str,
         texts: impl IntoIterator<Item = &'v String>,
     ) -> Option<()> {
-        self.charge(cost, text_steps(pattern))?;
+        self.add_counted_steps(cost, count_text_steps(pattern))?;
         let states = pattern_size(pattern);
         for text in texts {
-            self.add(cost, length(text.len()).saturating_mul(states) / 8)?;
+            self.add_check_steps(cost, to_u64(text.len()).saturating_mul(states) / 8)?;
         }
         Some(())
     }
 
-    /// Adds steps that the count takes too.
-    fn charge(&mut self, cost: &mut Cost, steps: u64) -> Option<()> {
-        self.count(steps)?;
-        self.add(cost, steps)
+    /// Adds steps to the cost, and the same number to the steps of the computation.
+    fn add_counted_steps(&mut self, cost: &mut Cost, steps: u64) -> Option<()> {
+        self.count_steps(steps)?;
+        self.add_check_steps(cost, steps)
     }
 
-    fn count(&mut self, steps: u64) -> Option<()> {
+    fn count_steps(&mut self, steps: u64) -> Option<()> {
         self.steps = self.steps.saturating_add(steps);
         (self.steps <= self.max).then_some(())
     }
 
-    fn add(&self, cost: &mut Cost, steps: u64) -> Option<()> {
+    fn add_check_steps(&self, cost: &mut Cost, steps: u64) -> Option<()> {
         cost.check = cost.check.saturating_add(steps);
         (cost.check <= self.max).then_some(())
     }
 }
 
 /// Returns the number of values in a JSON value, with long texts counted as several.
-fn size(value: &Value) -> u64 {
+fn count_json_values(value: &Value) -> u64 {
     let mut size = 0_u64;
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         size += 1;
         match value {
-            Value::String(text) => size += text_steps(text),
+            Value::String(text) => size += count_text_steps(text),
             Value::Array(items) => open.extend(items),
             Value::Object(fields) => {
-                size += fields.keys().map(|name| text_steps(name)).sum::<u64>();
+                size += fields
+                    .keys()
+                    .map(|name| count_text_steps(name))
+                    .sum::<u64>();
                 open.extend(fields.values());
             }
             _ => {}
@@ -298,10 +313,10 @@ fn size(value: &Value) -> u64 {
 }
 
 /// Estimates the number of states of a pattern's automaton: its atoms, multiplied by the
-/// repetitions around them. An automaton that is simulated visits each state for each byte.
+/// repetitions around them. The automaton visits each state for each byte of a text.
 pub(super) fn pattern_size(pattern: &str) -> u64 {
     let mut groups: Vec<u64> = vec![0];
-    // The size of the atom before a repetition.
+    // Number of states of the last atom, which a following `{…}` repeats.
     let mut last = 0_u64;
     let mut chars = pattern.chars();
     while let Some(char) = chars.next() {
@@ -309,7 +324,7 @@ pub(super) fn pattern_size(pattern: &str) -> u64 {
         match char {
             // A Unicode class such as `\p{L}` has some hundred ranges.
             '\\' if matches!(chars.next(), Some('p' | 'P' | 'w' | 'W' | 'd' | 'D')) => added = 8,
-            '[' => skip_class(&mut chars),
+            '[' => skip_character_class(&mut chars),
             '(' => {
                 groups.push(0);
                 continue;
@@ -319,7 +334,7 @@ pub(super) fn pattern_size(pattern: &str) -> u64 {
                 let text: String = chars.by_ref().take_while(|it| *it != '}').collect();
                 let counts = text.split(',').filter_map(|it| it.trim().parse().ok());
                 added = last.saturating_mul(counts.max().unwrap_or(1_u64).saturating_sub(1));
-                // A second repetition would repeat the repeated atom.
+                // A second repetition, as in `a{2}{3}`, repeats the repeated atom.
                 last = last.saturating_add(added);
             }
             _ => {}
@@ -334,8 +349,8 @@ pub(super) fn pattern_size(pattern: &str) -> u64 {
     groups.into_iter().fold(1, u64::saturating_add)
 }
 
-/// Skips the rest of a bracketed class.
-fn skip_class(chars: &mut Chars<'_>) {
+/// Skips the rest of a character class such as `[a-z]`.
+fn skip_character_class(chars: &mut Chars<'_>) {
     while let Some(char) = chars.next() {
         match char {
             ']' => return,
@@ -345,10 +360,10 @@ fn skip_class(chars: &mut Chars<'_>) {
     }
 }
 
-fn text_steps(text: &str) -> u64 {
-    length(text.len() / BYTES_PER_STEP)
+fn count_text_steps(text: &str) -> u64 {
+    to_u64(text.len() / BYTES_PER_STEP)
 }
 
-fn length(count: usize) -> u64 {
+fn to_u64(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -14,7 +14,7 @@ fn check(schema: &Value, value: &Value) -> Result<bool, TooExpensive> {
     let started = Instant::now();
     let validator = SchemaValidator::compile(schema).unwrap();
     let fits = validator.is_valid(value);
-    let errors = validator.errors(value);
+    let errors = validator.list_errors(value);
     let time = started.elapsed();
     assert!(time < MAX_TIME, "{time:?} for {fits:?}");
     if let (Ok(fits), Ok(errors)) = (&fits, errors) {
@@ -68,7 +68,7 @@ fn lists_the_errors_of_large_values() {
     }}}});
     let validator = SchemaValidator::compile(&nodes).unwrap();
     let value = json!({"nodes": vec![json!({"id": "a", "data": {"x": [1, 2, 3]}}); 2_000]});
-    let errors = validator.errors(&value).unwrap();
+    let errors = validator.list_errors(&value).unwrap();
     let fault = errors[0].to_string();
     assert!(fault.ends_with("has more than 1000 items"), "{fault}");
 }
@@ -113,7 +113,7 @@ fn long_chains_of_references_do_not_overflow_the_stack() {
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     let checked = thread.spawn(move || {
         let validator = SchemaValidator::compile(&schema).unwrap();
-        validator.errors(&json!(1)).map(|errors| errors.len())
+        validator.list_errors(&json!(1)).map(|errors| errors.len())
     });
     assert_eq!(checked.unwrap().join().unwrap(), Ok(1));
 }
@@ -216,7 +216,7 @@ proptest! {
         let started = Instant::now();
         if let Ok(validator) = SchemaValidator::compile(&schema) {
             let _ = validator.is_valid(&value);
-            let _ = validator.errors(&value);
+            let _ = validator.list_errors(&value);
         }
         let time = started.elapsed();
         prop_assert!(time < MAX_TIME, "{:?}: {} on {}", time, schema, value);

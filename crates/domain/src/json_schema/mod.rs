@@ -16,7 +16,7 @@
 //! let schema = json!({"type": "object", "required": ["id"]});
 //! let validator = SchemaValidator::compile(&schema)?;
 //! assert!(validator.is_valid(&json!({"id": 42}))?);
-//! assert_eq!(validator.errors(&json!({}))?[0].to_string(), "\"id\" is a required property");
+//! assert_eq!(validator.list_errors(&json!({}))?[0].to_string(), "\"id\" is a required property");
 //! # Ok(())
 //! # }
 //! ```
@@ -31,26 +31,26 @@ use serde_json::Value;
 /// Maximum number of steps of one check. A step applies one schema node to one value node. The
 /// slowest allowed check takes less than 100 ms on one core.
 pub const MAX_VISITS: u64 = 1_000_000;
-/// Maximum number of steps of listing errors. Each error below `anyOf` and `oneOf` owns a copy of
-/// the value that it is about, which counts as its size.
+/// Maximum number of steps to list errors. Each error below `anyOf` and `oneOf` copies the value
+/// that it describes, and each JSON value in the copy counts as one step.
 const MAX_ERROR_STEPS: u64 = 2_000_000;
 /// Maximum number of JSON values in a schema.
 const MAX_SCHEMA_VALUES: usize = 20_000;
 /// Maximum nesting of a schema.
 const MAX_SCHEMA_DEPTH: usize = 100;
-/// Maximum size of one compiled pattern in bytes. `\p{L}{1,64}` takes 1 MB.
+/// Maximum size of one compiled pattern in bytes. For comparison, `\p{L}{1,64}` takes 1 MB.
 const MAX_PATTERN_BYTES: usize = 2 << 20;
 
 /// A compiled schema whose checks have a bounded cost.
 #[derive(Debug)]
 pub struct SchemaValidator {
     validator: Validator,
-    /// The schema, whose steps are counted before a check.
+    /// The source of `validator`, for counting the steps of a check.
     schema: Value,
 }
 
-/// Options of [`SchemaValidator::compile_with`]. The default is that of MCP: the draft that
-/// `$schema` names, or 2020-12, and formats as that draft asserts them.
+/// Options of [`SchemaValidator::compile_with_options`]. The defaults are those of MCP: the draft
+/// that `$schema` names, or 2020-12, and the rule of this draft for `format`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SchemaOptions {
     /// The draft. It overrides `$schema`.
@@ -89,20 +89,24 @@ pub struct TooExpensive {
 impl SchemaValidator {
     /// Compiles a schema with the default options.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
-        Self::compile_with(schema, SchemaOptions::default())
+        Self::compile_with_options(schema, SchemaOptions::default())
     }
 
     /// Compiles a schema.
     ///
     /// Patterns that need look-around or back-references have no linear-time form. They are
     /// ignored; the rest of the schema is checked.
-    pub fn compile_with(schema: &Value, options: SchemaOptions) -> Result<Self, SchemaError> {
-        check_size(schema)?;
-        let validator = match build(schema, options) {
+    pub fn compile_with_options(
+        schema: &Value,
+        options: SchemaOptions,
+    ) -> Result<Self, SchemaError> {
+        check_schema_size(schema)?;
+        let validator = match build_validator(schema, options) {
             Ok(validator) => validator,
-            Err(error) => match without_unsupported_patterns(schema) {
-                Some(schema) => build(&schema, options).map_err(|error| invalid(&error))?,
-                None => return Err(invalid(&error)),
+            Err(error) => match remove_unsupported_patterns(schema) {
+                Some(schema) => build_validator(&schema, options)
+                    .map_err(|error| invalid_schema_error(&error))?,
+                None => return Err(invalid_schema_error(&error)),
             },
         };
         let schema = schema.clone();
@@ -111,18 +115,18 @@ impl SchemaValidator {
 
     /// Returns whether the value fits the schema.
     pub fn is_valid(&self, value: &Value) -> Result<bool, TooExpensive> {
-        self.check_steps(value)?;
+        self.check_step_limit(value)?;
         Ok(self.validator.is_valid(value))
     }
 
-    /// Returns every error of the value. It is refused earlier than [`Self::is_valid`], because
-    /// errors copy values.
-    pub fn errors<'i>(
+    /// Returns every error of the value. Allows fewer steps than [`Self::is_valid`], because errors
+    /// copy values.
+    pub fn list_errors<'i>(
         &'i self,
         value: &'i Value,
     ) -> Result<Vec<ValidationError<'i>>, TooExpensive> {
-        self.check_steps(value)?;
-        let steps = cost::error_steps(&self.schema, value, MAX_VISITS);
+        self.check_step_limit(value)?;
+        let steps = cost::count_error_steps(&self.schema, value, MAX_VISITS);
         if steps.is_none_or(|steps| steps > MAX_ERROR_STEPS) {
             let max = MAX_VISITS;
             return if self.validator.is_valid(value) {
@@ -134,15 +138,18 @@ impl SchemaValidator {
         Ok(self.validator.iter_errors(value).collect())
     }
 
-    /// Refuses a check that takes too many steps.
-    fn check_steps(&self, value: &Value) -> Result<(), TooExpensive> {
+    /// Returns an error if the check takes more than [`MAX_VISITS`] steps.
+    fn check_step_limit(&self, value: &Value) -> Result<(), TooExpensive> {
         let max = MAX_VISITS;
-        let steps = cost::visits(&self.schema, value, max);
+        let steps = cost::count_check_steps(&self.schema, value, max);
         steps.map(drop).ok_or(TooExpensive { max })
     }
 }
 
-fn build(schema: &Value, options: SchemaOptions) -> Result<Validator, ValidationError<'static>> {
+fn build_validator(
+    schema: &Value,
+    options: SchemaOptions,
+) -> Result<Validator, ValidationError<'static>> {
     let base = jsonschema::options()
         .offline()
         .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_BYTES));
@@ -157,13 +164,13 @@ fn build(schema: &Value, options: SchemaOptions) -> Result<Validator, Validation
     base.build(schema)
 }
 
-fn invalid(error: &ValidationError<'_>) -> SchemaError {
+fn invalid_schema_error(error: &ValidationError<'_>) -> SchemaError {
     let reason = error.masked().to_string();
     SchemaError::Invalid { reason }
 }
 
 /// Checks the size of a schema without recursion.
-fn check_size(schema: &Value) -> Result<(), SchemaError> {
+fn check_schema_size(schema: &Value) -> Result<(), SchemaError> {
     let mut values = 0_usize;
     let mut open = vec![(schema, 1_usize)];
     while let Some((value, depth)) = open.pop() {
@@ -187,10 +194,10 @@ fn check_size(schema: &Value) -> Result<(), SchemaError> {
 
 /// Returns the schema without the patterns that the linear-time engine cannot match; `None` if it
 /// has no such pattern.
-fn without_unsupported_patterns(schema: &Value) -> Option<Value> {
+fn remove_unsupported_patterns(schema: &Value) -> Option<Value> {
     let is_supported = |pattern: &str| {
         let probe = serde_json::json!({ "pattern": pattern });
-        build(&probe, SchemaOptions::default()).is_ok()
+        build_validator(&probe, SchemaOptions::default()).is_ok()
     };
     let mut schema = schema.clone();
     let mut removed = false;

@@ -5,8 +5,8 @@ use std::{collections::HashMap, rc::Rc};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-/// Parts of a schema that a reference can name other than by a pointer, with their names: an
-/// anchor, or the last segment of the path of an `$id`.
+/// The root of a schema, and the parts that references can name without a JSON pointer: by an
+/// anchor or by the last path segment of an `$id`.
 pub(super) struct References<'s> {
     root: &'s Value,
     named: Vec<(&'s str, &'s Value)>,
@@ -14,7 +14,7 @@ pub(super) struct References<'s> {
 }
 
 impl<'s> References<'s> {
-    pub(super) fn collect(root: &'s Value) -> Self {
+    pub(super) fn collect_named_parts(root: &'s Value) -> Self {
         let mut named = Vec::new();
         let mut open = vec![root];
         while let Some(value) = open.pop() {
@@ -24,7 +24,7 @@ impl<'s> References<'s> {
                     for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
                         if let Some(Value::String(name)) = fields.get(key) {
                             let anchor = name.strip_prefix('#');
-                            let name = anchor.unwrap_or_else(|| last_segment(name));
+                            let name = anchor.unwrap_or_else(|| last_path_segment(name));
                             named.push((name, value));
                         }
                     }
@@ -51,7 +51,7 @@ impl<'s> References<'s> {
         let fragment = percent_decode_str(fragment).decode_utf8_lossy();
         let is_pointer = fragment.is_empty() || fragment.starts_with('/');
         let name = if is_pointer {
-            last_segment(uri)
+            last_path_segment(uri)
         } else {
             &*fragment
         };
@@ -70,7 +70,7 @@ impl<'s> References<'s> {
     }
 }
 
-fn last_segment(uri: &str) -> &str {
+fn last_path_segment(uri: &str) -> &str {
     let path = uri.split('#').next().unwrap_or_default();
     path.rsplit(['/', ':']).next().unwrap_or_default()
 }

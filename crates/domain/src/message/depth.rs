@@ -20,14 +20,14 @@ impl Part {
                 content,
                 structured,
                 ..
-            }) => check_result(content, structured.as_deref()),
+            }) => check_result_depth(content, structured.as_deref()),
             _ => Ok(()),
         }
     }
 }
 
-/// Checks the JSON values of a tool result.
-pub(crate) fn check_result(
+/// Checks every JSON value in a tool result with [`check_depth`].
+pub(crate) fn check_result_depth(
     content: &[ToolContent],
     structured: Option<&Value>,
 ) -> Result<(), TooDeep> {

@@ -1,11 +1,11 @@
 //! Images, audio and documents.
 //!
-//! Bytes stay base64 text from end to end: every provider wire and MCP carry them so, and decoding
-//! only to encode again would cost time and memory for nothing.
+//! Bytes stay base64 text, because MCP and all providers transfer them in this form. Decoding and
+//! encoding them again would only cost time and memory.
 
 use serde::{Deserialize, Serialize};
 
-/// Where the bytes of a medium are.
+/// The content of a medium: its bytes or an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -21,21 +21,21 @@ pub enum MediaSource {
 pub struct Media {
     /// The media type, such as `image/png` or `audio/wav`.
     pub media_type: String,
-    /// The bytes or where they are.
+    /// The bytes or the address of the content.
     pub source: MediaSource,
 }
 
 impl Media {
-    /// A medium from base64 text.
-    pub fn base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
+    /// Returns a medium with base64 content.
+    pub fn from_base64(media_type: impl Into<String>, data: impl Into<String>) -> Self {
         Self {
             media_type: media_type.into(),
             source: MediaSource::Base64(data.into()),
         }
     }
 
-    /// A medium that the provider fetches.
-    pub fn url(media_type: impl Into<String>, url: impl Into<String>) -> Self {
+    /// Returns a medium that the provider fetches from `url`.
+    pub fn from_url(media_type: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             media_type: media_type.into(),
             source: MediaSource::Url(url.into()),

@@ -7,7 +7,7 @@ mod shared_object;
 mod tool_result;
 mod tool_use;
 
-pub(crate) use depth::check_result;
+pub(crate) use depth::check_result_depth;
 pub use media::{Document, Media, MediaSource};
 pub use provider_state::ProviderState;
 pub use shared_object::SharedObject;
@@ -16,21 +16,21 @@ pub use tool_use::{JsonObject, ToolInput, ToolUse};
 
 use serde::{Deserialize, Serialize};
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Instructions from the host. Adapters put the leading ones where their wire wants them.
+    /// Instructions from the program. Adapters place leading instructions as the API requires.
     System,
-    /// The person.
+    /// The person who uses the program.
     User,
     /// The model.
     Assistant,
-    /// The results of tools. Holds [`Part::ToolResult`] only.
+    /// Tool results. The message contains only [`Part::ToolResult`].
     Tool,
 }
 
-/// A role and the parts of its message, in order.
+/// A message of a conversation: its author and its parts, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// The author.
@@ -64,7 +64,7 @@ impl Message {
     }
 
     /// Returns one message with all tool results of a step, in call order.
-    pub fn tool_results(results: impl IntoIterator<Item = ToolResult>) -> Self {
+    pub fn from_tool_results(results: impl IntoIterator<Item = ToolResult>) -> Self {
         Self::new(Role::Tool, results.into_iter().map(Part::ToolResult))
     }
 
@@ -82,7 +82,7 @@ impl Message {
     }
 
     /// Returns the tool results, in order.
-    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+    pub fn iter_tool_results(&self) -> impl Iterator<Item = &ToolResult> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolResult(result) => Some(result),
             _ => None,
@@ -109,7 +109,7 @@ pub enum Part {
     ToolUse(ToolUse),
     /// The result of a tool use.
     ToolResult(ToolResult),
-    /// A provider-specific block. It is stored, sent back and displayed, but never executed here.
+    /// A provider-specific block. The program stores, sends and displays it, but never executes it.
     Opaque(Opaque),
 }
 
@@ -122,9 +122,9 @@ impl Part {
         })
     }
 
-    /// Returns a noun for messages: `text`, `an image`, `a tool use`. An opaque part returns its
-    /// kind.
-    pub fn in_words(&self) -> &str {
+    /// Returns a name of the part's kind for people: `text`, `an image`, `a tool use`. For an
+    /// opaque part, returns the block type.
+    pub fn describe_kind(&self) -> &str {
         match self {
             Self::Text(_) => "text",
             Self::Image(_) => "an image",
@@ -145,7 +145,7 @@ impl Part {
         }
     }
 
-    /// Returns the attached provider state.
+    /// Returns the provider state of the part, if it has any.
     pub fn provider_state(&self) -> Option<&ProviderState> {
         match self {
             Self::Text(text) => text.provider_state.as_ref(),
@@ -162,7 +162,7 @@ impl Part {
 pub struct Text {
     /// The text.
     pub text: String,
-    /// See [`ProviderState`].
+    /// Opaque provider data that later requests must contain unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<ProviderState>,
 }
@@ -172,7 +172,7 @@ pub struct Text {
 pub struct Reasoning {
     /// The reasoning itself or a summary of it.
     pub text: String,
-    /// Signature or encrypted form. See [`ProviderState`].
+    /// Signature or encrypted form of the reasoning, which later requests must contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<ProviderState>,
 }
@@ -182,10 +182,10 @@ pub struct Reasoning {
 pub struct Opaque {
     /// The provider's name for the block type, such as `web_search_tool_result`.
     pub kind: String,
-    /// A readable form for people and for other providers.
+    /// Readable text of the block, for people and for other providers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The block itself.
+    /// The block in the provider's format.
     pub provider_state: ProviderState,
 }
 
@@ -203,15 +203,18 @@ mod tests {
             [
                 Part::Reasoning(Reasoning {
                     text: String::new(),
-                    provider_state: Some(ProviderState::minted_by(&model, json!({"data": "x"}))),
+                    provider_state: Some(ProviderState::new_for_model(
+                        &model,
+                        json!({"data": "x"}),
+                    )),
                 }),
                 Part::text("I look it up."),
                 Part::ToolUse(ToolUse::new(
                     "call_1",
                     "lookup",
-                    ToolInput::parse("{\"z\":1,\"a\":2}"),
+                    ToolInput::parse_input("{\"z\":1,\"a\":2}"),
                 )),
-                Part::Image(Media::base64("image/png", "AA==")),
+                Part::Image(Media::from_base64("image/png", "AA==")),
             ],
         );
         let stored = serde_json::to_string(&message).unwrap();

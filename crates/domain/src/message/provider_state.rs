@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::ModelId;
 
 /// Opaque data that a provider attached to a part and requires unchanged in later requests:
-/// thinking signatures, encrypted reasoning, Gemini thought signatures, wire ids.
+/// thinking signatures, encrypted reasoning, Gemini thought signatures, ids of the provider.
 ///
-/// It names its issuer. [`ProviderState::for_model`] returns it to the issuer only. Every other
-/// adapter drops the state or sends the part as text, and adds a [`Warning`](crate::Warning).
+/// The state names its issuer. [`ProviderState::data_for_model`] returns data to the issuer only.
+/// Other adapters drop it or send the part as text, with a [`Warning`](crate::Warning).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderState {
     /// The provider that issued the data, as in [`ModelId::provider`].
@@ -25,7 +25,7 @@ pub struct ProviderState {
 
 impl ProviderState {
     /// Returns state that only `model` may receive.
-    pub fn minted_by(model: &ModelId, data: Value) -> Self {
+    pub fn new_for_model(model: &ModelId, data: Value) -> Self {
         Self {
             provider: model.provider.clone(),
             model: Some(model.name.clone()),
@@ -34,7 +34,7 @@ impl ProviderState {
     }
 
     /// Returns the data if `model` issued it.
-    pub fn for_model(&self, model: &ModelId) -> Option<&Value> {
+    pub fn data_for_model(&self, model: &ModelId) -> Option<&Value> {
         let same_model = self
             .model
             .as_ref()
@@ -51,16 +51,16 @@ mod tests {
     #[test]
     fn only_the_minter_reads_it_again() {
         let minter = ModelId::new("anthropic", "claude-a");
-        let state = ProviderState::minted_by(&minter, json!({"signature": "s"}));
-        assert!(state.for_model(&minter).is_some());
+        let state = ProviderState::new_for_model(&minter, json!({"signature": "s"}));
+        assert!(state.data_for_model(&minter).is_some());
         assert!(
             state
-                .for_model(&ModelId::new("anthropic", "claude-b"))
+                .data_for_model(&ModelId::new("anthropic", "claude-b"))
                 .is_none()
         );
         assert!(
             state
-                .for_model(&ModelId::new("litellm", "claude-a"))
+                .data_for_model(&ModelId::new("litellm", "claude-a"))
                 .is_none()
         );
     }
@@ -72,7 +72,15 @@ mod tests {
             model: None,
             data: json!(1),
         };
-        assert!(state.for_model(&ModelId::new("gemini", "any")).is_some());
-        assert!(state.for_model(&ModelId::new("openai", "any")).is_none());
+        assert!(
+            state
+                .data_for_model(&ModelId::new("gemini", "any"))
+                .is_some()
+        );
+        assert!(
+            state
+                .data_for_model(&ModelId::new("openai", "any"))
+                .is_none()
+        );
     }
 }

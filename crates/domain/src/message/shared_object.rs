@@ -13,8 +13,8 @@ use crate::JsonObject;
 
 /// A shared JSON object. It dereferences to a [`JsonObject`], and clones copy only a pointer.
 ///
-/// The same input of a tool call is part of the conversation, the pending call, the record, the
-/// events and the request to the server.
+/// The conversation, the pending call, the record, the events and the request to the server share
+/// the input of a tool call in this way.
 ///
 /// ```
 /// use serde_json::json;
@@ -27,20 +27,20 @@ use crate::JsonObject;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedObject {
-    /// Always an object.
+    /// The JSON value, which is always an object.
     value: Arc<Value>,
 }
 
-/// The target of `Deref` for a value that is not an object, which does not occur.
+/// Fallback of `Deref` for a value that is not an object, which does not occur.
 static EMPTY_OBJECT: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
 
 impl SharedObject {
-    /// Returns the object as a shared value.
+    /// Returns the object as a shared JSON value.
     pub fn to_value(&self) -> Arc<Value> {
         Arc::clone(&self.value)
     }
 
-    /// Returns the object as a value.
+    /// Returns the object as a JSON value.
     pub fn as_value(&self) -> &Value {
         &self.value
     }

@@ -13,7 +13,7 @@ use crate::Media;
 pub struct ToolResult {
     /// The [`ToolUse::id`](crate::ToolUse::id) of the tool use.
     pub tool_use_id: String,
-    /// The tool's name. Some wires match results by name.
+    /// The tool's name. Some providers match results by name instead of by id.
     pub name: String,
     /// The content for the model. It is shared with events and records, because it can be large.
     pub content: Arc<[ToolContent]>,
@@ -42,7 +42,7 @@ impl ToolResult {
     }
 
     /// Returns a failed result with a message for the model.
-    pub fn error(
+    pub fn from_error_message(
         tool_use_id: impl Into<String>,
         name: impl Into<String>,
         message: impl Into<String>,
@@ -61,10 +61,10 @@ impl ToolResult {
         self
     }
 
-    /// Returns the result as text, for wires that support only text.
+    /// Returns the result as text, for providers that accept only text results.
     ///
-    /// Joins text parts and embedded text with line breaks, and names other parts in brackets.
-    /// Without content, returns the structured result.
+    /// Joins text parts and embedded text with line breaks, and describes other parts in brackets.
+    /// If there is no content, returns the structured result.
     pub fn as_text(&self) -> String {
         let text: Vec<String> = self.content.iter().map(ToolContent::as_text).collect();
         match (&self.structured, text.is_empty()) {
@@ -90,28 +90,28 @@ pub enum ToolContent {
     Audio(Media),
     /// An embedded resource with its text or bytes.
     Resource {
-        /// The URI.
+        /// The URI of the resource.
         uri: String,
-        /// Its media type.
+        /// The media type of the resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
         /// The text of a text resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
-        /// The bytes of another resource as base64.
+        /// The bytes of a binary resource, as base64.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
     },
     /// A link to a resource.
     ResourceLink {
-        /// The URI.
+        /// The URI of the resource.
         uri: String,
-        /// Its name.
+        /// The name of the resource.
         name: String,
-        /// Its media type.
+        /// The media type of the resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
-        /// The kind of content.
+        /// Description of the resource.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
     },
@@ -128,7 +128,7 @@ impl ToolContent {
         Self::Text { text: text.into() }
     }
 
-    /// Returns the text, or the name of other content in brackets.
+    /// Returns the text, or a short description of other content: `[image image/png]`.
     pub fn as_text(&self) -> String {
         match self {
             Self::Text { text }
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn every_kind_of_content_has_a_text_form() {
         let mut result = ToolResult::text("1", "t", "one");
-        result = result.with_content([ToolContent::Image(Media::base64("image/png", "AA=="))]);
+        result = result.with_content([ToolContent::Image(Media::from_base64("image/png", "AA=="))]);
         result = result.with_content([ToolContent::ResourceLink {
             uri: "file:///a".into(),
             name: "a".into(),

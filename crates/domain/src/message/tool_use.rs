@@ -14,13 +14,13 @@ pub type JsonObject = Map<String, Value>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     /// The id, unique within the conversation. The [`ToolResult`](crate::ToolResult) refers to it.
-    /// It is generated locally if the wire has no ids.
+    /// It is generated locally if the provider sends no ids.
     pub id: String,
     /// The tool's name as declared.
     pub name: String,
-    /// Its input.
+    /// The input of the tool.
     pub input: ToolInput,
-    /// See [`ProviderState`].
+    /// Opaque provider data that later requests must contain unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<ProviderState>,
 }
@@ -44,7 +44,7 @@ impl ToolUse {
 pub enum ToolInput {
     /// A JSON object.
     Object(SharedObject),
-    /// Not a JSON object.
+    /// Text that is not a usable JSON object.
     Malformed {
         /// The text of the model, truncated if it is too long.
         raw: String,
@@ -54,35 +54,35 @@ pub enum ToolInput {
 }
 
 impl ToolInput {
-    /// Parses the complete text of an input.
+    /// Parses the complete text of a tool input.
     ///
     /// Some models and servers call a tool without parameters with an empty text, `null` or `""`,
     /// which mean the empty object. Other values that are not objects, and objects with more than
     /// [`MAX_JSON_DEPTH`](crate::MAX_JSON_DEPTH) levels, are [`ToolInput::Malformed`].
-    pub fn parse(raw: &str) -> Self {
+    pub fn parse_input(raw: &str) -> Self {
         let text = raw.trim();
         if text.is_empty() {
             return JsonObject::new().into();
         }
         match serde_json::from_str::<Value>(text) {
-            Ok(value) => match fault(&value) {
-                None => Self::from_good(value),
-                Some(reason) => Self::malformed(raw, reason),
+            Ok(value) => match find_input_fault(&value) {
+                None => Self::from_valid_value(value),
+                Some(reason) => Self::malformed_input(raw, reason),
             },
-            Err(error) => Self::malformed(raw, format!("not valid JSON: {error}")),
+            Err(error) => Self::malformed_input(raw, format!("not valid JSON: {error}")),
         }
     }
 
-    /// Converts a JSON value with the rules of [`ToolInput::parse`].
+    /// Converts a JSON value with the rules of [`ToolInput::parse_input`].
     pub fn from_json(value: Value) -> Self {
-        match fault(&value) {
-            None => Self::from_good(value),
-            Some(reason) => Self::malformed(value.to_string(), reason),
+        match find_input_fault(&value) {
+            None => Self::from_valid_value(value),
+            Some(reason) => Self::malformed_input(value.to_string(), reason),
         }
     }
 
     /// Returns malformed input with a reason.
-    pub fn malformed(raw: impl Into<String>, reason: impl Into<String>) -> Self {
+    pub fn malformed_input(raw: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Malformed {
             raw: raw.into(),
             reason: reason.into(),
@@ -90,7 +90,7 @@ impl ToolInput {
     }
 
     /// Returns the value for display: the object, or the malformed text.
-    pub fn shown(&self) -> Arc<Value> {
+    pub fn to_display_value(&self) -> Arc<Value> {
         match self {
             Self::Object(object) => object.to_value(),
             Self::Malformed { raw, .. } => Arc::new(Value::String(raw.clone())),
@@ -105,8 +105,8 @@ impl ToolInput {
         }
     }
 
-    /// Converts a value without a [`fault`].
-    fn from_good(value: Value) -> Self {
+    /// Converts a value that has no input fault.
+    fn from_valid_value(value: Value) -> Self {
         match value {
             Value::Object(object) => object.into(),
             _ => JsonObject::new().into(),
@@ -114,8 +114,8 @@ impl ToolInput {
     }
 }
 
-/// Returns why a value is not the input of a tool.
-fn fault(value: &Value) -> Option<String> {
+/// Returns the reason why a value cannot be a tool input, or `None` if it can.
+fn find_input_fault(value: &Value) -> Option<String> {
     if let Err(too_deep) = check_depth(value) {
         return Some(format!("tool input must not be {too_deep}"));
     }
@@ -150,7 +150,7 @@ mod tests {
     fn empty_text_null_and_the_empty_string_mean_no_arguments() {
         for raw in ["", "  \n", "null", "\"\"", "{}"] {
             assert_eq!(
-                ToolInput::parse(raw),
+                ToolInput::parse_input(raw),
                 ToolInput::from(JsonObject::new()),
                 "{raw:?}"
             );
@@ -163,7 +163,7 @@ mod tests {
 
         for levels in [1, MAX_JSON_DEPTH, MAX_JSON_DEPTH + 1, 120, 127, 200] {
             let raw = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
-            let input = ToolInput::parse(&raw);
+            let input = ToolInput::parse_input(&raw);
             assert_eq!(input.as_object().is_some(), levels <= MAX_JSON_DEPTH);
             if let Ok(value) = serde_json::from_str(&raw) {
                 assert_eq!(ToolInput::from_json(value), input);
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<ToolInput>(&stored).unwrap(), input);
         }
         let raw = format!("{}{}", "[".repeat(100), "]".repeat(100));
-        let ToolInput::Malformed { reason, .. } = ToolInput::parse(&raw) else {
+        let ToolInput::Malformed { reason, .. } = ToolInput::parse_input(&raw) else {
             panic!("an array passed as an object");
         };
         assert_eq!(
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_value_that_is_not_an_object_is_malformed_with_its_reason() {
         for raw in ["[1]", "3", "true", "\"x\"", "{\"a\":", "{\"a\":1} trailing"] {
-            let ToolInput::Malformed { raw: text, reason } = ToolInput::parse(raw) else {
+            let ToolInput::Malformed { raw: text, reason } = ToolInput::parse_input(raw) else {
                 panic!("{raw} passed as an object");
             };
             assert_eq!(text, raw);

@@ -29,7 +29,7 @@ pub struct ResponseAccumulator {
     max_tool_input_bytes: usize,
     grammar: EventGrammar,
     /// One slot for each started part, in the order of their starts.
-    slots: Vec<Slot>,
+    slots: Vec<PartBuffer>,
     usage: Usage,
     warnings: Vec<Warning>,
     tool_choice: ToolChoiceOutcome,
@@ -45,14 +45,14 @@ impl Default for ResponseAccumulator {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct PartBuffer {
     open: bool,
     state: Option<ProviderState>,
-    content: Content,
+    content: PartContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum PartContent {
     Text(String),
     Reasoning(String),
     ToolUse {
@@ -61,7 +61,7 @@ enum Content {
         json: String,
         too_long: bool,
     },
-    /// Boxed because it is rare and large.
+    /// A complete part. Boxed because it is rare and large.
     Whole(Box<Part>),
 }
 
@@ -86,7 +86,7 @@ impl ResponseAccumulator {
     /// Fails if the event violates the grammar or nests too deeply.
     pub fn push(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
         check_event_depth(event)?;
-        let at = self.grammar.check_and_locate(event)?;
+        let at = self.grammar.check_and_find_part(event)?;
         match event {
             ModelEvent::Started {
                 response_id,
@@ -97,10 +97,10 @@ impl ResponseAccumulator {
                 self.model.clone_from(model);
                 self.tool_choice = tool_choice.clone();
             }
-            ModelEvent::PartStarted { part, .. } => self.start(part),
-            ModelEvent::Usage { usage } => self.usage.update(**usage),
+            ModelEvent::PartStarted { part, .. } => self.start_part(part),
+            ModelEvent::Usage { usage } => self.usage.update_counts(**usage),
             ModelEvent::Warning { warning } => self.warnings.push(warning.clone()),
-            // The grammar has already discarded the parts.
+            // A retry starts the answer again. The grammar has already discarded its own parts.
             ModelEvent::Retrying { .. } => {
                 *self = Self::with_max_tool_input(self.max_tool_input_bytes);
             }
@@ -116,7 +116,7 @@ impl ResponseAccumulator {
         Ok(())
     }
 
-    /// Returns whether `Finished` was received.
+    /// Returns whether [`ModelEvent::Finished`] was received.
     pub fn is_finished(&self) -> bool {
         self.finished.is_some()
     }
@@ -126,27 +126,27 @@ impl ResponseAccumulator {
         !self.slots.is_empty()
     }
 
-    /// Returns the complete answer. Fails if `Finished` was not received.
+    /// Returns the complete answer. Fails if [`ModelEvent::Finished`] was not received.
     pub fn finish(mut self) -> Result<ChatResponse, GrammarViolation> {
         let (reason, raw) = self.finished.take().ok_or(GrammarViolation::NoFinish)?;
-        Ok(self.assemble(reason, raw))
+        Ok(self.assemble_response(reason, raw))
     }
 
     /// Returns the received part of an interrupted answer.
     ///
     /// Open tool uses are malformed. The finish reason is [`FinishReason::Interrupted`] unless the
     /// provider has already sent one.
-    pub fn interrupted(mut self) -> ChatResponse {
+    pub fn into_interrupted_response(mut self) -> ChatResponse {
         let (reason, raw) = self
             .finished
             .take()
             .unwrap_or((FinishReason::Interrupted, None));
-        self.assemble(reason, raw)
+        self.assemble_response(reason, raw)
     }
 
-    fn assemble(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
+    fn assemble_response(self, reason: FinishReason, finish_raw: Option<String>) -> ChatResponse {
         let limit = self.max_tool_input_bytes;
-        // The exact capacity, because messages live long.
+        // The capacity is exact, because the conversation keeps the parts until its end.
         let mut parts = Vec::with_capacity(self.slots.len());
         parts.extend(
             self.slots
@@ -156,7 +156,7 @@ impl ResponseAccumulator {
         let message = Message::new(Role::Assistant, parts);
         let any_tool_use = message.tool_uses().next().is_some();
         ChatResponse {
-            finish: reason.given_tool_uses(any_tool_use),
+            finish: reason.adjust_to_tool_uses(any_tool_use),
             message,
             finish_raw,
             usage: self.usage,
@@ -167,19 +167,19 @@ impl ResponseAccumulator {
         }
     }
 
-    fn start(&mut self, part: &PartStart) {
+    fn start_part(&mut self, part: &PartStart) {
         let content = match part {
-            PartStart::Text => Content::Text(String::new()),
-            PartStart::Reasoning => Content::Reasoning(String::new()),
-            PartStart::ToolUse { id, name } => Content::ToolUse {
+            PartStart::Text => PartContent::Text(String::new()),
+            PartStart::Reasoning => PartContent::Reasoning(String::new()),
+            PartStart::ToolUse { id, name } => PartContent::ToolUse {
                 id: id.clone(),
                 name: name.clone(),
                 json: String::new(),
                 too_long: false,
             },
-            PartStart::Whole { part } => Content::Whole(part.clone()),
+            PartStart::Whole { part } => PartContent::Whole(part.clone()),
         };
-        self.slots.push(Slot {
+        self.slots.push(PartBuffer {
             open: true,
             state: None,
             content,
@@ -188,7 +188,7 @@ impl ResponseAccumulator {
 }
 
 /// Checks the nesting of a provider state or a whole part, so that a stored message can always be
-/// read again. [`ToolInput::parse`] checks streamed tool inputs when they are complete.
+/// read again. [`ToolInput::parse_input`] checks streamed tool inputs when they are complete.
 fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
     let (index, checked) = match event {
         ModelEvent::PartState { index, state } => (index, check_depth(&state.data)),
@@ -204,16 +204,16 @@ fn check_event_depth(event: &ModelEvent) -> Result<(), GrammarViolation> {
     })
 }
 
-impl Slot {
-    /// Adds an event of this part. The grammar has already accepted it.
+impl PartBuffer {
+    /// Adds an event to this part. The grammar has already accepted the event.
     fn push(&mut self, event: &ModelEvent, max_tool_input: usize) {
         match (&mut self.content, event) {
-            (Content::Text(content), ModelEvent::TextDelta { text, .. })
-            | (Content::Reasoning(content), ModelEvent::ReasoningDelta { text, .. }) => {
+            (PartContent::Text(content), ModelEvent::TextDelta { text, .. })
+            | (PartContent::Reasoning(content), ModelEvent::ReasoningDelta { text, .. }) => {
                 content.push_str(text);
             }
             (
-                Content::ToolUse { json, too_long, .. },
+                PartContent::ToolUse { json, too_long, .. },
                 ModelEvent::ToolInputDelta { json: delta, .. },
             ) => {
                 if json.len().saturating_add(delta.len()) > max_tool_input {
@@ -232,18 +232,18 @@ impl Slot {
     fn into_part(self, max_tool_input: usize) -> Option<Part> {
         let provider_state = self.state;
         match self.content {
-            Content::Text(text) if text.is_empty() && provider_state.is_none() => None,
-            Content::Text(text) => Some(Part::Text(Text {
+            PartContent::Text(text) if text.is_empty() && provider_state.is_none() => None,
+            PartContent::Text(text) => Some(Part::Text(Text {
                 text,
                 provider_state,
             })),
-            // Redacted thinking has no text, but its signature must go back.
-            Content::Reasoning(text) if text.is_empty() && provider_state.is_none() => None,
-            Content::Reasoning(text) => Some(Part::Reasoning(Reasoning {
+            // Reasoning without text stays if it has a signature, which providers require.
+            PartContent::Reasoning(text) if text.is_empty() && provider_state.is_none() => None,
+            PartContent::Reasoning(text) => Some(Part::Reasoning(Reasoning {
                 text,
                 provider_state,
             })),
-            Content::ToolUse {
+            PartContent::ToolUse {
                 id,
                 name,
                 json,
@@ -251,11 +251,11 @@ impl Slot {
             } => {
                 let input = if too_long {
                     let reason = format!("longer than {max_tool_input} bytes");
-                    ToolInput::malformed(json, reason)
+                    ToolInput::malformed_input(json, reason)
                 } else if self.open {
-                    ToolInput::malformed(json, "cut off before it was complete")
+                    ToolInput::malformed_input(json, "cut off before it was complete")
                 } else {
-                    ToolInput::parse(&json)
+                    ToolInput::parse_input(&json)
                 };
                 Some(Part::ToolUse(ToolUse {
                     id,
@@ -264,7 +264,7 @@ impl Slot {
                     provider_state,
                 }))
             }
-            Content::Whole(part) => Some(*part),
+            PartContent::Whole(part) => Some(*part),
         }
     }
 }

@@ -121,7 +121,7 @@ fn an_interrupted_answer_keeps_its_text_and_no_executable_call() {
     for event in text(0, "Let me").iter().chain(&tool(1, "a", "{\"x\":1}")) {
         accumulator.push(event).unwrap();
     }
-    let answer = accumulator.interrupted();
+    let answer = accumulator.into_interrupted_response();
     assert_eq!(answer.finish, FinishReason::Interrupted);
     assert_eq!(answer.message.text(), "Let me");
     let input = &answer.message.tool_uses().next().unwrap().input;
@@ -144,7 +144,7 @@ fn an_input_beyond_the_cap_is_malformed_and_bounded() {
 
 #[test]
 fn empty_thinking_is_kept_for_its_signature_and_dropped_without() {
-    let state = ProviderState::minted_by(&ModelId::new("p", "m"), json!("signature"));
+    let state = ProviderState::new_for_model(&ModelId::new("p", "m"), json!("signature"));
     let reasoning = |index| ModelEvent::PartStarted {
         index,
         part: PartStart::Reasoning,
@@ -302,7 +302,7 @@ proptest! {
         }));
         events.extend([closed(0), finished(FinishReason::ToolUse)]);
         let answer = collect(&events).unwrap();
-        prop_assert_eq!(&answer.message.tool_uses().next().unwrap().input, &ToolInput::parse(whole));
+        prop_assert_eq!(&answer.message.tool_uses().next().unwrap().input, &ToolInput::parse_input(whole));
     }
 
     /// No event sequence makes the accumulator panic, and a tool use that is not complete is never
@@ -331,7 +331,7 @@ proptest! {
                 _ => {}
             }
         }
-        let answer = accumulator.interrupted();
+        let answer = accumulator.into_interrupted_response();
         let malformed =
             answer.message.tool_uses().filter(|u| u.input.as_object().is_none()).count();
         prop_assert!(malformed >= open_tools.len());
@@ -346,7 +346,7 @@ fn provider_data_that_is_nested_too_deeply_is_refused() {
         (crate::MAX_JSON_DEPTH, true),
         (crate::MAX_JSON_DEPTH + 1, false),
     ] {
-        let state = ProviderState::minted_by(&model, nested(levels));
+        let state = ProviderState::new_for_model(&model, nested(levels));
         let signed = ModelEvent::PartState {
             index: 0,
             state: Box::new(state.clone()),

@@ -1,14 +1,14 @@
-//! The size of an answer that streams.
+//! Size of a streamed answer.
 
 use serde::Serialize;
 
 use crate::{ModelEvent, PartStart};
 
-/// Maximum size of one answer in bytes, where nothing else is configured.
+/// Default maximum size of one answer in bytes.
 pub const DEFAULT_MAX_ANSWER_BYTES: u64 = 16 << 20;
 
-/// Minimum size of an event in bytes. Events without text are stored and sent as well, so an
-/// endless row of them must reach a limit, too.
+/// Minimum number of bytes counted per event. Otherwise an endless stream of events without text,
+/// which are also stored and sent, would never reach a limit.
 const MIN_EVENT_BYTES: u64 = 32;
 
 /// A counter for the bytes of one answer: text, reasoning, tool inputs and provider data.
@@ -18,7 +18,7 @@ const MIN_EVENT_BYTES: u64 = 32;
 ///
 /// let mut meter = AnswerMeter::default();
 /// let text = "word ".repeat(100);
-/// assert_eq!(meter.count(&ModelEvent::TextDelta { index: 0, text }), 500);
+/// assert_eq!(meter.count_event(&ModelEvent::TextDelta { index: 0, text }), 500);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct AnswerMeter {
@@ -27,7 +27,7 @@ pub struct AnswerMeter {
 
 impl AnswerMeter {
     /// Counts an event. Returns the size of the answer so far in bytes.
-    pub fn count(&mut self, event: &ModelEvent) -> u64 {
+    pub fn count_event(&mut self, event: &ModelEvent) -> u64 {
         let bytes = match event {
             ModelEvent::TextDelta { text, .. } | ModelEvent::ReasoningDelta { text, .. } => {
                 text.len() as u64
@@ -40,8 +40,8 @@ impl AnswerMeter {
             ModelEvent::PartStarted {
                 part: PartStart::Whole { part },
                 ..
-            } => size_as_json(part),
-            ModelEvent::PartState { state, .. } => size_as_json(state),
+            } => serialized_size(part),
+            ModelEvent::PartState { state, .. } => serialized_size(state),
             ModelEvent::Warning { warning } => warning.message.len() as u64,
             _ => 0,
         };
@@ -50,7 +50,7 @@ impl AnswerMeter {
     }
 }
 
-fn size_as_json(value: &impl Serialize) -> u64 {
+fn serialized_size(value: &impl Serialize) -> u64 {
     serde_json::to_vec(value).map_or(0, |json| json.len() as u64)
 }
 
@@ -65,7 +65,7 @@ mod tests {
     fn every_event_that_keeps_something_counts() {
         let long = "x".repeat(1000);
         let model = ModelId::new("test", "model");
-        let state = ProviderState::minted_by(&model, json!({"signature": long}));
+        let state = ProviderState::new_for_model(&model, json!({"signature": long}));
         let events = [
             ModelEvent::TextDelta {
                 index: 0,
@@ -103,13 +103,13 @@ mod tests {
         let mut meter = AnswerMeter::default();
         let mut before = 0;
         for event in events {
-            let now = meter.count(&event);
+            let now = meter.count_event(&event);
             assert!((1000..1200).contains(&(now - before)), "{event:?}: {now}");
             before = now;
         }
         // Also one that keeps nothing.
         assert_eq!(
-            meter.count(&ModelEvent::PartFinished { index: 0 }),
+            meter.count_event(&ModelEvent::PartFinished { index: 0 }),
             before + MIN_EVENT_BYTES
         );
     }

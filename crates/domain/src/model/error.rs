@@ -13,13 +13,13 @@ use crate::GrammarViolation;
 /// from the request.
 #[derive(Debug)]
 pub struct ModelError {
-    /// The classification.
+    /// The kind of the failure, classified in the same way for all providers.
     pub kind: ModelErrorKind,
-    context: Box<Context>,
+    context: Box<ErrorContext>,
 }
 
 #[derive(Debug)]
-struct Context {
+struct ErrorContext {
     provider: String,
     message: String,
     status: Option<u16>,
@@ -51,13 +51,13 @@ pub enum ModelErrorKind {
     #[error("not found")]
     NotFound,
     /// The provider rejects the request as invalid.
-    #[error("the request was refused{}", because_of(field.as_deref()))]
+    #[error("the request was refused{}", format_field_reason(field.as_deref()))]
     InvalidRequest {
         /// The offending field, where the provider names it.
         field: Option<String>,
     },
     /// Too many requests or tokens per time.
-    #[error("rate limit reached{}", come_back_in(*retry_after))]
+    #[error("rate limit reached{}", format_retry_delay(*retry_after))]
     RateLimited {
         /// The delay that the provider requests.
         retry_after: Option<Duration>,
@@ -72,7 +72,7 @@ pub enum ModelErrorKind {
         retry_after: Option<Duration>,
     },
     /// The provider did not respond in time.
-    #[error("{} within {after:?}", phase.describe())]
+    #[error("{} within {after:?}", phase.describe_timeout())]
     Timeout {
         /// The phase of the request.
         phase: TimeoutPhase,
@@ -91,7 +91,7 @@ pub enum ModelErrorKind {
     /// The connection failed after the answer began.
     #[error("the answer broke off")]
     Interrupted,
-    /// The adapter or the wire does not support a requested feature.
+    /// The adapter or the provider's API does not support a requested feature.
     #[error("{feature} is not supported")]
     Unsupported { feature: String },
     /// The provider violated its protocol.
@@ -106,22 +106,22 @@ pub enum ModelErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeoutPhase {
-    /// A connection.
+    /// Waiting for a connection.
     Connect,
-    /// The first byte of the answer.
+    /// Waiting for the first byte of the answer.
     FirstByte,
-    /// The next byte of the answer.
+    /// Waiting for the next byte of the answer.
     Idle,
 }
 
 impl ModelError {
-    /// Returns an error of `provider`.
+    /// Returns an error of a request to `provider`.
     pub fn new(
         provider: impl Into<String>,
         kind: ModelErrorKind,
         message: impl Into<String>,
     ) -> Self {
-        let context = Context {
+        let context = ErrorContext {
             provider: provider.into(),
             message: message.into(),
             status: None,
@@ -179,7 +179,7 @@ impl ModelError {
     }
 
     /// Returns the provider, as in [`ModelId::provider`](crate::ModelId::provider).
-    pub fn provider(&self) -> &str {
+    pub fn provider_name(&self) -> &str {
         &self.context.provider
     }
 
@@ -189,7 +189,7 @@ impl ModelError {
     }
 
     /// Returns the HTTP status.
-    pub fn status(&self) -> Option<u16> {
+    pub fn http_status(&self) -> Option<u16> {
         self.context.status
     }
 
@@ -212,7 +212,7 @@ impl ModelError {
         )
     }
 
-    /// Returns whether a retry may succeed, as long as no output was shown.
+    /// Returns whether a retry may succeed. Retry only while no output was shown.
     ///
     /// The retry hint decides. Without one, transient errors, interrupted answers and protocol
     /// errors are worth a retry.
@@ -239,7 +239,10 @@ impl ModelError {
     }
 
     /// Returns an error for a violation of the grammar of [`ModelEvent`](crate::ModelEvent).
-    pub fn from_grammar(provider: impl Into<String>, violation: GrammarViolation) -> Self {
+    pub fn from_grammar_violation(
+        provider: impl Into<String>,
+        violation: GrammarViolation,
+    ) -> Self {
         let kind = match violation {
             GrammarViolation::NoFinish => ModelErrorKind::Interrupted,
             _ => ModelErrorKind::Protocol,
@@ -256,7 +259,7 @@ impl std::error::Error for ModelError {
 
 impl fmt::Display for ModelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Context {
+        let ErrorContext {
             provider,
             message,
             status,
@@ -277,7 +280,7 @@ impl fmt::Display for ModelError {
 }
 
 impl ModelErrorKind {
-    /// The name used in JSON and HTTP.
+    /// Returns the name of the error kind in JSON and HTTP responses.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Authentication => "authentication",
@@ -300,7 +303,7 @@ impl ModelErrorKind {
 }
 
 impl TimeoutPhase {
-    fn describe(self) -> &'static str {
+    fn describe_timeout(self) -> &'static str {
         match self {
             Self::Connect => "no connection",
             Self::FirstByte => "no answer",
@@ -309,11 +312,11 @@ impl TimeoutPhase {
     }
 }
 
-fn because_of(field: Option<&str>) -> String {
+fn format_field_reason(field: Option<&str>) -> String {
     field.map_or_else(String::new, |field| format!(" because of `{field}`"))
 }
 
-fn come_back_in(time: Option<Duration>) -> String {
+fn format_retry_delay(time: Option<Duration>) -> String {
     time.map_or_else(String::new, |time| format!(", come back in {time:?}"))
 }
 

@@ -6,7 +6,7 @@ use crate::{FinishReason, Part, ProviderState, ToolChoiceOutcome, Usage, Warning
 
 /// One event of a streamed answer.
 ///
-/// The grammar, which [`ResponseAccumulator`](crate::ResponseAccumulator) checks:
+/// The grammar of the stream, which [`ResponseAccumulator`](crate::ResponseAccumulator) checks:
 ///
 /// ```text
 /// stream  = (begun Retrying)* begun Finished (Usage | Warning)*
@@ -56,14 +56,14 @@ pub enum ModelEvent {
     ToolInputDelta {
         /// The index of the part.
         index: u32,
-        /// The text to append.
+        /// The JSON text to append.
         json: String,
     },
     /// Provider state of an open part. It replaces earlier state of the part.
     PartState {
         /// The index of the part.
         index: u32,
-        /// The state.
+        /// The provider state.
         state: Box<ProviderState>,
     },
     /// End of a part.
@@ -73,20 +73,20 @@ pub enum ModelEvent {
     },
     /// Cumulative token counts. Counts that are missing in a later event keep their value.
     Usage {
-        /// The counts.
+        /// The token counts of the answer so far.
         usage: Box<Usage>,
     },
-    /// A deviation from the request.
+    /// A deviation of the answer from the request.
     Warning { warning: Warning },
     /// An attempt failed before it showed output, and the request is repeated after a delay. The
     /// event is emitted before the delay. All events before it are invalid.
     Retrying {
-        /// The attempt that follows.
+        /// Number and delay of the next attempt, and the reason for it.
         retry: Box<ModelRetry>,
     },
     /// End of the answer. A stream that ends without this event was interrupted.
     Finished {
-        /// The reason.
+        /// The reason why the model stopped.
         reason: FinishReason,
         /// The provider's name of the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,13 +128,13 @@ pub struct ModelRetry {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variant explains its field")]
 pub enum PartStart {
-    /// Text, extended by [`ModelEvent::TextDelta`].
+    /// A text part, which [`ModelEvent::TextDelta`] extends.
     Text,
-    /// Reasoning, extended by [`ModelEvent::ReasoningDelta`].
+    /// A reasoning part, which [`ModelEvent::ReasoningDelta`] extends.
     Reasoning,
-    /// A tool use with an input that is extended by [`ModelEvent::ToolInputDelta`].
+    /// A tool use, whose input [`ModelEvent::ToolInputDelta`] extends.
     ToolUse {
-        /// Its id.
+        /// The id of the tool use.
         id: String,
         /// The tool's name as declared.
         name: String,

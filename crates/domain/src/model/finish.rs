@@ -4,43 +4,43 @@ use serde::{Deserialize, Serialize};
 
 /// Why a model stopped.
 ///
-/// An adapter gives the provider's own word beside it
-/// ([`ChatResponse::finish_raw`](crate::ChatResponse::finish_raw)). Where a wire's own value is
-/// wrong the reason is derived from the output: see [`FinishReason::given_tool_uses`].
+/// [`ChatResponse::finish_raw`](crate::ChatResponse::finish_raw) contains the provider's own value.
+/// If that value contradicts the output, the reason is derived from the output: see
+/// [`FinishReason::adjust_to_tool_uses`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// It said all it wanted to, or met a stop sequence.
+    /// The model completed its answer or produced a stop sequence.
     Stop,
-    /// It wants tools to be run.
+    /// The model requests tool calls.
     ToolUse,
-    /// It reached the output limit. A tool input that was being written is cut off.
+    /// The answer reached the output limit. An incomplete tool input is cut off.
     Length,
     /// The provider's filter withheld the output.
     ContentFilter,
-    /// The model declined.
+    /// The model declined to answer.
     Refusal,
     /// The provider paused a long turn; sending the conversation again continues it.
     Paused,
     /// The conversation no longer fits the model's context window.
     ContextOverflow,
-    /// The provider could not read the tool call that its model wrote.
+    /// The provider could not parse the tool call that its model wrote.
     MalformedToolCall,
-    /// The answer broke off: an error after it had begun, or an end without a closing event.
+    /// The answer is incomplete: an error occurred after its start, or its stream ended early.
     Interrupted,
-    /// Something else, in the provider's own word.
+    /// Another reason, with the provider's own name for it.
     Other(String),
 }
 
 impl FinishReason {
-    /// Brings the reason in line with the output.
+    /// Corrects a reason that contradicts the output. `any` is whether the output has tool uses.
     ///
-    /// Gemini, Ollama and Chat Completions with a named tool say "stop" though there are calls;
-    /// vLLM says "`tool_calls`" with an empty list. Every other reason stays: an output limit beats
-    /// the calls it may have cut off.
+    /// Gemini, Ollama and Chat Completions with a named tool report "stop" although there are tool
+    /// uses. vLLM reports `tool_calls` with an empty list. Other reasons do not change: at the
+    /// output limit, for example, the tool uses may be cut off.
     #[must_use]
-    pub fn given_tool_uses(self, any: bool) -> Self {
+    pub fn adjust_to_tool_uses(self, any: bool) -> Self {
         match (self, any) {
             (Self::Stop, true) => Self::ToolUse,
             (Self::ToolUse, false) => Self::Stop,
@@ -48,8 +48,8 @@ impl FinishReason {
         }
     }
 
-    /// The name used in configuration, JSON and HTTP; a provider's own word for
-    /// [`FinishReason::Other`].
+    /// Returns the name used in configuration, JSON and HTTP. For [`FinishReason::Other`], returns
+    /// the provider's own name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -72,10 +72,10 @@ mod tests {
 
     #[test]
     fn the_output_decides_between_stop_and_tool_use_only() {
-        assert_eq!(Stop.given_tool_uses(true), ToolUse);
-        assert_eq!(ToolUse.given_tool_uses(false), Stop);
-        assert_eq!(Length.given_tool_uses(true), Length);
-        assert_eq!(Refusal.given_tool_uses(true), Refusal);
-        assert_eq!(Stop.given_tool_uses(false), Stop);
+        assert_eq!(Stop.adjust_to_tool_uses(true), ToolUse);
+        assert_eq!(ToolUse.adjust_to_tool_uses(false), Stop);
+        assert_eq!(Length.adjust_to_tool_uses(true), Length);
+        assert_eq!(Refusal.adjust_to_tool_uses(true), Refusal);
+        assert_eq!(Stop.adjust_to_tool_uses(false), Stop);
     }
 }

@@ -1,4 +1,4 @@
-//! The valid orders of the events of an answer.
+//! Checks of the order of events in a streamed answer.
 
 use crate::{ModelEvent, PartStart, TooDeep};
 
@@ -16,7 +16,7 @@ pub enum GrammarViolation {
     /// An event refers to a part that did not start or is complete.
     #[error("`{event}` for part {index}, which is not open")]
     NotOpen { index: u32, event: &'static str },
-    /// A delta does not match the kind of its part.
+    /// A delta does not match the kind of its part, such as text for a tool use.
     #[error("`{event}` does not fit part {index}")]
     WrongKind { index: u32, event: &'static str },
     /// A provider state or a whole part nests JSON too deeply.
@@ -41,18 +41,18 @@ pub struct EventGrammar {
     finished: bool,
     /// Whether visible output was emitted.
     has_shown: bool,
-    parts: Vec<Shape>,
+    parts: Vec<StartedPart>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+struct StartedPart {
     index: u32,
     open: bool,
-    kind: Kind,
+    kind: PartKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PartKind {
     Text,
     Reasoning,
     ToolUse,
@@ -61,37 +61,43 @@ enum Kind {
 
 impl EventGrammar {
     /// Checks the next event. An invalid event does not change the state.
-    pub fn check(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
-        self.check_and_locate(event).map(|_| ())
+    pub fn check_event(&mut self, event: &ModelEvent) -> Result<(), GrammarViolation> {
+        self.check_and_find_part(event).map(|_| ())
     }
 
-    /// Returns whether `Finished` was emitted.
+    /// Returns whether [`ModelEvent::Finished`] was emitted.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Checks the next event and returns the position of its part, or 0 for an event without a
-    /// part.
-    pub(crate) fn check_and_locate(
+    /// Checks the next event and returns the position of its part in `parts`, or 0 for an event
+    /// without a part.
+    pub(crate) fn check_and_find_part(
         &mut self,
         event: &ModelEvent,
     ) -> Result<usize, GrammarViolation> {
         if self.finished {
             return match event {
                 ModelEvent::Usage { .. } | ModelEvent::Warning { .. } => Ok(0),
-                other => Err(GrammarViolation::AfterFinish { event: name(other) }),
+                other => Err(GrammarViolation::AfterFinish {
+                    event: event_name(other),
+                }),
             };
         }
-        let at = self.check_unfinished(event)?;
+        let at = self.check_event_before_finish(event)?;
         self.has_shown |= event.shows_output();
         Ok(at)
     }
 
-    fn check_unfinished(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+    fn check_event_before_finish(&mut self, event: &ModelEvent) -> Result<usize, GrammarViolation> {
         match event {
-            ModelEvent::TextDelta { index, .. } => self.fill(*index, Kind::Text, event),
-            ModelEvent::ReasoningDelta { index, .. } => self.fill(*index, Kind::Reasoning, event),
-            ModelEvent::ToolInputDelta { index, .. } => self.fill(*index, Kind::ToolUse, event),
+            ModelEvent::TextDelta { index, .. } => self.check_delta(*index, PartKind::Text, event),
+            ModelEvent::ReasoningDelta { index, .. } => {
+                self.check_delta(*index, PartKind::Reasoning, event)
+            }
+            ModelEvent::ToolInputDelta { index, .. } => {
+                self.check_delta(*index, PartKind::ToolUse, event)
+            }
             ModelEvent::Started { .. } => {
                 if self.started || !self.parts.is_empty() {
                     return Err(GrammarViolation::LateStart);
@@ -99,16 +105,16 @@ impl EventGrammar {
                 self.started = true;
                 Ok(0)
             }
-            ModelEvent::PartStarted { index, part } => self.start(*index, part),
+            ModelEvent::PartStarted { index, part } => self.start_part(*index, part),
             ModelEvent::PartState { index, .. } => {
-                let at = self.open(*index, event)?;
-                if self.parts[at].kind == Kind::Whole {
-                    return Err(wrong_kind(*index, event));
+                let at = self.find_open_part(*index, event)?;
+                if self.parts[at].kind == PartKind::Whole {
+                    return Err(wrong_kind_error(*index, event));
                 }
                 Ok(at)
             }
             ModelEvent::PartFinished { index } => {
-                let at = self.open(*index, event)?;
+                let at = self.find_open_part(*index, event)?;
                 self.parts[at].open = false;
                 Ok(at)
             }
@@ -127,17 +133,17 @@ impl EventGrammar {
         }
     }
 
-    fn start(&mut self, index: u32, part: &PartStart) -> Result<usize, GrammarViolation> {
+    fn start_part(&mut self, index: u32, part: &PartStart) -> Result<usize, GrammarViolation> {
         if self.parts.last().is_some_and(|last| last.index >= index) {
             return Err(GrammarViolation::IndexOutOfOrder { index });
         }
         let kind = match part {
-            PartStart::Text => Kind::Text,
-            PartStart::Reasoning => Kind::Reasoning,
-            PartStart::ToolUse { .. } => Kind::ToolUse,
-            PartStart::Whole { .. } => Kind::Whole,
+            PartStart::Text => PartKind::Text,
+            PartStart::Reasoning => PartKind::Reasoning,
+            PartStart::ToolUse { .. } => PartKind::ToolUse,
+            PartStart::Whole { .. } => PartKind::Whole,
         };
-        self.parts.push(Shape {
+        self.parts.push(StartedPart {
             index,
             open: true,
             kind,
@@ -145,36 +151,41 @@ impl EventGrammar {
         Ok(self.parts.len() - 1)
     }
 
-    fn fill(&self, index: u32, kind: Kind, event: &ModelEvent) -> Result<usize, GrammarViolation> {
-        let at = self.open(index, event)?;
+    fn check_delta(
+        &self,
+        index: u32,
+        kind: PartKind,
+        event: &ModelEvent,
+    ) -> Result<usize, GrammarViolation> {
+        let at = self.find_open_part(index, event)?;
         if self.parts[at].kind == kind {
             Ok(at)
         } else {
-            Err(wrong_kind(index, event))
+            Err(wrong_kind_error(index, event))
         }
     }
 
-    /// Returns the position of an open part.
-    fn open(&self, index: u32, event: &ModelEvent) -> Result<usize, GrammarViolation> {
-        // Indices grow, and deltas nearly always belong to the last part.
+    /// Returns the position in `parts` of the open part with this index.
+    fn find_open_part(&self, index: u32, event: &ModelEvent) -> Result<usize, GrammarViolation> {
+        // The search starts at the end, because nearly all deltas belong to the last part.
         self.parts
             .iter()
             .rposition(|part| part.index == index && part.open)
             .ok_or_else(|| GrammarViolation::NotOpen {
                 index,
-                event: name(event),
+                event: event_name(event),
             })
     }
 }
 
-fn wrong_kind(index: u32, event: &ModelEvent) -> GrammarViolation {
+fn wrong_kind_error(index: u32, event: &ModelEvent) -> GrammarViolation {
     GrammarViolation::WrongKind {
         index,
-        event: name(event),
+        event: event_name(event),
     }
 }
 
-fn name(event: &ModelEvent) -> &'static str {
+fn event_name(event: &ModelEvent) -> &'static str {
     match event {
         ModelEvent::Started { .. } => "started",
         ModelEvent::PartStarted { .. } => "part_started",
@@ -219,7 +230,7 @@ mod tests {
             },
         ];
         for event in &events {
-            grammar.check(event).unwrap();
+            grammar.check_event(event).unwrap();
         }
         assert!(grammar.is_finished());
         let held = format!("{grammar:?}");

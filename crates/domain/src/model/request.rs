@@ -37,7 +37,7 @@ pub struct ChatRequest {
     /// Whether the answer is streamed or sent as one document.
     #[serde(default, skip_serializing_if = "Delivery::is_streamed")]
     pub delivery: Delivery,
-    /// Additional fields of the request body, with the names of the provider's wire. They override
+    /// Additional fields of the request body, with the names of the provider's API. They override
     /// all other fields.
     #[serde(default)]
     pub extra: JsonObject,
@@ -75,12 +75,12 @@ impl ChatRequest {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delivery {
-    /// As a stream, while the model generates it.
+    /// As a stream, while the model generates the answer.
     #[default]
     Streamed,
-    /// As one document, when it is complete. This is less work for both sides, and some servers and
-    /// models support nothing else. The time limit for the first byte then covers the whole answer.
-    /// Servers that stream regardless are supported.
+    /// As one document, when the answer is complete. This is less work for both sides, and some
+    /// servers and models support nothing else. The time limit for the first byte then applies to
+    /// the whole answer. Servers that stream regardless are supported.
     Whole,
 }
 
@@ -112,13 +112,13 @@ pub enum ResponseFormat {
 /// Sampling parameters. `None` means the provider's default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sampling {
-    /// From 0.0, the most predictable, to a maximum that depends on the provider (1.0 or 2.0).
+    /// Sampling temperature: 0.0 (most predictable) to 1.0 or 2.0, depending on the provider.
     #[serde(default)]
     pub temperature: Option<f64>,
-    /// Nucleus sampling, 0.0 to 1.0.
+    /// Probability mass for nucleus sampling, 0.0 to 1.0.
     #[serde(default)]
     pub top_p: Option<f64>,
-    /// Stop sequences.
+    /// Texts at which the model stops.
     #[serde(default)]
     pub stop: Vec<String>,
     /// The seed for reproducible answers, where the provider supports one.
@@ -135,7 +135,7 @@ pub enum ReasoningEffort {
     None,
     /// Little reasoning.
     Low,
-    /// A medium amount.
+    /// A medium amount of reasoning.
     Medium,
     /// Much reasoning.
     High,

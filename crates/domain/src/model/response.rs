@@ -9,7 +9,7 @@ use crate::{FinishReason, Message, ToolChoiceOutcome, Usage};
 pub struct ChatResponse {
     /// The assistant's message.
     pub message: Message,
-    /// The reason for its end.
+    /// The reason why the model stopped.
     pub finish: FinishReason,
     /// The provider's name of the finish reason.
     #[serde(default)]
@@ -36,7 +36,7 @@ pub struct ChatResponse {
 pub struct Warning {
     /// The kind of deviation.
     pub kind: WarningKind,
-    /// A description that names the affected thing.
+    /// A description that names the affected option, part or tool.
     pub message: String,
 }
 
@@ -57,9 +57,9 @@ impl Warning {
 pub enum WarningKind {
     /// A tool choice could not be enforced.
     ToolChoiceRelaxed,
-    /// An option that the model or the wire does not support was omitted.
+    /// An option that the model or the provider's API does not support was omitted.
     OptionDropped,
-    /// A part that the wire does not support, or that another provider issued, was omitted.
+    /// A part that the API does not support, or that another provider issued, was omitted.
     PartDropped,
     /// A part was sent in a simpler form, such as text.
     PartDowngraded,
@@ -71,6 +71,6 @@ pub enum WarningKind {
     HistoryTooLong,
     /// A checkpoint of a run was not stored.
     NotStored,
-    /// A server's request for input reached no person.
+    /// A tool server requested input, but no person saw the request.
     QuestionNotAsked,
 }

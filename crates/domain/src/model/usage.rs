@@ -36,13 +36,13 @@ pub struct Usage {
 
 impl Usage {
     /// Replaces the counts that a later report of the *same* answer contains.
-    pub fn update(&mut self, later: Self) {
-        self.zip(later, |_, new| new);
+    pub fn update_counts(&mut self, later: Self) {
+        self.combine_counts(later, |_, new| new);
     }
 
     /// Adds the usage of *another* answer.
-    pub fn add(&mut self, other: Self) {
-        self.zip(other, u64::saturating_add);
+    pub fn add_usage(&mut self, other: Self) {
+        self.combine_counts(other, u64::saturating_add);
     }
 
     /// Returns whether the provider reported any count.
@@ -50,7 +50,7 @@ impl Usage {
         *self != Self::default()
     }
 
-    fn zip(&mut self, other: Self, both: impl Fn(u64, u64) -> u64) {
+    fn combine_counts(&mut self, other: Self, both: impl Fn(u64, u64) -> u64) {
         let pairs = [
             (&mut self.input_tokens, other.input_tokens),
             (&mut self.output_tokens, other.output_tokens),
@@ -83,11 +83,11 @@ mod tests {
             cache_read_tokens: Some(4),
             ..Usage::default()
         };
-        usage.update(Usage {
+        usage.update_counts(Usage {
             output_tokens: Some(7),
             ..Usage::default()
         });
-        usage.update(Usage {
+        usage.update_counts(Usage {
             output_tokens: Some(9),
             ..Usage::default()
         });
@@ -100,11 +100,11 @@ mod tests {
     #[test]
     fn sums_keep_unknown_counts_unknown() {
         let mut usage = Usage::default();
-        usage.add(Usage {
+        usage.add_usage(Usage {
             output_tokens: Some(2),
             ..Usage::default()
         });
-        usage.add(Usage {
+        usage.add_usage(Usage {
             output_tokens: Some(3),
             ..Usage::default()
         });

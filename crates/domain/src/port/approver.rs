@@ -10,14 +10,17 @@ use crate::{JsonObject, SharedObject, ToolAnnotations, ToolOrigin, ToolUse};
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Waits for a decision. Dropping the future withdraws the request.
+    /// Waits for the decision about one call. Dropping the future withdraws the request.
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision;
 
     /// Waits for the first decision about any of these requests and returns its index.
     ///
-    /// Dropping the future withdraws all requests. The default requests only the first decision,
-    /// for implementations that show one request at a time.
-    async fn decide_any(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
+    /// Dropping the future withdraws all requests. The default implementation requests only the
+    /// first decision, for approvers that show one request at a time.
+    async fn await_first_decision(
+        &self,
+        requests: &[ApprovalRequest],
+    ) -> (usize, ApprovalDecision) {
         match requests.first() {
             Some(first) => (0, self.decide(first).await),
             None => (0, ApprovalDecision::NobodyThere),
@@ -26,10 +29,10 @@ pub trait Approver: Send + Sync {
 
     /// Waits for an early decision about one of these calls of a run and returns its index.
     ///
-    /// The calls are not requested yet, so nothing is shown. The decision is final and is stored.
-    /// The default never returns, for implementations without early decisions. `calls` are ids of
-    /// tool uses.
-    async fn early_decision(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+    /// No approval of these calls was requested yet, so no prompt is shown. The decision is final
+    /// and is stored. The default implementation never returns, for approvers without early
+    /// decisions. `calls` are ids of tool uses.
+    async fn await_early_decision(&self, run: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         let _ = (run, calls);
         std::future::pending().await
     }
@@ -39,11 +42,11 @@ pub trait Approver: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The run that waits.
+    /// Id of the run that waits for the decision.
     pub run_id: String,
     /// The call with its input.
     pub tool_use: ToolUse,
-    /// Where the tool lives.
+    /// The server of the tool, and the tool's name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
     /// The annotations of the tool. Untrusted.
@@ -61,8 +64,8 @@ pub struct ApprovalRequest {
     /// Whether the definition has changed since the tool was last seen or approved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redefined: bool,
-    /// The end of the request, RFC 3339 in UTC. A later decision is [`ApprovalDecision::Expired`].
-    /// `None` means no end.
+    /// Time at which the request expires (RFC 3339, UTC). A later decision is
+    /// [`ApprovalDecision::Expired`]. `None` means no expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
@@ -83,10 +86,13 @@ impl ApprovalRequest {
         }
     }
 
-    /// Returns the input that would run: an object, or the malformed text.
-    pub fn input_shown(&self) -> Arc<Value> {
+    /// Returns the input for display: the repaired or original object, or the malformed text.
+    pub fn displayed_input(&self) -> Arc<Value> {
         let mended = self.input.as_ref();
-        mended.map_or_else(|| self.tool_use.input.shown(), SharedObject::to_value)
+        mended.map_or_else(
+            || self.tool_use.input.to_display_value(),
+            SharedObject::to_value,
+        )
     }
 }
 
@@ -94,44 +100,44 @@ impl ApprovalRequest {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// It may run.
+    /// The call may run.
     Allow {
-        /// The input to use instead of the model's.
+        /// The edited input, which replaces the input of the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<JsonObject>,
-        /// The validity of the decision.
+        /// The calls that the decision applies to.
         #[serde(default)]
         scope: ApprovalScope,
     },
-    /// It may not run.
+    /// The call may not run.
     Deny {
-        /// Why, for the model to see.
+        /// The reason of the denial, which the model reads.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// The validity of the decision.
+        /// The calls that the decision applies to.
         #[serde(default)]
         scope: ApprovalScope,
     },
-    /// No person is available. The tool does not run, and the model gets that as the result.
+    /// No person is available. The tool does not run, and the model receives a result that says so.
     NobodyThere,
     /// No decision before [`ApprovalRequest::expires_at`]. The tool does not run, and the model
     /// receives a result that states the reason.
     Expired,
-    /// The decision comes later. The run stops here and can be stored. Continuing it requests the
-    /// decision again.
+    /// The decision comes later. The run stops here and can be stored. When it is resumed, it
+    /// requests the decision again.
     Later,
 }
 
-/// The validity of a decision.
+/// The calls that an approval decision applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
-    /// This call.
+    /// The decision applies to this call only.
     #[default]
     Once,
-    /// Calls of this tool in this session.
+    /// The decision applies to all calls of this tool in this session.
     Session,
-    /// Calls of this tool from now on.
+    /// The decision applies to all calls of this tool from now on.
     Always,
 }
 
@@ -148,7 +154,7 @@ mod tests {
             "tool_use": {"id": "1", "name": "t", "input": {"object": {}}},
         }))
         .unwrap();
-        let tool_use = ToolUse::new("1", "t", ToolInput::parse("{}"));
+        let tool_use = ToolUse::new("1", "t", ToolInput::parse_input("{}"));
         assert_eq!(request, ApprovalRequest::new("r", tool_use));
 
         let denial: ApprovalDecision =

@@ -8,48 +8,51 @@ use crate::{
     ModelError, ModelErrorKind, ModelEvent, ModelId, ResponseAccumulator,
 };
 
-/// A streamed answer. Dropping it aborts the request. After an error nothing follows.
+/// A streamed answer. Dropping it aborts the request. An error is the last item.
 pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
-/// A language model, or what behaves like one.
+/// A client for one language model.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ChatModel: Send + Sync {
-    /// Which model this is.
+    /// Returns the id of the model.
     fn id(&self) -> &ModelId;
 
     /// Returns the capabilities of the model.
     fn capabilities(&self) -> &ModelCapabilities;
 
-    /// Asks it. Returns when the provider has begun to answer; errors after that come as the last
+    /// Sends a request. Returns when the provider has started the answer. Later errors are the last
     /// item of the stream.
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError>;
 
-    /// Asks it and waits for the whole answer: the collected stream.
+    /// Sends a request and waits for the complete answer.
     async fn complete(&self, request: &ChatRequest) -> Result<ChatResponse, ModelError> {
         let stream = self.stream(request).await?;
-        collect(&self.id().provider, stream).await
+        collect_stream(&self.id().provider, stream).await
     }
 }
 
-/// Collects a streamed answer of `provider` into a whole one. Fails if it is longer than
-/// [`DEFAULT_MAX_ANSWER_BYTES`].
-pub async fn collect(provider: &str, mut stream: ModelStream) -> Result<ChatResponse, ModelError> {
+/// Collects a streamed answer of `provider` into a complete response. Fails if the answer is longer
+/// than [`DEFAULT_MAX_ANSWER_BYTES`].
+pub async fn collect_stream(
+    provider: &str,
+    mut stream: ModelStream,
+) -> Result<ChatResponse, ModelError> {
     let mut answer = ResponseAccumulator::default();
     let mut meter = AnswerMeter::default();
     while let Some(event) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
         let event = event?;
-        if meter.count(&event) > DEFAULT_MAX_ANSWER_BYTES {
+        if meter.count_event(&event) > DEFAULT_MAX_ANSWER_BYTES {
             let message = format!("the answer is longer than {DEFAULT_MAX_ANSWER_BYTES} bytes");
             return Err(ModelError::new(provider, ModelErrorKind::Protocol, message));
         }
         answer
             .push(&event)
-            .map_err(|fault| ModelError::from_grammar(provider, fault))?;
+            .map_err(|fault| ModelError::from_grammar_violation(provider, fault))?;
     }
     answer
         .finish()
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
+        .map_err(|fault| ModelError::from_grammar_violation(provider, fault))
 }
 
 #[cfg(test)]
@@ -85,7 +88,7 @@ mod tests {
 
     #[test]
     fn an_endless_answer_is_given_up() {
-        let mut collected = Box::pin(collect("test", Box::pin(Endless { events: 0 })));
+        let mut collected = Box::pin(collect_stream("test", Box::pin(Endless { events: 0 })));
         let Poll::Ready(answer) = collected
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()))

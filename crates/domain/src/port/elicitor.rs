@@ -8,7 +8,7 @@ use crate::JsonObject;
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Elicitor: Send + Sync {
-    /// Waits for the answer. Dropping the future withdraws the request.
+    /// Waits for the person's answer. Dropping the future withdraws the request.
     async fn elicit(&self, elicitation: &Elicitation) -> ElicitationAnswer;
 }
 
@@ -24,25 +24,25 @@ pub struct Elicitation {
     /// see the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// The calls that the request may belong to if `call` is `None`. Not for the person.
+    /// The calls that the request may belong to if `call` is `None`. The person does not see them.
     #[serde(skip)]
-    pub candidates: Candidates,
-    /// The form of the answer.
+    pub candidates: CandidateCalls,
+    /// The form that the person fills in, or the address that the person opens.
     #[serde(flatten)]
     pub form: ElicitationForm,
 }
 
 /// The tool calls that an elicitation without a call id may belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Candidates {
+pub struct CandidateCalls {
     /// The [`ToolCall::idempotency_key`](super::ToolCall)s of the calls. Some may be cancelled or
     /// timed out, but the server has not answered them.
     pub calls: Vec<String>,
-    /// Whether a call without a key or another kind of request is possible too.
+    /// Whether the request may also belong to a call without a key, or to another kind of request.
     pub others: bool,
 }
 
-/// The form of the answer to a server.
+/// The way in which the person answers a server: a form or a web page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -56,20 +56,20 @@ pub enum ElicitationForm {
     /// An address that the person opens in the browser after consent. This program does not see the
     /// page.
     Url {
-        /// The address. Untrusted.
+        /// The address of the page. Untrusted, because the server supplies it.
         url: String,
         /// The server's id of the elicitation. A later notification with this id completes it.
         id: String,
     },
 }
 
-/// The answer of the person.
+/// The answer of the person to an elicitation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ElicitationAnswer {
-    /// The person agrees. An address has no fields.
+    /// The person agrees. `content` is empty for [`ElicitationForm::Url`].
     Accept {
-        /// The fields by name.
+        /// The values of the form's fields, by field name.
         #[serde(default)]
         content: JsonObject,
     },

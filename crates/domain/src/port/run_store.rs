@@ -19,38 +19,38 @@ use crate::Message;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// A process executes it.
+    /// A process executes the run.
     Running,
-    /// It waits for an approval decision. Any process may continue it.
+    /// The run waits for an approval decision. Any process may continue it.
     Waiting,
-    /// Its process ended before the run did. Any process may continue it.
+    /// The process ended before the run did. Any process may continue the run.
     Interrupted,
-    /// It is finished. Its report is its last event.
+    /// The run is finished. Its last event contains its report.
     Finished,
 }
 
 /// A stored run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Its id, unique within a store. Ids sort by time.
+    /// The id of the run, unique within a store. Ids sort by creation time.
     pub id: String,
-    /// The session it belongs to.
+    /// The session that the run belongs to.
     pub session: SessionId,
-    /// Its state.
+    /// The state of the run.
     pub state: RunState,
-    /// The model it began with, as `PROVIDER/MODEL`.
+    /// The model that the run began with, as `PROVIDER/MODEL`.
     pub model: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Time at which the run began (RFC 3339, UTC).
     pub created_at: String,
-    /// When it was last written, RFC 3339 in UTC.
+    /// Time at which the run was last written (RFC 3339, UTC).
     pub updated_at: String,
     /// The number of events of the earlier runs of its session. An event has the number
     /// `events_before + seq` in its session. Set by [`RunStore::begin_run`].
     #[serde(default)]
     pub events_before: u64,
-    /// The number of its last event; 0 before the first.
+    /// Number of the run's last event; 0 before the first event.
     pub last_event: u64,
-    /// The outcome of its report: `completed`, `limited`, `failed` or `cancelled`.
+    /// The outcome of the run: `completed`, `limited`, `failed` or `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// The parameters of the run, for the process that continues it. The store does not interpret
@@ -60,15 +60,15 @@ pub struct RunRecord {
     pub parameters: Option<Value>,
 }
 
-/// Maximum size of [`RunRecord::parameters`] in bytes of JSON. Every record in a list contains it.
+/// Maximum size of [`RunRecord::parameters`] as JSON, in bytes. Lists of runs contain them.
 pub const MAX_RUN_PARAMETERS_BYTES: usize = 64 << 10;
 
 /// One event of a run. The store does not interpret it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its number within the run: 1, 2, 3, … without gaps.
+    /// Number of the event within the run: 1, 2, 3, … without gaps.
     pub seq: u64,
-    /// The event, one JSON object.
+    /// The event as one JSON object.
     pub json: Arc<str>,
 }
 
@@ -76,12 +76,12 @@ pub struct StoredEvent {
 /// not store the conversation again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSnapshot {
-    /// The state without the conversation, one JSON object.
+    /// The state without the conversation, as one JSON object.
     pub state: Arc<str>,
     /// The position of the first of `messages` in the run's conversation. They replace the stored
     /// messages from this position.
     pub from: u64,
-    /// The conversation from that position on.
+    /// The conversation from the position `from` on.
     pub messages: Vec<Arc<Message>>,
 }
 
@@ -96,7 +96,7 @@ pub trait RunStore: Send + Sync {
     /// process.
     ///
     /// In the same transaction, appends `messages` to its session, which must have `after`
-    /// messages. The store sets state, times of change, numbers of events and outcome. Fails with
+    /// messages. The store sets the record's state, times, event numbers and outcome. Fails with
     /// [`SessionStoreError::Busy`] if another run of the session is unfinished, with
     /// [`SessionStoreError::RunConflict`] if its id exists, and with
     /// [`SessionStoreError::TooLarge`] if its parameters are too large.
@@ -107,7 +107,7 @@ pub trait RunStore: Send + Sync {
         after: u64,
         messages: &[Arc<Message>],
     ) -> Result<RunRecord, SessionStoreError> {
-        // All existing messages stay.
+        // The prefix is the whole session, so no message is removed.
         self.begin_run_after_prefix(owner, run, after, after, messages)
             .await
     }
@@ -141,16 +141,16 @@ pub trait RunStore: Send + Sync {
 
     /// Acquires a waiting or interrupted run for this process, in [`RunState::Running`].
     ///
-    /// Two processes never have the same run. Fails with [`SessionStoreError::Busy`] if a live
-    /// process has it, this one included, and with [`SessionStoreError::RunConflict`] if it is
-    /// finished.
+    /// Two processes never execute the same run. Fails with [`SessionStoreError::Busy`] if a live
+    /// process, including this one, has acquired it, and with [`SessionStoreError::RunConflict`] if
+    /// it is finished.
     async fn acquire_run(
         &self,
         owner: &Principal,
         run: &str,
     ) -> Result<RunRecord, SessionStoreError>;
 
-    /// Appends events. If their numbers do not follow the stored ones, nothing is written.
+    /// Appends events. Writes nothing if their numbers do not follow those of the stored events.
     async fn append_events(
         &self,
         run: &str,
@@ -175,7 +175,7 @@ pub trait RunStore: Send + Sync {
         snapshot: &RunSnapshot,
     ) -> Result<(), SessionStoreError>;
 
-    /// Stores a checkpoint without events.
+    /// Stores a checkpoint of a run of this process, without new events.
     async fn save_snapshot(
         &self,
         run: &str,
@@ -211,7 +211,7 @@ pub trait RunStore: Send + Sync {
         messages: &[Arc<Message>],
     ) -> Result<(), SessionStoreError>;
 
-    /// Releases a run without events.
+    /// Releases a run without new events; see [`RunStore::release_run_with_events`].
     async fn release_run(
         &self,
         run: &str,
@@ -224,7 +224,7 @@ pub trait RunStore: Send + Sync {
             .await
     }
 
-    /// Returns a run. A run whose process is dead is [`RunState::Interrupted`].
+    /// Returns a run of this principal. A run whose process is dead is [`RunState::Interrupted`].
     async fn find_run(
         &self,
         owner: &Principal,

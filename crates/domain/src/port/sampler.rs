@@ -7,7 +7,7 @@ use crate::{ChatRequest, ChatResponse, ModelError};
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Sampler: Send + Sync {
-    /// Waits for the answer. Dropping the future cancels the model request.
+    /// Waits for the model's answer. Dropping the future cancels the model request.
     ///
     /// Fails with [`SampleError::NotAllowed`] if the server lacks permission or exceeds its limit,
     /// and with [`SampleError::Model`] if the model request fails.
@@ -19,7 +19,7 @@ pub trait Sampler: Send + Sync {
 pub struct SampleRequest {
     /// The configured name of the server.
     pub server: String,
-    /// The server's conversation. Untrusted. It contains no messages of the run.
+    /// The model request of the server, without messages of the run. Untrusted.
     pub request: ChatRequest,
     /// The server's preferred models, as names or parts of names, best first.
     #[serde(default)]

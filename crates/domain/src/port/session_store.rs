@@ -9,10 +9,10 @@ use crate::Message;
 /// separate for each principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Principal {
-    /// The organisation; empty where there is only one.
+    /// The organisation; empty if there is only one.
     #[serde(default)]
     pub tenant: String,
-    /// The person; empty where there is only one.
+    /// The person; empty if there is only one.
     #[serde(default)]
     pub user: String,
 }
@@ -28,13 +28,13 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// The secret key with which a store derives session ids from names that clients choose. Its
-/// `Debug` shows nothing of it.
+/// The secret key with which a store derives session ids from names that clients choose. `Debug`
+/// does not print the key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdKey(String);
 
 impl IdKey {
-    /// A key of this text, which must be random.
+    /// Returns a key with this text, which must be random.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }
@@ -54,14 +54,14 @@ impl fmt::Debug for IdKey {
 /// A stored conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id.
+    /// The id of the session.
     pub id: SessionId,
-    /// The title for a list.
+    /// The title that lists of sessions show.
     #[serde(default)]
     pub title: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Time at which the session began (RFC 3339, UTC).
     pub created_at: String,
-    /// The number of its messages.
+    /// The number of messages in the session.
     pub messages: u64,
 }
 
@@ -76,7 +76,7 @@ pub trait SessionStore: Send + Sync {
         session: &Session,
     ) -> Result<(), SessionStoreError>;
 
-    /// Returns a session.
+    /// Returns a session, or `None` if this principal has no such session.
     async fn find_session(
         &self,
         owner: &Principal,
@@ -98,12 +98,12 @@ pub trait SessionStore: Send + Sync {
         from: u64,
     ) -> Result<Vec<Arc<Message>>, SessionStoreError>;
 
-    /// Appends messages to the first `after` ones and returns the new number of messages.
+    /// Appends messages to a session with `after` messages and returns the new number of messages.
     ///
     /// The messages are durable when this returns. Two writers cannot interleave: if the session
     /// does not have `after` messages, nothing is written and the error is
-    /// [`SessionStoreError::Conflict`]. Only an unfinished run writes to its session: meanwhile the
-    /// error is [`SessionStoreError::Busy`].
+    /// [`SessionStoreError::Conflict`]. While a run of the session is unfinished, only the run may
+    /// write, and the error is [`SessionStoreError::Busy`].
     async fn append_messages(
         &self,
         owner: &Principal,
@@ -129,11 +129,11 @@ pub trait SessionStore: Send + Sync {
         id: &SessionId,
     ) -> Result<(), SessionStoreError>;
 
-    /// Returns the key of this store for session ids. It is random, created at its first use, and
-    /// equal for all processes that share the store.
+    /// Returns the key from which this store derives session ids. It is random, created at its
+    /// first use, and equal for all processes that share the store.
     async fn load_id_key(&self) -> Result<IdKey, SessionStoreError>;
 
-    /// Checks that the store can be read and written. The default only reads.
+    /// Checks that the store can be read and written. The default implementation only reads.
     async fn check_access(&self) -> Result<(), SessionStoreError> {
         self.list_sessions(&Principal::default(), 1).await.map(drop)
     }
@@ -147,14 +147,14 @@ pub enum SessionStoreError {
     /// No such session for this principal.
     #[error("session `{id}` does not exist")]
     NotFound { id: SessionId },
-    /// The id exists already.
+    /// A session with this id exists already.
     #[error("session `{id}` exists already")]
     Exists { id: SessionId },
     /// Another writer appended messages meanwhile.
     #[error("session `{id}` holds {actual} messages, not {expected}: it was changed meanwhile")]
     Conflict {
         id: SessionId,
-        /// The number that the writer expected.
+        /// The number of messages that the writer expected.
         expected: u64,
         actual: u64,
     },

@@ -5,7 +5,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult, message::check_result};
+use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult, message::check_result_depth};
 
 /// A source of tools: MCP servers, functions of the program, or several of these together.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -13,20 +13,20 @@ use crate::{SharedObject, ToolContent, ToolDefinition, ToolResult, message::chec
 pub trait ToolHost: Send + Sync {
     /// Returns the current tools, and the servers whose tools are unavailable. One dead server does
     /// not affect the tools of others.
-    async fn tools(&self) -> ToolCatalog;
+    async fn list_tools(&self) -> ToolCatalog;
 
     /// Runs a tool. A failure that the tool reports is `Ok` with [`ToolOutput::is_error`]. `Err`
     /// means that the tool did not answer. Dropping the future cancels the call.
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError>;
 
-    /// Returns the changes from now on. The stream ends with the host.
-    fn changes(&self) -> ToolHostChanges;
+    /// Returns a stream of the future changes of servers and tools. It ends when the host ends.
+    fn watch_changes(&self) -> ToolHostChanges;
 }
 
-/// A stream of changes of a host.
+/// A stream of the changes of a tool host.
 pub type ToolHostChanges = Pin<Box<dyn Stream<Item = ToolHostChange> + Send>>;
 
-/// The tools of a host at one moment.
+/// The tools of a tool host at one moment.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolCatalog {
     /// The tools with unique names, in a stable order.
@@ -41,22 +41,22 @@ pub struct ToolCatalog {
 pub struct ServerProblem {
     /// The server's name in the configuration.
     pub server: String,
-    /// The problem and its remedy.
+    /// Description of the problem and its remedy.
     pub message: String,
 }
 
-/// A change of a host.
+/// A change of a tool host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the variant explains its field")]
 pub enum ToolHostChange {
-    /// The list of tools may differ from before.
+    /// The list of a server's tools may differ from before.
     ToolsChanged { server: String },
     /// A tool's definition has changed since it was last seen. Earlier approvals concern another
     /// definition.
     ToolRedefined {
-        /// The server.
+        /// The name of the server.
         server: String,
         /// The tool's name as in the catalog.
         tool: String,
@@ -71,11 +71,11 @@ pub enum ToolHostChange {
     ResourcesChanged { server: String },
     /// A server started, stopped or failed.
     ServerState {
-        /// The server.
+        /// The name of the server.
         server: String,
-        /// Its state, such as `ready` or `failed`.
+        /// The state of the server, such as `ready` or `failed`.
         state: String,
-        /// The reason.
+        /// The reason for the state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -86,13 +86,13 @@ pub enum ToolHostChange {
 pub struct ToolCall {
     /// The tool's name as in the catalog.
     pub name: String,
-    /// Its input.
+    /// The input of the tool.
     pub input: SharedObject,
     /// Maximum time of the call. `None` means the limit of the host.
     pub deadline: Option<Duration>,
     /// The key for all attempts of one call, so that a server recognizes a repetition.
     pub idempotency_key: Option<String>,
-    /// Receives progress.
+    /// Receiver of the progress and the retries of the call.
     pub progress: ProgressSink,
 }
 
@@ -101,7 +101,7 @@ pub struct ToolCall {
 pub struct ToolOutput {
     /// The content for the model.
     pub content: Vec<ToolContent>,
-    /// The output as data.
+    /// The output as structured JSON, if the tool returns any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// Whether the tool reports a failure.
@@ -138,8 +138,8 @@ impl ToolOutput {
     /// Checks every JSON value in the output with [`check_depth`](crate::check_depth). Returns an
     /// error for the model instead of an output that is nested too deeply.
     #[must_use]
-    pub fn with_checked_depth(self) -> Self {
-        match check_result(&self.content, self.structured.as_ref()) {
+    pub fn replace_if_too_deep(self) -> Self {
+        match check_result_depth(&self.content, self.structured.as_ref()) {
             Ok(()) => self,
             Err(too_deep) => Self {
                 is_error: true,
@@ -152,7 +152,7 @@ impl ToolOutput {
 }
 
 impl From<&ToolResult> for ToolOutput {
-    /// Converts a result in a conversation to the output of its tool.
+    /// Converts a tool result of a conversation back to the output of the tool.
     fn from(result: &ToolResult) -> Self {
         Self {
             content: result.content.to_vec(),
@@ -165,9 +165,9 @@ impl From<&ToolResult> for ToolOutput {
 /// The progress of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// Completed work in the tool's own unit. It increases.
+    /// Completed work in the tool's own unit. The number increases during the call.
     pub progress: f64,
-    /// Total work in the same unit, if known.
+    /// Total work in the unit of `progress`, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// A description of the current step.
@@ -202,26 +202,29 @@ impl ProgressSink {
 
     /// Also calls `listener` before the host repeats the call. `listener` must not block.
     #[must_use]
-    pub fn with_retries(mut self, listener: impl Fn(ToolRetry) + Send + Sync + 'static) -> Self {
+    pub fn with_retry_listener(
+        mut self,
+        listener: impl Fn(ToolRetry) + Send + Sync + 'static,
+    ) -> Self {
         self.retries = Some(Arc::new(listener));
         self
     }
 
-    /// Reports progress.
-    pub fn report(&self, progress: ToolProgress) {
+    /// Reports progress to the listener, if there is one.
+    pub fn report_progress(&self, progress: ToolProgress) {
         if let Some(listener) = &self.progress {
             listener(progress);
         }
     }
 
     /// Reports the next repetition of the call.
-    pub fn retrying(&self, retry: ToolRetry) {
+    pub fn report_retry(&self, retry: ToolRetry) {
         if let Some(listener) = &self.retries {
             listener(retry);
         }
     }
 
-    /// Returns whether progress is received. If not, a host does not request it from its server.
+    /// Returns whether a listener receives progress. If not, a host requests none from its server.
     pub fn is_listening(&self) -> bool {
         self.progress.is_some()
     }
@@ -236,7 +239,7 @@ impl fmt::Debug for ProgressSink {
     }
 }
 
-/// The error of a tool call without an answer.
+/// The error of a tool call that returned no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the message explains the fields")]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -273,7 +276,7 @@ pub enum ToolCallError {
         tool: String,
         reason: String,
     },
-    /// The answer is invalid. It is unknown whether the tool ran.
+    /// The server's answer is invalid. It is unknown whether the tool ran.
     #[error("server `{server}` sent an answer to `{tool}` that {reason}")]
     InvalidAnswer {
         server: String,

@@ -8,29 +8,29 @@ use std::{
 
 use aho_corasick::AhoCorasick;
 
-use super::{secret_names::is_secret_name, spellings::spellings};
+use super::{secret_names::is_secret_name, spellings::list_spellings};
 
-/// Minimum bytes of a secret. Shorter values are placeholders and settings (`ollama`, `8080`).
+/// Minimum size of a secret in bytes. Shorter values are placeholders and settings such as `8080`.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Minimum bytes of a secret whose name suggests a secret.
+/// Minimum size in bytes of a secret whose name suggests a secret, such as `api_key`.
 const MIN_NAMED_SECRET_BYTES: usize = 4;
 
-/// Maximum bytes of a secret that looks like a word. Longer texts of letters are keys.
+/// Maximum size in bytes of a secret that looks like a word. Longer texts of letters are keys.
 const MAX_WORD_BYTES: usize = 15;
 
-/// Minimum bytes of a secret's beginning that are redacted before a cut.
+/// Minimum size in bytes of a truncated secret that is redacted before a truncation mark.
 const MIN_CUT_BYTES: usize = 4;
 
-/// Marks the place where an excerpt was cut.
+/// The character that marks where a text was truncated.
 const CUT: char = '…';
 
-/// Maximum number of cuts examined in one text, which bounds the time.
+/// Maximum number of truncation marks examined in one text, which bounds the time.
 const MAX_CUTS: usize = 100;
 
-/// The place of a text, which decides about secrets that look like words.
+/// The kind of a searched text. In names, secrets that look like words are not redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TextKind {
     Text,
     Name,
 }
@@ -39,18 +39,18 @@ pub(super) enum Place {
 #[derive(Clone, Default)]
 pub(super) struct KnownSecrets {
     secrets: Vec<Secret>,
-    /// Built by the first search after a change.
-    search: OnceLock<Arc<Search>>,
+    /// The search automaton, built by the first search after a change of the secrets.
+    search: OnceLock<Arc<SecretSearch>>,
 }
 
 #[derive(Clone)]
 struct Secret {
     text: String,
-    /// Whether it is redacted only where it is a whole word.
+    /// Whether the secret is redacted only where it is a whole word.
     is_word: bool,
 }
 
-struct Search {
+struct SecretSearch {
     /// Finds all spellings of all secrets. `None` if there are too many.
     automaton: Option<AhoCorasick>,
     /// For each spelling, whether it is redacted only where it is a whole word.
@@ -63,9 +63,9 @@ impl KnownSecrets {
         self.secrets.len()
     }
 
-    /// Adds a secret, or makes it the newest one.
+    /// Adds a secret. A secret that is already known becomes the newest one.
     pub(super) fn insert(&mut self, secret: &str) {
-        for text in with_bare_token(secret) {
+        for text in secret_and_bare_token(secret) {
             if text.len() >= MIN_SECRET_BYTES {
                 let is_word = text.len() <= MAX_WORD_BYTES
                     && text
@@ -77,13 +77,13 @@ impl KnownSecrets {
     }
 
     /// Adds a secret that is redacted inside longer words too.
-    pub(super) fn insert_named(&mut self, name: &str, secret: &str) {
+    pub(super) fn insert_named_secret(&mut self, name: &str, secret: &str) {
         let min_bytes = if is_secret_name(name) || name.to_ascii_lowercase().contains("key") {
             MIN_NAMED_SECRET_BYTES
         } else {
             MIN_SECRET_BYTES
         };
-        for text in with_bare_token(secret) {
+        for text in secret_and_bare_token(secret) {
             if text.len() >= min_bytes {
                 self.push(text, false);
             }
@@ -122,20 +122,20 @@ impl KnownSecrets {
         }
     }
 
-    /// Returns the number of bytes of the longest spelling.
-    pub(super) fn longest(&self) -> usize {
+    /// Returns the size in bytes of the longest spelling of any secret.
+    pub(super) fn longest_spelling_bytes(&self) -> usize {
         if self.secrets.is_empty() {
             return 0;
         }
-        self.search().longest
+        self.get_or_build_search().longest
     }
 
-    /// Returns where secrets are, in any order; ranges may overlap.
-    pub(super) fn find(&self, text: &str, place: Place) -> Vec<Range<usize>> {
+    /// Returns the byte ranges of secrets in a text, in any order. Ranges may overlap.
+    pub(super) fn find_secrets(&self, text: &str, place: TextKind) -> Vec<Range<usize>> {
         if self.secrets.is_empty() {
             return Vec::new();
         }
-        let search = self.search();
+        let search = self.get_or_build_search();
         let Some(automaton) = &search.automaton else {
             return std::iter::once(0..text.len()).collect();
         };
@@ -143,31 +143,32 @@ impl KnownSecrets {
         if automaton.is_match(text) {
             for found in automaton.find_overlapping_iter(text) {
                 let is_word = search.is_word[found.pattern().as_usize()];
-                if !is_word || (place == Place::Text && is_whole_word(text, &found.range())) {
+                if !is_word || (place == TextKind::Text && is_whole_word(text, &found.range())) {
                     ranges.push(found.range());
                 }
             }
         }
         for (at, _) in text.match_indices(CUT).take(MAX_CUTS) {
             let secrets = self.secrets.iter().filter(|secret| !secret.is_word);
-            let lengths = secrets.filter_map(|secret| cut_length(&text[..at], &secret.text));
+            let lengths =
+                secrets.filter_map(|secret| find_cut_secret_length(&text[..at], &secret.text));
             ranges.extend(lengths.max().map(|length| at - length..at));
         }
         ranges
     }
 
-    fn search(&self) -> &Search {
-        let new = || Arc::new(Search::new(&self.secrets));
+    fn get_or_build_search(&self) -> &SecretSearch {
+        let new = || Arc::new(SecretSearch::new(&self.secrets));
         self.search.get_or_init(new)
     }
 }
 
-impl Search {
+impl SecretSearch {
     fn new(secrets: &[Secret]) -> Self {
         let mut is_word = BTreeMap::new();
         for secret in secrets {
             let encoded = secret.text.len() >= MIN_SECRET_BYTES;
-            for spelling in spellings(&secret.text, encoded) {
+            for spelling in list_spellings(&secret.text, encoded) {
                 let word = secret.is_word && spelling == secret.text;
                 *is_word.entry(spelling).or_insert(word) &= word;
             }
@@ -180,8 +181,8 @@ impl Search {
     }
 }
 
-/// Returns the secret without white space around it, and the token of `Bearer TOKEN`.
-fn with_bare_token(secret: &str) -> impl Iterator<Item = &str> {
+/// Returns the secret without white space around it, and its token if it is `Bearer TOKEN`.
+fn secret_and_bare_token(secret: &str) -> impl Iterator<Item = &str> {
     let secret = secret.trim();
     let token = secret.split_once(' ').map(|(_, token)| token.trim_start());
     let token = token.filter(|token| !token.contains(' '));
@@ -193,8 +194,8 @@ fn is_whole_word(text: &str, range: &Range<usize>) -> bool {
     !text[..range.start].ends_with(in_word) && !text[range.end..].starts_with(in_word)
 }
 
-/// Returns the length of the secret's longest proper beginning at the end of `text`.
-fn cut_length(text: &str, secret: &str) -> Option<usize> {
+/// Returns the length in bytes of the longest incomplete start of `secret` that ends `text`.
+fn find_cut_secret_length(text: &str, secret: &str) -> Option<usize> {
     let mut lengths = (MIN_CUT_BYTES..secret.len()).rev();
     lengths.find(|length| {
         let beginning = secret.get(..*length);

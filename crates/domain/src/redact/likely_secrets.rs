@@ -23,44 +23,46 @@ const KEY_PREFIXES: [&str; 14] = [
     "hf_",
 ];
 
-/// Minimum bytes of a key after its prefix. Shorter texts are words.
+/// Minimum size in bytes of a key after its prefix. Shorter texts are ordinary words.
 const MIN_KEY_BYTES: usize = 16;
 
-/// Minimum bytes of a token after `Bearer`. `Bearer of news` is prose.
+/// Minimum size in bytes of a token after `Bearer`. A text such as `Bearer of news` is prose.
 const MIN_TOKEN_BYTES: usize = 8;
 
 /// Removes the values of `name=value` and `"name": "value"` with a secret's name, tokens after
 /// `Bearer` and `Basic`, passwords in URLs, and keys of well-known issuers.
 ///
-/// Takes linear time. A second pass changes nothing.
-pub(super) fn redact(text: &str) -> String {
+/// Takes linear time. Redacting the result again does not change it.
+pub(super) fn redact_likely_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(start) = rest.find(is_word) {
+    while let Some(start) = rest.find(is_word_char) {
         let (before, from_word) = rest.split_at(start);
         clean.push_str(before);
-        let length = from_word.find(|c| !is_word(c)).unwrap_or(from_word.len());
+        let length = from_word
+            .find(|c| !is_word_char(c))
+            .unwrap_or(from_word.len());
         let (word, after) = from_word.split_at(length);
         rest = after;
-        if let Some(prefix) = key_prefix(word) {
+        if let Some(prefix) = find_key_prefix(word) {
             clean.push_str(prefix);
             clean.push_str(REDACTED);
             continue;
         }
         clean.push_str(word);
         let in_url = before.ends_with(['?', '&']) && after.starts_with('=');
-        let secret = if is_scheme(word) {
-            token(after)
+        let secret = if is_auth_scheme(word) {
+            find_scheme_token(after)
         } else if let Some(authority) = after.strip_prefix("://") {
-            login(authority).map(|length| (3, length))
+            find_url_login(authority).map(|length| (3, length))
         } else if is_secret_name(word) || (in_url && is_secret_parameter(word)) {
-            named_value(after)
+            find_named_value(after)
         } else {
             None
         };
         if let Some((skipped, length)) = secret {
             let value = &after[skipped..];
-            let length = length.max(partly_redacted(value));
+            let length = length.max(partly_redacted_length(value));
             if &value[..length] != REDACTED {
                 clean.push_str(&after[..skipped]);
                 clean.push_str(REDACTED);
@@ -73,73 +75,74 @@ pub(super) fn redact(text: &str) -> String {
 }
 
 /// Returns whether a name or key may contain the character.
-fn is_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '-'
 }
 
 /// Returns whether a value without quotes may contain the character.
-fn is_value(c: char) -> bool {
+fn is_value_char(c: char) -> bool {
     !c.is_whitespace() && !"\"',;&}])<>".contains(c)
 }
 
-fn is_scheme(word: &str) -> bool {
+fn is_auth_scheme(word: &str) -> bool {
     word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic")
 }
 
-/// Returns the prefix that may be shown, if the word is a key.
-fn key_prefix(word: &str) -> Option<&'static str> {
+/// Returns the prefix of a key, such as `sk-`, which may be shown; `None` for other words.
+fn find_key_prefix(word: &str) -> Option<&'static str> {
     KEY_PREFIXES.into_iter().find(|prefix| {
         word.strip_prefix(prefix).is_some_and(|rest| {
-            // `sk-learn-something` is a name; keys have digits.
+            // A key contains digits, unlike a name such as `sk-learn-something`.
             rest.len() >= MIN_KEY_BYTES && rest.contains(|c: char| c.is_ascii_digit())
         })
     })
 }
 
-/// Returns the position and length of the token after a scheme, in bytes.
-fn token(after: &str) -> Option<(usize, usize)> {
-    let length = length_while(after.strip_prefix(' ')?, is_value);
+/// Returns the position and length in bytes of the token after `Bearer` or `Basic`.
+fn find_scheme_token(after: &str) -> Option<(usize, usize)> {
+    let length = matching_prefix_length(after.strip_prefix(' ')?, is_value_char);
     (length >= MIN_TOKEN_BYTES).then_some((1, length))
 }
 
-/// Returns the length of `user:password` before the `@` of a URL.
-fn login(authority: &str) -> Option<usize> {
-    let authority = &authority[..length_while(authority, |c| c != '/' && is_value(c))];
+/// Returns the length in bytes of `user:password` before the `@` of a URL.
+fn find_url_login(authority: &str) -> Option<usize> {
+    let authority =
+        &authority[..matching_prefix_length(authority, |c| c != '/' && is_value_char(c))];
     let at = authority.rfind('@')?;
     authority[..at].contains(':').then_some(at)
 }
 
-/// Returns the position and length of the value after a name: `: "…"`, `=…`, `\": \"…\"`.
-fn named_value(after: &str) -> Option<(usize, usize)> {
+/// Returns the position and length in bytes of the value after a name: `: "…"`, `=…`, `\": \"…\"`.
+fn find_named_value(after: &str) -> Option<(usize, usize)> {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '\\');
     let rest = after.trim_start_matches(is_quote).trim_start_matches(' ');
     let value = rest.strip_prefix(['=', ':'])?.trim_start_matches(' ');
     let unquoted = value.trim_start_matches(is_quote);
     let is_quoted = unquoted.len() < value.len();
-    // `Authorization: Bearer abc`: the scheme may be shown.
-    let (scheme, token) = unquoted.split_at(length_while(unquoted, char::is_alphabetic));
-    let token = token.strip_prefix(' ').filter(|_| is_scheme(scheme));
+    // In `Authorization: Bearer abc`, the scheme `Bearer` may be shown.
+    let (scheme, token) = unquoted.split_at(matching_prefix_length(unquoted, char::is_alphabetic));
+    let token = token.strip_prefix(' ').filter(|_| is_auth_scheme(scheme));
     let secret = token.unwrap_or(unquoted);
     let is_json = after.starts_with('"') && !is_quoted;
     let length = if is_json && secret.starts_with(['[', '{']) {
-        bracketed(secret)
+        bracketed_length(secret)
     } else if is_quoted {
-        length_while(secret, |c| !is_quote(c) && c != '\n')
+        matching_prefix_length(secret, |c| !is_quote(c) && c != '\n')
     } else {
-        length_while(secret, is_value)
+        matching_prefix_length(secret, is_value_char)
     };
     (length > 0).then_some((after.len() - secret.len(), length))
 }
 
-/// Returns the length of a value whose beginning is already redacted, else 0.
-fn partly_redacted(value: &str) -> usize {
+/// Returns the length in bytes of a value that starts with [`REDACTED`], or 0 for other values.
+fn partly_redacted_length(value: &str) -> usize {
     value.strip_prefix(REDACTED).map_or(0, |rest| {
-        REDACTED.len() + length_while(rest, |c| is_value(c) && c != '\\')
+        REDACTED.len() + matching_prefix_length(rest, |c| is_value_char(c) && c != '\\')
     })
 }
 
-/// Returns the length of a JSON list or object, which may be cut.
-fn bracketed(json: &str) -> usize {
+/// Returns the length in bytes of a JSON array or object, which may be truncated.
+fn bracketed_length(json: &str) -> usize {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for (at, c) in json.char_indices() {
         match c {
@@ -159,7 +162,7 @@ fn bracketed(json: &str) -> usize {
     json.len()
 }
 
-fn length_while(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+fn matching_prefix_length(text: &str, is_part: impl Fn(char) -> bool) -> usize {
     text.find(|c| !is_part(c)).unwrap_or(text.len())
 }
 
@@ -226,20 +229,20 @@ mod tests {
                 "let token = [redacted] read() };",
             ),
         ] {
-            assert_eq!(redact(text), expected, "{text}");
-            assert_eq!(redact(expected), expected, "twice is once");
+            assert_eq!(redact_likely_secrets(text), expected, "{text}");
+            assert_eq!(redact_likely_secrets(expected), expected, "twice is once");
         }
     }
 
     #[test]
     fn many_names_without_values_take_linear_time() {
         let text = "token:,".repeat(200_000);
-        assert_eq!(redact(&text), text);
+        assert_eq!(redact_likely_secrets(&text), text);
     }
 
     #[test]
     fn a_secret_name_without_a_value_stays() {
         let text = "Ünïcode ✓ — “quotes” and token ✓";
-        assert_eq!(redact(text), text);
+        assert_eq!(redact_likely_secrets(text), text);
     }
 }

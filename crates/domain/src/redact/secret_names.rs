@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Last words of a secret's name. Two words are separated by `_`.
+/// Words at the end of a name that mark its value as a secret. `_` separates two words.
 const LAST_WORDS: [&str; 33] = [
     "access_key",
     "accesstoken",
@@ -39,7 +39,7 @@ const LAST_WORDS: [&str; 33] = [
     "token",
 ];
 
-/// Words before `token` that make it a position in a list or a word of a model's vocabulary.
+/// Words before `token` that mark a harmless value, such as `page_token` or `eos_token`.
 const HARMLESS_TOKENS: [&str; 18] = [
     "added",
     "bad",
@@ -61,13 +61,13 @@ const HARMLESS_TOKENS: [&str; 18] = [
     "word",
 ];
 
-/// Names of URL parameters that are not secrets elsewhere.
+/// Names that mark a secret only if they are names of URL parameters.
 const URL_PARAMETERS: [&str; 3] = ["key", "sig", "signature"];
 
 /// Implements [`Redactor::is_secret_name`](super::Redactor::is_secret_name).
 pub(super) fn is_secret_name(name: &str) -> bool {
-    let words = words(name);
-    // Forms repeat a field as `password2`.
+    let words = to_snake_case(name);
+    // Trailing digits are ignored, because forms repeat a field as `password2`.
     let words = words.trim_end_matches(|c: char| c.is_ascii_digit());
     if let Some(rest) = words.strip_suffix("_token")
         && HARMLESS_TOKENS
@@ -114,7 +114,7 @@ fn ends_with_word(words: &str, last: &str) -> bool {
 
 /// Returns the words of a name in lower case, separated by `_`: `client_secret` for `clientSecret`,
 /// `CLIENT-SECRET` and `client.secret`.
-fn words(name: &str) -> String {
+fn to_snake_case(name: &str) -> String {
     let mut words = String::with_capacity(name.len() + 4);
     let mut before = '_';
     let mut characters = name.chars().peekable();
@@ -170,7 +170,7 @@ mod tests {
             "session-token",
             "connectionString",
         ] {
-            assert!(is_secret_name(name), "{name}: {:?}", words(name));
+            assert!(is_secret_name(name), "{name}: {:?}", to_snake_case(name));
         }
     }
 
@@ -224,7 +224,7 @@ mod tests {
             "cookie_count",
             "customer_id",
         ] {
-            assert!(!is_secret_name(name), "{name}: {:?}", words(name));
+            assert!(!is_secret_name(name), "{name}: {:?}", to_snake_case(name));
         }
     }
 }

@@ -4,44 +4,44 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Characters beside letters and digits that a URL encoder leaves as they are: a strict encoder,
-/// one for paths, `encodeURIComponent`, one for path segments, and HTML forms.
+/// Characters besides letters and digits that URL encoders do not escape. The five encoders:
+/// strict, paths, `encodeURIComponent`, path segments, HTML forms.
 const UNESCAPED_IN_URLS: [&str; 5] = ["-._~", "-._~/", "-._~!'()*", "-._~!$&'()*+,;=:@", "-._*"];
 
 const BASE64_DIGITS: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Returns the spellings that programs use for a secret. Most spellings of letters and digits are
-/// equal. Adds hexadecimal and base64 if `encoded` is set.
-pub(super) fn spellings(secret: &str, encoded: bool) -> BTreeSet<String> {
-    let json = json(secret);
+/// Returns the spellings of a secret in JSON, URLs and HTML forms, without duplicates. Adds
+/// hexadecimal and base64 forms if `encoded` is set.
+pub(super) fn list_spellings(secret: &str, encoded: bool) -> BTreeSet<String> {
+    let json = escape_json(secret);
     let mut spellings = BTreeSet::from([
         secret.to_owned(),
-        // A JSON document as a string in JSON.
-        self::json(&json),
-        // Go escapes the characters of HTML.
-        escaped(&json, false, |c| matches!(c, '<' | '>' | '&')),
+        // JSON inside of a JSON string is escaped twice.
+        self::escape_json(&json),
+        // Go's JSON encoder also escapes `<`, `>` and `&`.
+        escape_as_unicode(&json, false, |c| matches!(c, '<' | '>' | '&')),
     ]);
     for capital in [true, false] {
-        // Python's `ensure_ascii`, and PHP, which escapes slashes too.
-        let ascii = escaped(&json, capital, |c| !c.is_ascii());
+        // Python (`ensure_ascii`) and PHP escape non-ASCII characters. PHP also escapes slashes.
+        let ascii = escape_as_unicode(&json, capital, |c| !c.is_ascii());
         spellings.insert(ascii.replace('/', "\\/"));
         spellings.insert(ascii);
         for unescaped in UNESCAPED_IN_URLS {
-            let url = percent_encoded(secret, capital, unescaped);
+            let url = percent_encode(secret, capital, unescaped);
             // HTML forms write a space as `+`.
             spellings.insert(url.replace("%20", "+"));
             spellings.insert(url);
         }
         if encoded {
             let bytes = secret.bytes();
-            let hexadecimal = bytes.map(|byte| digits(byte.into(), 2, capital));
+            let hexadecimal = bytes.map(|byte| hex_digits(byte.into(), 2, capital));
             spellings.insert(hexadecimal.collect());
         }
     }
     if encoded {
         for offset in 0..3 {
-            let base64 = base64(secret, offset);
+            let base64 = base64_digits(secret, offset);
             spellings.insert(base64.replace('+', "-").replace('/', "_"));
             spellings.insert(base64);
         }
@@ -51,19 +51,19 @@ pub(super) fn spellings(secret: &str, encoded: bool) -> BTreeSet<String> {
 }
 
 /// Returns the text as a JSON string without its quotes.
-fn json(text: &str) -> String {
+fn escape_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Writes some characters as `\uXXXX`.
-fn escaped(text: &str, capital: bool, is_escaped: impl Fn(char) -> bool) -> String {
+/// Writes the characters that `is_escaped` selects as `\uXXXX`.
+fn escape_as_unicode(text: &str, capital: bool, is_escaped: impl Fn(char) -> bool) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
         if is_escaped(c) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 result.push_str("\\u");
-                result.push_str(&digits(*unit, 4, capital));
+                result.push_str(&hex_digits(*unit, 4, capital));
             }
         } else {
             result.push(c);
@@ -72,21 +72,21 @@ fn escaped(text: &str, capital: bool, is_escaped: impl Fn(char) -> bool) -> Stri
     result
 }
 
-fn percent_encoded(text: &str, capital: bool, unescaped: &str) -> String {
+fn percent_encode(text: &str, capital: bool, unescaped: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || unescaped.as_bytes().contains(&byte) {
             result.push(char::from(byte));
         } else {
             result.push('%');
-            result.push_str(&digits(byte.into(), 2, capital));
+            result.push_str(&hex_digits(byte.into(), 2, capital));
         }
     }
     result
 }
 
-/// Returns hexadecimal digits.
-fn digits(value: u16, width: usize, capital: bool) -> String {
+/// Formats a number with at least `width` hexadecimal digits.
+fn hex_digits(value: u16, width: usize, capital: bool) -> String {
     if capital {
         format!("{value:0width$X}")
     } else {
@@ -94,11 +94,11 @@ fn digits(value: u16, width: usize, capital: bool) -> String {
     }
 }
 
-/// Returns the base64 digits that depend on the secret alone.
+/// Returns the base64 digits that depend only on the secret, not on adjacent text.
 ///
 /// The secret may be encoded together with other text, such as `user:secret`. `offset` is the
 /// number of bytes before it, modulo 3.
-fn base64(secret: &str, offset: usize) -> String {
+fn base64_digits(secret: &str, offset: usize) -> String {
     let mut bytes = vec![0; offset];
     bytes.extend(secret.bytes());
     let first = (offset * 8).div_ceil(6);

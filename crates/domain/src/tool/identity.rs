@@ -1,7 +1,7 @@
 //! Canonical text of a tool definition.
 //!
-//! The MCP host hashes it to detect changed tools, and approvals store its hash. Both must use the
-//! same text. This crate does not hash, so that it needs no hash library.
+//! The MCP host hashes this text to detect changed tools, and approvals store its hash. Both must
+//! use the same text. This crate does not hash, so that it needs no hash library.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ impl ToolDefinition {
     /// text, for hashing and comparison.
     ///
     /// Does not contain the server's name or the alias. Ignores the order of keys.
-    pub fn identity(&self) -> String {
+    pub fn canonical_text(&self) -> String {
         let name = self
             .origin
             .as_ref()
@@ -26,8 +26,8 @@ impl ToolDefinition {
             name,
             self.title,
             self.description,
-            sorted(&self.input_schema),
-            self.output_schema.as_ref().map(sorted),
+            sort_object_keys(&self.input_schema),
+            self.output_schema.as_ref().map(sort_object_keys),
             [
                 annotations.read_only,
                 annotations.destructive,
@@ -39,7 +39,7 @@ impl ToolDefinition {
     }
 }
 
-fn sorted(value: &Value) -> Value {
+fn sort_object_keys(value: &Value) -> Value {
     let mut sorted = value.clone();
     sorted.sort_all_objects();
     sorted
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn the_order_of_keys_does_not_count_and_every_word_does() {
         let tool = |schema: Value, description: &str| {
-            ToolDefinition::new("lend", description, schema).identity()
+            ToolDefinition::new("lend", description, schema).canonical_text()
         };
         let one = tool(json!({"type": "object", "required": ["a"]}), "Lends.");
         let other = tool(json!({"required": ["a"], "type": "object"}), "Lends.");

@@ -8,15 +8,15 @@ use serde_json::Value;
 /// A tool as it is declared to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
-    /// Unique among the tools of one request, `[A-Za-z0-9_-]{1,64}`.
+    /// The name, unique among the tools of one request, `[A-Za-z0-9_-]{1,64}`.
     pub name: String,
-    /// A name for people.
+    /// The display name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The description for the model.
     #[serde(default)]
     pub description: String,
-    /// JSON Schema (2020-12 unless `$schema` says otherwise) of the input object.
+    /// JSON Schema of the input object (2020-12 unless `$schema` names another draft).
     pub input_schema: Value,
     /// JSON Schema of the structured result, if the tool declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,8 +27,8 @@ pub struct ToolDefinition {
     /// The server of the tool, if it comes from a [`ToolHost`](crate::ToolHost) of several servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// Whether its calls run alone, after all earlier calls end and before later calls begin. It is
-    /// set by the configuration of the host and not sent to providers.
+    /// Whether calls of the tool run alone, after all earlier calls end and before later calls
+    /// begin. The configuration of the host sets it, and providers do not receive it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sequential: bool,
 }
@@ -62,19 +62,19 @@ pub struct ToolOrigin {
     pub tool: String,
 }
 
-/// A tool's statements about its effects, as in MCP's `ToolAnnotations`. `None` means unknown.
+/// A tool's statements about its effects, as in MCP's `ToolAnnotations`. `None` is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ToolAnnotations {
-    /// The tool changes nothing.
+    /// Whether the tool only reads and changes nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// The tool may delete or overwrite data.
+    /// Whether the tool may delete or overwrite data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// A second call with the same input has no additional effect.
+    /// Whether a second call with the same input has no additional effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// The tool accesses external systems, such as the web.
+    /// Whether the tool accesses external systems, such as the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
@@ -83,14 +83,14 @@ pub struct ToolAnnotations {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// The model decides.
+    /// The model decides whether to use tools.
     #[default]
     Auto,
-    /// No tool. The tools stay declared.
+    /// The model may use no tool, although the request declares tools.
     None,
-    /// At least one tool of any name.
+    /// The model must use at least one tool.
     Required,
-    /// At least one tool of these names.
+    /// The model must use at least one of the tools with these names.
     Only(Vec<String>),
 }
 
@@ -98,17 +98,17 @@ pub enum ToolChoice {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ToolChoiceOutcome {
-    /// The wire supports the choice, and it was sent.
+    /// The provider's API supports the choice, and the request contains it.
     #[default]
     Native,
-    /// Achieved by other means.
+    /// The adapter enforces the choice by other means.
     Emulated {
-        /// The means.
+        /// Description of the means.
         how: String,
     },
-    /// Not enforced. The model may choose differently.
+    /// The choice is not enforced. The model may choose differently.
     Relaxed {
-        /// The reason.
+        /// The reason why the choice is not enforced.
         why: String,
     },
 }

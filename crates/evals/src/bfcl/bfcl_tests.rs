@@ -42,7 +42,7 @@ fn answer(id: &str, calls: &Value) -> String {
 /// One entry of a category.
 fn scenario(category: &str, calls: &Value) -> Scenario {
     let id = format!("{category}_0");
-    let suite = read(&question(&id, |_| {}), Some(&answer(&id, calls))).unwrap();
+    let suite = parse_bfcl_suite(&question(&id, |_| {}), Some(&answer(&id, calls))).unwrap();
     suite.scenarios.into_iter().next().unwrap()
 }
 
@@ -144,7 +144,7 @@ fn earlier_messages_precede_the_turn() {
             {"role": "user", "content": "Sing."},
         ]]);
     });
-    let suite = read(&questions, None).unwrap();
+    let suite = parse_bfcl_suite(&questions, None).unwrap();
     let scenario = &suite.scenarios[0];
     assert_eq!(scenario.kind, "live_irrelevance");
     assert_eq!(scenario.turns[0].say, "Sing.");
@@ -170,12 +170,12 @@ fn a_file_is_lines_or_a_list() {
         question("live_irrelevance_1-0-0", |_| {})
     );
     let list = format!("[{}]", lines.trim().replace("\n\n", ","));
-    let suite = read(&lines, None).unwrap();
+    let suite = parse_bfcl_suite(&lines, None).unwrap();
     assert_eq!(
         suite.title,
         "Berkeley Function Calling Leaderboard: irrelevance, live_irrelevance"
     );
-    assert_eq!(read(&list, None).unwrap(), suite);
+    assert_eq!(parse_bfcl_suite(&list, None).unwrap(), suite);
 }
 
 #[test]
@@ -284,7 +284,9 @@ multiple_0 | /function/0/parameters/properties/base {"type": "array"} |
 #[test]
 fn invalid_entries_are_refused() {
     let refused = |questions: &str, answers: Option<&str>, message: &str| {
-        let error = read(questions, answers).unwrap_err().to_string();
+        let error = parse_bfcl_suite(questions, answers)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(message), "{error}");
     };
     for [id, change, calls, message] in rows(INVALID_ENTRIES) {

@@ -1,4 +1,4 @@
-//! Converts an entry to a scenario.
+//! Converts a benchmark entry to a scenario.
 
 use std::fmt;
 
@@ -37,7 +37,8 @@ struct FunctionDefinition {
     parameters: Map<String, Value>,
 }
 
-/// An entry of a benchmark answer file: the right values of each argument, by function.
+/// An entry of a benchmark answer file: the right calls of one question, with the accepted values
+/// of each argument.
 #[derive(Debug, Deserialize)]
 pub(super) struct BenchmarkAnswer {
     pub(super) id: String,
@@ -136,7 +137,7 @@ impl BenchmarkQuestion {
         }
         let calls = match (category, answer) {
             (BenchmarkCategory::Irrelevance, _) => Vec::new(),
-            (category, Some(answer)) => self.expected_calls(*category, answer)?,
+            (category, Some(answer)) => self.build_expected_calls(*category, answer)?,
             (_, None) => {
                 return Err(BfclError(format!(
                     "`{}` has no answer: `{kind}` needs the file of the same name in \
@@ -180,7 +181,7 @@ impl BenchmarkQuestion {
         })
     }
 
-    fn expected_calls(
+    fn build_expected_calls(
         &self,
         category: BenchmarkCategory,
         answer: &BenchmarkAnswer,
@@ -206,12 +207,12 @@ impl BenchmarkQuestion {
             let function = function.ok_or_else(|| {
                 self.invalid_entry_error(format!("the answer calls the unknown function `{name}`"))
             })?;
-            calls.push(self.expected_call(function, arguments)?);
+            calls.push(self.build_expected_call(function, arguments)?);
         }
         Ok(calls)
     }
 
-    fn expected_call(
+    fn build_expected_call(
         &self,
         function: &FunctionDefinition,
         arguments: &Map<String, Value>,
@@ -235,7 +236,7 @@ impl BenchmarkQuestion {
             };
             let property = declared.and_then(|it| it.get(name));
             let of = |place: &str| {
-                self.parameter_type(name, property?.pointer(place)?)
+                self.parse_parameter_type(name, property?.pointer(place)?)
                     .transpose()
             };
             let declared = of("/type").transpose()?;
@@ -258,7 +259,7 @@ impl BenchmarkQuestion {
             };
             expect(name, &parameter);
         }
-        // A required parameter without a right value cannot be matched, so no call is right.
+        // No call is right if the answer has no accepted value for a required parameter.
         for name in required.iter().filter(|it| !arguments.contains_key(**it)) {
             let parameter = BfclParameter {
                 declared: None,
@@ -278,7 +279,11 @@ impl BenchmarkQuestion {
         })
     }
 
-    fn parameter_type(&self, name: &str, value: &Value) -> Result<Option<BfclType>, BfclError> {
+    fn parse_parameter_type(
+        &self,
+        name: &str,
+        value: &Value,
+    ) -> Result<Option<BfclType>, BfclError> {
         let read = BfclType::deserialize(value).map(Some);
         read.map_err(|_| self.invalid_entry_error(format!("`{name}` has the unknown type {value}")))
     }

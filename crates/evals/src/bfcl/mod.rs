@@ -2,8 +2,8 @@
 //!
 //! The data is in the `PyPI` package `bfcl-eval`: files of questions such as
 //! `BFCL_v4_simple_python.json`, and files of the same names with the right calls in
-//! `possible_answer/`. [`read`] converts such a pair to a suite that declares the functions as
-//! tools. The rules are those of version 2026.3.23: `eval_checker/ast_eval/ast_checker.py`,
+//! `possible_answer/`. [`parse_bfcl_suite`] converts a pair to a suite that declares the functions
+//! as tools. The rules are those of version 2026.3.23: `eval_checker/ast_eval/ast_checker.py`,
 //! `eval_checker/eval_runner.py` and `model_handler/utils.py`.
 //!
 //! | category | a run passes if the first response has |
@@ -44,8 +44,8 @@ use entry::{BenchmarkAnswer, BenchmarkQuestion};
 #[error("{0}")]
 pub struct BfclError(String);
 
-/// Converts a question file and its answer file to a suite. `irrelevance` has no answers. Both
-/// files are JSON Lines or a JSON array.
+/// Converts a question file and its answer file to a suite. The category `irrelevance` has no
+/// answer file. Both files are JSON Lines or a JSON array.
 ///
 /// ```
 /// let questions = r#"{"id": "simple_python_0",
@@ -56,11 +56,11 @@ pub struct BfclError(String);
 /// let answers = r#"{"id": "simple_python_0",
 ///     "ground_truth": [{"math.factorial": {"number": [5]}}]}"#.replace('\n', "");
 ///
-/// let suite = switchboard_evals::bfcl::read(&questions, Some(&answers))?;
+/// let suite = switchboard_evals::bfcl::parse_bfcl_suite(&questions, Some(&answers))?;
 /// assert_eq!(suite.scenarios[0].tools[0].name, "math.factorial");
 /// # Ok::<(), switchboard_evals::bfcl::BfclError>(())
 /// ```
-pub fn read(questions: &str, answers: Option<&str>) -> Result<Suite, BfclError> {
+pub fn parse_bfcl_suite(questions: &str, answers: Option<&str>) -> Result<Suite, BfclError> {
     let questions: Vec<BenchmarkQuestion> = entry::parse_entries(questions, "question")?;
     let answers: Vec<BenchmarkAnswer> = match answers {
         Some(text) => entry::parse_entries(text, "answer")?,

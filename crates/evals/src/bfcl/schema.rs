@@ -1,4 +1,4 @@
-//! Converts a function to a tool.
+//! Converts the description and the parameters of a benchmark function to those of a tool.
 
 use serde_json::{Map, Value};
 

@@ -14,7 +14,7 @@ struct CountingTools {
 
 #[async_trait]
 impl ToolHost for CountingTools {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         let count = self.catalogs.fetch_add(1, Ordering::Relaxed) + 1;
         let tool = |at: usize| {
             Arc::new(ToolDefinition::new(
@@ -29,12 +29,12 @@ impl ToolHost for CountingTools {
         }
     }
 
-    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(ToolOutput::text(format!("result {number}")))
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
@@ -60,15 +60,15 @@ async fn call(host: &Arc<dyn ToolHost>) -> Result<String, String> {
         name: "tool0".to_owned(),
         ..ToolCall::default()
     };
-    let output = host.call(call).await;
+    let output = host.call_tool(call).await;
     output
         .map(|output| output.content[0].as_text())
         .map_err(|error| error.to_string())
 }
 
 fn model_and_tools(player: &Player) -> (Arc<dyn ChatModel>, Arc<dyn ToolHost>) {
-    let model = player.model(&ModelId::new("acme", "one")).unwrap();
-    (model, player.tools().unwrap())
+    let model = player.replay_model(&ModelId::new("acme", "one")).unwrap();
+    (model, player.replay_tools().unwrap())
 }
 
 /// Records two conversations with equal questions and calls but different responses.
@@ -77,10 +77,10 @@ async fn two_conversations() -> MemoryFile {
     let recorder = recorder(&file);
     let (model, host) = (counting_model(), Arc::new(CountingTools::default()));
     for (name, first) in [("run 1", "answer 0"), ("run 2", "answer 2")] {
-        let recorder = recorder.conversation(name);
-        let model = recorder.model(Arc::clone(&model));
-        let host = recorder.tools(Arc::clone(&host) as Arc<dyn ToolHost>);
-        host.tools().await;
+        let recorder = recorder.with_conversation(name);
+        let model = recorder.record_model(Arc::clone(&model));
+        let host = recorder.record_tools(Arc::clone(&host) as Arc<dyn ToolHost>);
+        host.list_tools().await;
         assert_eq!(ask(&model, &["Hello"]).await.unwrap(), first);
         let result = call(&host).await.unwrap();
         ask(&model, &["Hello", first, &result]).await.unwrap();
@@ -97,16 +97,22 @@ async fn a_named_conversation_gets_only_its_own_responses() {
             ("run 2", "answer 2", "result 2"),
             ("run 1", "answer 0", "result 1"),
         ] {
-            let (model, host) = model_and_tools(&player.conversation(name));
+            let (model, host) = model_and_tools(&player.select_conversation(name));
             assert_eq!(ask(&model, &["Hello"]).await.unwrap(), answer);
             assert_eq!(call(&host).await.unwrap(), result);
             let error = call(&host).await.unwrap_err();
             assert!(error.contains("no unused result of `tool0`"), "{error}");
         }
-        assert_eq!((player.unused(), player.missed().len()), (2, 2));
+        assert_eq!(
+            (
+                player.count_unused_responses(),
+                player.missed_requests().len()
+            ),
+            (2, 2)
+        );
     }
     let player = file.player();
-    let (model, _) = model_and_tools(&player.conversation("run 3"));
+    let (model, _) = model_and_tools(&player.select_conversation("run 3"));
     let error = ask(&model, &["Hello"]).await.unwrap_err();
     let expected = "no response of acme/one to the request of `run 3` that ends with `\"Hello\"`";
     assert!(error.contains(expected), "{error}");
@@ -118,7 +124,7 @@ async fn a_named_conversation_gets_only_its_own_responses() {
 #[tokio::test]
 async fn an_unnamed_conversation_continues_with_the_recorded_one_of_its_first_response() {
     let player = two_conversations().await.player();
-    let (first, second) = (player.any_conversation(), player.any_conversation());
+    let (first, second) = (player.detect_conversation(), player.detect_conversation());
     let ((model, host), (other_model, other_host)) =
         (model_and_tools(&first), model_and_tools(&second));
     assert_eq!(ask(&model, &["Hello"]).await.unwrap(), "answer 0");
@@ -130,8 +136,8 @@ async fn an_unnamed_conversation_continues_with_the_recorded_one_of_its_first_re
     assert_eq!(ask(&other_model, &next).await.unwrap(), "answer 3");
     let next = ["Hello", "answer 0", "result 1"];
     assert_eq!(ask(&model, &next).await.unwrap(), "answer 1");
-    assert_eq!(player.unused(), 0);
-    let (third, _) = model_and_tools(&player.any_conversation());
+    assert_eq!(player.count_unused_responses(), 0);
+    let (third, _) = model_and_tools(&player.detect_conversation());
     let error = ask(&third, &["Hello"]).await.unwrap_err();
     assert!(error.contains("restart the replay"), "{error}");
 }
@@ -139,7 +145,7 @@ async fn an_unnamed_conversation_continues_with_the_recorded_one_of_its_first_re
 #[tokio::test]
 async fn a_request_that_only_another_conversation_has_is_found_there() {
     let player = two_conversations().await.player();
-    let (model, host) = model_and_tools(&player.any_conversation());
+    let (model, host) = model_and_tools(&player.detect_conversation());
     // A resumed run calls a tool before its first request.
     assert_eq!(call(&host).await.unwrap(), "result 1");
     let next = ["Hello", "answer 2", "result 2"];
@@ -154,8 +160,8 @@ async fn a_request_that_only_another_conversation_has_is_found_there() {
 async fn in_recorded_order_each_conversation_follows_another_recorded_one() {
     let player = two_conversations().await.player();
     let player = player.with_matching(Matching::Order);
-    let (one, _) = model_and_tools(&player.any_conversation());
-    let (two, host) = model_and_tools(&player.any_conversation());
+    let (one, _) = model_and_tools(&player.detect_conversation());
+    let (two, host) = model_and_tools(&player.detect_conversation());
     let question = ["It is Monday"];
     assert_eq!(ask(&one, &question).await.unwrap(), "answer 0");
     assert_eq!(ask(&two, &question).await.unwrap(), "answer 2");
@@ -168,10 +174,10 @@ async fn in_recorded_order_each_conversation_follows_another_recorded_one() {
 #[tokio::test]
 async fn an_error_recommends_a_new_conversation_after_a_missing_response() {
     let file = MemoryFile::default();
-    let model = recorder(&file).model(counting_model());
+    let model = recorder(&file).record_model(counting_model());
     ask(&model, &["One"]).await.unwrap();
     let player = file.player();
-    let model = player.model(&player.models()[0]).unwrap();
+    let model = player.replay_model(&player.recorded_models()[0]).unwrap();
     ask(&model, &["Zero"]).await.unwrap_err();
     let error = ask(&model, &["Zero", "One"]).await.unwrap_err();
     assert!(error.contains("/new"), "{error}");
@@ -181,30 +187,30 @@ async fn an_error_recommends_a_new_conversation_after_a_missing_response() {
 #[tokio::test]
 async fn the_number_of_stored_misses_is_limited() {
     let player = two_conversations().await.player();
-    let (model, _) = model_and_tools(&player.any_conversation());
+    let (model, _) = model_and_tools(&player.detect_conversation());
     for _ in 0..1_010 {
         assert!(ask(&model, &["Bye"]).await.is_err());
     }
-    assert_eq!(player.missed().len(), 1_000);
+    assert_eq!(player.missed_requests().len(), 1_000);
 }
 
 #[tokio::test]
 async fn the_replayed_catalog_is_that_of_the_next_request() {
     let file = MemoryFile::default();
     let recorder = recorder(&file);
-    let model = recorder.model(counting_model());
-    let host = recorder.tools(Arc::new(CountingTools::default()));
+    let model = recorder.record_model(counting_model());
+    let host = recorder.record_tools(Arc::new(CountingTools::default()));
     for question in ["a", "b", "c"] {
-        host.tools().await;
+        host.list_tools().await;
         ask(&model, &[question]).await.unwrap();
     }
     let (model, host) = model_and_tools(&file.player());
     let mut counts = Vec::new();
     for question in ["a", "b", "c"] {
-        counts.push(host.tools().await.tools.len());
+        counts.push(host.list_tools().await.tools.len());
         ask(&model, &[question]).await.unwrap();
     }
-    counts.push(host.tools().await.tools.len());
+    counts.push(host.list_tools().await.tools.len());
     assert_eq!(counts, [1, 2, 3, 3]);
 }
 
@@ -213,11 +219,11 @@ struct ReversingTool(tokio::sync::Barrier);
 
 #[async_trait]
 impl ToolHost for ReversingTool {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog::default()
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let number = call.input.get("n").cloned().unwrap_or_default();
         self.0.wait().await;
         if number == 1 {
@@ -227,7 +233,7 @@ impl ToolHost for ReversingTool {
         Ok(ToolOutput::text(number.to_string()))
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
@@ -241,12 +247,12 @@ async fn concurrent_calls_get_their_own_results() {
             input: input.as_object().unwrap().clone().into(),
             ..ToolCall::default()
         };
-        let output = host.call(call).await.ok()?;
+        let output = host.call_tool(call).await.ok()?;
         Some(output.content[0].as_text())
     }
     let file = MemoryFile::default();
     let barrier = tokio::sync::Barrier::new(2);
-    let host = recorder(&file).tools(Arc::new(ReversingTool(barrier)));
+    let host = recorder(&file).record_tools(Arc::new(ReversingTool(barrier)));
     let live = tokio::join!(call(&host, 1, "a"), call(&host, 2, "b"));
     assert_eq!(live, (Some("1".to_owned()), Some("2".to_owned())));
     let text = file.text();

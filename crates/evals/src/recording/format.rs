@@ -1,4 +1,4 @@
-//! The lines of a recording.
+//! Format of the lines in a recording file.
 
 use std::{
     collections::BTreeMap,
@@ -64,10 +64,10 @@ pub(super) enum RecordingLine {
 /// A request to a model with its response, as one line of the recording.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ModelCall {
-    /// Name of the conversation that sent the request, if the recorder got one.
+    /// Name of the conversation that sent the request. `None` if the recorder has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
-    /// Number of tool catalogs recorded before this request. The last of them was valid.
+    /// Number of tool catalogs recorded before this request, which used the last of them.
     pub(super) catalogs: usize,
     pub(super) model: ModelId,
     pub(super) capabilities: ModelCapabilities,
@@ -110,7 +110,7 @@ pub(super) struct StoredModelError {
 /// A call of a tool with its result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct RecordedToolCall {
-    /// Name of the conversation that made the call, if the recorder got one.
+    /// Name of the conversation that made the call. `None` if the recorder has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) conversation: Option<Arc<str>>,
     /// Position of the call among all calls, by start time and starting at 1. Lines are ordered by
@@ -133,10 +133,10 @@ pub(super) enum CallResult {
 impl From<&ModelError> for StoredModelError {
     fn from(error: &ModelError) -> Self {
         Self {
-            provider: error.provider().to_owned(),
+            provider: error.provider_name().to_owned(),
             kind: error.kind.clone(),
             message: error.message().to_owned(),
-            status: error.status(),
+            status: error.http_status(),
             request_id: error.request_id().map(ToOwned::to_owned),
         }
     }
@@ -188,7 +188,7 @@ pub(super) fn read_recording(mut input: impl BufRead) -> Result<Recording, Recor
             continue;
         }
         match serde_json::from_slice(&bytes) {
-            Ok(line) => recording.add_line(line).map_err(damaged)?,
+            Ok(line) => recording.add_recording_line(line).map_err(damaged)?,
             Err(_) if !bytes.ends_with(b"\n") => break,
             Err(error) => return Err(damaged(error_without_position(&error))),
         }
@@ -207,7 +207,8 @@ fn check_header(line: &[u8]) -> Result<(), RecordingError> {
     }
 }
 
-/// Returns the message of a parse error without its position, which would be relative to the line.
+/// Returns the message of a parse error without its position, which `serde_json` counts within the
+/// line and not within the file.
 fn error_without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
@@ -217,7 +218,7 @@ fn error_without_position(error: &serde_json::Error) -> String {
 }
 
 impl Recording {
-    fn add_line(&mut self, line: RecordingLine) -> Result<(), String> {
+    fn add_recording_line(&mut self, line: RecordingLine) -> Result<(), String> {
         match line {
             RecordingLine::Message { number, message } => {
                 let message = Arc::new(CanonicalMessage::new(message));

@@ -1,4 +1,4 @@
-//! Comparison of a request with the recorded ones.
+//! Compares a new request with recorded requests.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -46,7 +46,7 @@ fn tool_use_ids_mut(message: &mut Value) -> impl Iterator<Item = &mut String> {
     })
 }
 
-/// A message as JSON without the ids of its tool uses. Requests with equal messages share it.
+/// A message as JSON without the ids of its tool uses. Recorded requests share equal messages.
 #[derive(Debug)]
 pub(super) struct CanonicalMessage {
     message: Value,
@@ -65,7 +65,7 @@ impl CanonicalMessage {
 /// the order of their first occurrence, because some providers generate new ids in every run.
 #[derive(Debug)]
 pub(super) struct CanonicalRequest {
-    /// The messages, each with the indexes of its tool use ids.
+    /// The messages, each with the numbers of its tool use ids. Number 1 stands for `call-1`.
     messages: Vec<(Arc<CanonicalMessage>, Vec<usize>)>,
     tools: Arc<Value>,
     settings: Value,
@@ -137,15 +137,15 @@ impl CanonicalRequest {
         equal.count()
     }
 
-    /// Returns a similarity rank of this recorded request and a new one. A larger rank means more
-    /// similar.
-    pub(super) fn similarity(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
+    /// Returns how similar this recorded request is to a new one, as a rank for comparisons with
+    /// other recorded requests. A larger rank means more similar.
+    pub(super) fn similarity_rank(&self, new: &Self) -> (usize, std::cmp::Reverse<usize>) {
         let common = self.count_common_messages(new);
         (common, std::cmp::Reverse(self.messages.len()))
     }
 
-    /// Returns the path of the first difference between two requests and both values.
-    pub(super) fn difference(&self, new: &Self) -> Option<String> {
+    /// Describes the first difference between two requests: its path and both values.
+    pub(super) fn describe_difference(&self, new: &Self) -> Option<String> {
         let messages = |request: &Self| {
             let messages = request.messages.iter().map(|(message, numbers)| {
                 let mut message = message.message.clone();
@@ -156,9 +156,9 @@ impl CanonicalRequest {
             });
             Value::Array(messages.collect())
         };
-        difference("messages", &messages(self), &messages(new))
-            .or_else(|| difference("tools", &self.tools, &new.tools))
-            .or_else(|| difference("settings", &self.settings, &new.settings))
+        format_difference("messages", &messages(self), &messages(new))
+            .or_else(|| format_difference("tools", &self.tools, &new.tools))
+            .or_else(|| format_difference("settings", &self.settings, &new.settings))
     }
 
     /// Returns an excerpt of the last text or tool result in the request.
@@ -187,7 +187,7 @@ fn has_redacted_input(message: &Value) -> bool {
     inputs.any(is_redacted)
 }
 
-fn difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {
+fn format_difference(path: &str, recorded: &Value, new: &Value) -> Option<String> {
     let (step, recorded, new) = find_first_difference(recorded, new)?;
     let (recorded, new) = (value_excerpt(recorded), value_excerpt(new));
     Some(format!("{path}{step}: recorded {recorded}, now {new}"))
@@ -255,11 +255,11 @@ mod tests {
 
     fn conversation(id: &str, result: &str) -> ChatRequest {
         let input = r#"{"object": {"type": "tool_use", "id": "data"}}"#;
-        let tool_use = Part::ToolUse(ToolUse::new(id, "sum", ToolInput::parse(input)));
+        let tool_use = Part::ToolUse(ToolUse::new(id, "sum", ToolInput::parse_input(input)));
         ChatRequest::new([
             Message::user("How much?"),
             Message::new(Role::Assistant, [tool_use]),
-            Message::tool_results([ToolResult::text(id, "sum", result)]),
+            Message::from_tool_results([ToolResult::text(id, "sum", result)]),
         ])
     }
 
@@ -277,14 +277,15 @@ mod tests {
         );
         assert_eq!(matches(&conversation("call_a", "8")), None);
         let mut other_use = conversation("a", "7");
-        other_use.messages[2] = Message::tool_results([ToolResult::text("b", "sum", "7")]).into();
+        other_use.messages[2] =
+            Message::from_tool_results([ToolResult::text("b", "sum", "7")]).into();
         assert_eq!(matches(&other_use), None);
         assert_eq!(
-            one.difference(&canonical(&other_use)).unwrap(),
+            one.describe_difference(&canonical(&other_use)).unwrap(),
             "messages[2].parts[0].tool_use_id: recorded `\"call-1\"`, now `\"call-2\"`"
         );
         let mut other_input = conversation("a", "7");
-        let input = ToolInput::parse(r#"{"object": {"type": "tool_use", "id": "b"}}"#);
+        let input = ToolInput::parse_input(r#"{"object": {"type": "tool_use", "id": "b"}}"#);
         let tool_use = Part::ToolUse(ToolUse::new("a", "sum", input));
         other_input.messages[1] = Message::new(Role::Assistant, [tool_use]).into();
         assert_eq!(matches(&other_input), None);
@@ -294,15 +295,16 @@ mod tests {
     fn the_first_difference_is_named_by_its_path() {
         let one = canonical(&conversation("a", "7"));
         assert_eq!(
-            one.difference(&canonical(&conversation("a", "8"))).unwrap(),
+            one.describe_difference(&canonical(&conversation("a", "8")))
+                .unwrap(),
             "messages[2].parts[0].content[0].text: recorded `\"7\"`, now `\"8\"`"
         );
         assert_eq!(
-            difference("x", &json!({"a": 1}), &json!({"a": 1, "b": [2]})).unwrap(),
+            format_difference("x", &json!({"a": 1}), &json!({"a": 1, "b": [2]})).unwrap(),
             "x.b: recorded nothing, now `[2]`"
         );
-        assert_eq!(difference("x", &json!(1), &json!(1)), None);
-        let long = difference("x", &json!("é".repeat(90)), &json!("")).unwrap();
+        assert_eq!(format_difference("x", &json!(1), &json!(1)), None);
+        let long = format_difference("x", &json!("é".repeat(90)), &json!("")).unwrap();
         assert!(
             long.starts_with("x: recorded `\"é") && long.contains("…`, now `\"\"`"),
             "{long}"

@@ -6,8 +6,8 @@
 //!
 //! **Secrets** are redacted before anything is written, with a
 //! [`Redactor`](switchboard_domain::redact::Redactor). In a replay, redacted text of a recorded
-//! request matches any text. Arguments that the host adds to tool calls ([`Recorder::hiding`]) are
-//! not written either.
+//! request matches any text. Arguments that the host adds to tool calls are not written either
+//! ([`Recorder::with_hidden_arguments`]).
 //!
 //! **Matching**: the n-th equal request gets the n-th recorded response. Requests are equal if they
 //! have the same model, messages, tools and settings; only the ids of tool uses may differ. If no
@@ -15,9 +15,9 @@
 //! [`Matching::Order`], responses are replayed in their order instead, for requests that contain
 //! changing data such as a date.
 //!
-//! Concurrent conversations are recorded under names ([`Recorder::conversation`]). A replay selects
-//! one by name ([`Player::conversation`]), or by its requests where the names are not known, as in
-//! a server ([`Player::any_conversation`]).
+//! Concurrent conversations are recorded under names ([`Recorder::with_conversation`]). A replay
+//! selects one by name ([`Player::select_conversation`]), or by its requests where the names are
+//! not known, as in a server ([`Player::detect_conversation`]).
 
 mod error;
 mod format;
@@ -37,8 +37,8 @@ pub use recorder::Recorder;
 pub(crate) use redacted::{is_redacted, may_match_redacted};
 pub(crate) use redaction::Redaction;
 
-/// Returns the input of a tool call without the arguments that the host adds.
-fn input_without_hidden<'a>(
+/// Returns the input of a tool call without the arguments in `hidden`, which the host adds.
+fn remove_hidden_arguments<'a>(
     hidden: &ContextInjection,
     catalogs: impl Iterator<Item = &'a ToolCatalog>,
     tool: &str,

@@ -18,9 +18,9 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 use super::{
     Matching, RecordingError, Redaction,
     format::{self, CallResult, EarlyEnd, ModelCall, RecordedToolCall, Recording},
-    input_without_hidden,
     matching::{CanonicalRequest, MatchQuality, value_excerpt},
     redacted::may_match_redacted,
+    remove_hidden_arguments,
 };
 
 /// Maximum number of stored error messages for unmatched requests, because a server may run for
@@ -34,8 +34,8 @@ const MAX_MISSED: usize = 1_000;
 /// use switchboard_evals::recording::Player;
 ///
 /// let file = r#"{"format":"switchboard-recording","version":1,"program":"an example"}"#;
-/// let player = Player::read(file.as_bytes())?;
-/// assert!(player.models().is_empty());
+/// let player = Player::read_recording(file.as_bytes())?;
+/// assert!(player.recorded_models().is_empty());
 /// # Ok::<(), switchboard_evals::recording::RecordingError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ enum ConversationSelection {
     All,
     /// Only the conversation with this name, and traffic recorded without a conversation.
     Named(Arc<str>),
-    /// The conversation of the last replayed response. `None` before the first response.
+    /// Only the conversation of the last replayed response. `None` before the first response.
     Found(Arc<Mutex<Option<Arc<str>>>>),
 }
 
@@ -96,7 +96,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PlaybackState {
-    fn add_missed(&mut self, message: String) {
+    fn add_missed_request(&mut self, message: String) {
         if self.missed.len() < MAX_MISSED {
             self.missed.push(message);
         }
@@ -105,13 +105,16 @@ impl PlaybackState {
 
 impl Player {
     /// Reads a recording. An incomplete last line is ignored.
-    pub fn read(input: impl BufRead) -> Result<Self, RecordingError> {
-        Self::with_redactor(input, Redactor::default())
+    pub fn read_recording(input: impl BufRead) -> Result<Self, RecordingError> {
+        Self::read_with_redactor(input, Redactor::default())
     }
 
     /// Reads a recording whose recorder redacted known secrets. New requests are redacted too
     /// before the comparison.
-    pub fn with_redactor(input: impl BufRead, redactor: Redactor) -> Result<Self, RecordingError> {
+    pub fn read_with_redactor(
+        input: impl BufRead,
+        redactor: Redactor,
+    ) -> Result<Self, RecordingError> {
         let Recording {
             model_calls,
             catalogs,
@@ -141,10 +144,10 @@ impl Player {
         })
     }
 
-    /// Returns a player that ignores the arguments that the host adds to tool calls, as
-    /// [`Recorder::hiding`](super::Recorder::hiding) does.
+    /// Returns a player that ignores the arguments that the host adds to tool calls. Use it for
+    /// recordings of [`with_hidden_arguments`](super::Recorder::with_hidden_arguments).
     #[must_use]
-    pub fn hiding(mut self, hidden: ContextInjection) -> Self {
+    pub fn with_hidden_arguments(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
         self
     }
@@ -152,7 +155,7 @@ impl Player {
     /// Returns a player for one recorded conversation. It also replays traffic that was recorded
     /// without a conversation.
     #[must_use]
-    pub fn conversation(&self, name: &str) -> Self {
+    pub fn select_conversation(&self, name: &str) -> Self {
         let name = self.shared.redaction.redact_label(name);
         Self {
             selection: ConversationSelection::Named(name.into()),
@@ -163,7 +166,7 @@ impl Player {
     /// Returns a player for one of several concurrent conversations without known names. It
     /// continues with the recorded conversation of its first response while the requests match.
     #[must_use]
-    pub fn any_conversation(&self) -> Self {
+    pub fn detect_conversation(&self) -> Self {
         Self {
             selection: ConversationSelection::Found(Arc::default()),
             ..self.clone()
@@ -177,8 +180,8 @@ impl Player {
         self
     }
 
-    /// Returns the recorded models in the order of their first responses.
-    pub fn models(&self) -> Vec<ModelId> {
+    /// Returns the ids of the recorded models in the order of their first responses.
+    pub fn recorded_models(&self) -> Vec<ModelId> {
         let mut models: Vec<ModelId> = Vec::new();
         for call in &self.lock_state().model_calls {
             if !models.contains(&call.recorded.0.model) {
@@ -190,7 +193,7 @@ impl Player {
 
     /// Returns a replayed model with the recorded responses of model `id`, or `None` if there are
     /// no such responses.
-    pub fn model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
+    pub fn replay_model(&self, id: &ModelId) -> Option<Arc<dyn ChatModel>> {
         let state = self.lock_state();
         let mut calls = state.model_calls.iter();
         let call = calls.find(|call| call.recorded.0.model == *id)?;
@@ -202,8 +205,8 @@ impl Player {
     }
 
     /// Returns a tool host with the recorded tools and results, or `None` if no tool host was
-    /// recorded. Its catalog is the one before the next request to a model.
-    pub fn tools(&self) -> Option<Arc<dyn ToolHost>> {
+    /// recorded. Its catalog is the recorded one that the next request to a model used.
+    pub fn replay_tools(&self) -> Option<Arc<dyn ToolHost>> {
         let has_tools = !self.shared.catalogs.is_empty();
         has_tools.then(|| Arc::new(self.clone()) as Arc<dyn ToolHost>)
     }
@@ -222,12 +225,12 @@ impl Player {
     }
 
     /// Returns an error message for each request without a recorded response, at most 1,000.
-    pub fn missed(&self) -> Vec<String> {
+    pub fn missed_requests(&self) -> Vec<String> {
         self.lock_state().missed.clone()
     }
 
     /// Returns the number of recorded responses and tool results that were not replayed.
-    pub fn unused(&self) -> usize {
+    pub fn count_unused_responses(&self) -> usize {
         let state = self.lock_state();
         let models = state.model_calls.iter().filter(|call| !call.is_used);
         let tools = state.tool_calls.iter().filter(|call| !call.is_used);
@@ -238,8 +241,8 @@ impl Player {
         lock_mutex(&self.shared.state)
     }
 
-    /// Returns 0 for a response of the preferred conversation and 1 for one of another
-    /// conversation. `None` excludes the response.
+    /// Returns the preference for a response: 0 for the preferred conversation, 1 for another
+    /// conversation, and `None` if the player must not use it.
     fn rank_response<T>(
         &self,
         response: &RecordedResponse<T>,
@@ -262,8 +265,8 @@ impl Player {
         }
     }
 
-    /// Returns the best unused response and marks it as used. `compare` returns `None` for a
-    /// response to another request.
+    /// Returns the best unused response and marks it as used. `compare` returns the quality of a
+    /// match, or `None` for a response to another request.
     fn take_response<T>(
         &self,
         responses: &mut [RecordedResponse<T>],
@@ -302,7 +305,7 @@ impl Player {
         let used = &mut state.used_conversations;
         let Some(recorded) = self.take_response(&mut state.model_calls, used, compare) else {
             let message = self.describe_missing_response(state, model, &request);
-            state.add_missed(message.clone());
+            state.add_missed_request(message.clone());
             return Err(error(message));
         };
         if let ConversationSelection::Found(own) = &self.selection
@@ -331,7 +334,7 @@ impl Player {
             .any(|call| call.recorded.1.compare_request(request).is_some());
         let similar = unused
             .iter()
-            .max_by_key(|call| call.recorded.1.similarity(request));
+            .max_by_key(|call| call.recorded.1.similarity_rank(request));
         let cause = match similar {
             _ if is_repeated => {
                 "its recorded responses were already used; restart the replay to use them again"
@@ -339,7 +342,7 @@ impl Player {
             }
             None => "all recorded responses were already used".to_owned(),
             Some(similar) => {
-                let difference = similar.recorded.1.difference(request);
+                let difference = similar.recorded.1.describe_difference(request);
                 format!(
                     "the most similar unused request differs in {}",
                     difference.unwrap_or_default()
@@ -374,7 +377,7 @@ impl Player {
         let state = &mut *self.lock_state();
         let used = &mut state.used_conversations;
         let recorded = self.take_response(&mut state.tool_calls, used, compare)?;
-        // A resumed run may call tools before its first request.
+        // A resumed run may call tools before its first request, so this selects the conversation.
         if let ConversationSelection::Found(own) = &self.selection {
             let mut own = lock_mutex(own);
             *own = own.take().or_else(|| recorded.conversation.clone());
@@ -412,7 +415,7 @@ impl ChatModel for ReplayedModel {
             None => None,
         };
         match end {
-            Some(error) if call.events.is_empty() && is_error(call) => Err(error),
+            Some(error) if call.events.is_empty() && is_failed_call(call) => Err(error),
             end => {
                 let events: Vec<_> = call.events.iter().cloned().map(Ok).collect();
                 let events = events.into_iter().chain(end.map(Err));
@@ -422,17 +425,17 @@ impl ChatModel for ReplayedModel {
     }
 }
 
-fn is_error(call: &ModelCall) -> bool {
+fn is_failed_call(call: &ModelCall) -> bool {
     matches!(call.end, Some(EarlyEnd::Error(_)))
 }
 
 #[async_trait]
 impl ToolHost for Player {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         let catalogs = &self.shared.catalogs;
         let state = self.lock_state();
         let unused = state.model_calls.iter().filter(|call| !call.is_used);
-        // Selects the first unused response with the best rank.
+        // The next request will probably get the first unused response with the best rank.
         let next = unused
             .filter_map(|call| Some((self.rank_response(call, &state.used_conversations)?, call)))
             .min_by_key(|(rank, _)| *rank);
@@ -441,10 +444,10 @@ impl ToolHost for Player {
         valid.or(catalogs.last()).cloned().unwrap_or_default()
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let catalogs = self.shared.catalogs.iter().rev();
         let input =
-            input_without_hidden(&self.hidden, catalogs, &call.name, call.input.into_object());
+            remove_hidden_arguments(&self.hidden, catalogs, &call.name, call.input.into_object());
         let input = self.shared.redaction.redact_value(&Value::Object(input));
         let unavailable = |reason: String| ToolCallError::Unavailable {
             server: "recording".to_owned(),
@@ -457,7 +460,7 @@ impl ToolHost for Player {
                 value_excerpt(&input)
             );
             let missed = format!("the recording: {reason}");
-            self.lock_state().add_missed(missed);
+            self.lock_state().add_missed_request(missed);
             return Err(unavailable(reason));
         };
         match recorded.result.clone() {
@@ -470,7 +473,7 @@ impl ToolHost for Player {
         }
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }

@@ -22,7 +22,7 @@ use switchboard_orchestration::tools::arguments::ContextInjection;
 use super::{
     RecordingError, Redaction,
     format::{CallResult, EarlyEnd, ModelCall, RecordedToolCall, RecordingHeader, RecordingLine},
-    input_without_hidden,
+    remove_hidden_arguments,
 };
 
 /// Maximum number of messages and lists of tools that the recorder remembers. At the limit it
@@ -32,7 +32,7 @@ const MAX_KNOWN_ITEMS: usize = 1 << 16;
 /// A recorder of model and tool traffic. Clones write to the same recording.
 ///
 /// Each response is written when it is complete, so a killed program leaves the earlier ones. A
-/// write error does not fail a run; [`Recorder::finish`] returns it.
+/// write error does not fail a run; [`Recorder::finish_recording`] returns it.
 #[derive(Clone)]
 pub struct Recorder {
     shared: Arc<SharedWriter>,
@@ -48,7 +48,7 @@ struct SharedWriter {
 
 struct RecordingWriter {
     output: Box<dyn Write + Send>,
-    /// Numbers of the messages and tool lists already written, by a keyed hash of their JSON.
+    /// Numbers of the messages and tool lists that are already written, by a hash of their JSON.
     numbers: HashMap<u64, usize>,
     hash_key: RandomState,
     last_number: usize,
@@ -77,7 +77,7 @@ impl Recorder {
             tool_calls: 0,
             error: None,
         };
-        writer.write(&RecordingHeader::new(program))?;
+        writer.write_line(&RecordingHeader::new(program))?;
         Ok(Self {
             shared: Arc::new(SharedWriter {
                 redaction: Redaction::new(redactor),
@@ -91,15 +91,15 @@ impl Recorder {
     /// Returns a recorder that omits the arguments that the host adds to tool calls, both in inputs
     /// and in results.
     #[must_use]
-    pub fn hiding(mut self, hidden: ContextInjection) -> Self {
+    pub fn with_hidden_arguments(mut self, hidden: ContextInjection) -> Self {
         self.hidden = hidden;
         self
     }
 
-    /// Returns a recorder for one of several concurrent conversations. A replay selects it with
-    /// [`Player::conversation`](super::Player::conversation).
+    /// Returns a recorder for one of several concurrent conversations. A replay selects the
+    /// conversation with [`Player::select_conversation`](super::Player::select_conversation).
     #[must_use]
-    pub fn conversation(&self, name: &str) -> Self {
+    pub fn with_conversation(&self, name: &str) -> Self {
         Self {
             conversation: Some(self.shared.redaction.redact_label(name).into()),
             ..self.clone()
@@ -110,7 +110,7 @@ impl Recorder {
     ///
     /// Requests that servers send during a tool call must use the original model: their responses
     /// are a part of the tool's result.
-    pub fn model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
+    pub fn record_model(&self, model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
         Arc::new(RecordedModel {
             recorder: self.clone(),
             model,
@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// Returns a tool host that forwards to `host` and records its traffic.
-    pub fn tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
+    pub fn record_tools(&self, host: Arc<dyn ToolHost>) -> Arc<dyn ToolHost> {
         Arc::new(RecordedTools {
             recorder: self.clone(),
             host,
@@ -127,7 +127,7 @@ impl Recorder {
 
     /// Flushes the recording. Returns the first write error. Nothing is written after a write
     /// error.
-    pub fn finish(&self) -> Result<(), RecordingError> {
+    pub fn finish_recording(&self) -> Result<(), RecordingError> {
         let mut writer = self.lock_writer();
         match writer.error.take() {
             Some(error) => Err(error),
@@ -140,7 +140,7 @@ impl Recorder {
         writer.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(
+    fn write_or_store_error(
         &self,
         write: impl FnOnce(&mut RecordingWriter, &Redaction) -> Result<(), RecordingError>,
     ) {
@@ -154,7 +154,7 @@ impl Recorder {
 }
 
 impl RecordingWriter {
-    fn write(&mut self, line: &impl Serialize) -> Result<(), RecordingError> {
+    fn write_line(&mut self, line: &impl Serialize) -> Result<(), RecordingError> {
         let mut text = serde_json::to_string(line).map_err(RecordingError::Serialize)?;
         text.push('\n');
         let written = self.output.write_all(text.as_bytes());
@@ -163,9 +163,9 @@ impl RecordingWriter {
             .map_err(RecordingError::Write)
     }
 
-    /// Returns the number of a message or a list of tools. Writes a new item to the recording
-    /// first.
-    fn number_item(
+    /// Returns the number that identifies a message or a list of tools in the recording. Writes
+    /// the item first if the recording does not have it yet.
+    fn find_or_write_item(
         &mut self,
         item: Value,
         line: impl FnOnce(usize, Value) -> RecordingLine,
@@ -179,7 +179,7 @@ impl RecordingWriter {
         }
         self.last_number += 1;
         let number = self.last_number;
-        self.write(&line(number, item))?;
+        self.write_line(&line(number, item))?;
         self.numbers.insert(hash, number);
         Ok(number)
     }
@@ -217,13 +217,13 @@ impl ChatModel for RecordedModel {
                     state,
                     |(mut stream, mut recorded)| async {
                         let next = stream.next().await;
-                        recorded.add_item(next.as_ref());
+                        recorded.add_stream_item(next.as_ref());
                         Some((next?, (stream, recorded)))
                     },
                 )))
             }
             Err(error) => {
-                recorded.record_end(Some(EarlyEnd::Error(Box::new((&error).into()))));
+                recorded.record_response(Some(EarlyEnd::Error(Box::new((&error).into()))));
                 Err(error)
             }
         }
@@ -243,30 +243,30 @@ struct RecordedResponse {
 
 impl RecordedResponse {
     /// Adds the next item of the response stream. `None` is the end of the stream.
-    fn add_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
+    fn add_stream_item(&mut self, next: Option<&Result<ModelEvent, ModelError>>) {
         match next {
             // Events of a failed attempt are discarded, because a replay does not repeat the retry.
             Some(Ok(ModelEvent::Retrying { .. })) => self.events.clear(),
             Some(Ok(event)) => self.events.push(event.clone()),
-            Some(Err(error)) => self.record_end(Some(EarlyEnd::Error(Box::new(error.into())))),
-            None => self.record_end(None),
+            Some(Err(error)) => self.record_response(Some(EarlyEnd::Error(Box::new(error.into())))),
+            None => self.record_response(None),
         }
     }
 
-    fn record_end(&mut self, end: Option<EarlyEnd>) {
+    fn record_response(&mut self, end: Option<EarlyEnd>) {
         if mem::replace(&mut self.is_recorded, true) {
             return;
         }
         let mut events = mem::take(&mut self.events);
-        self.recorder.write(|writer, redaction| {
+        self.recorder.write_or_store_error(|writer, redaction| {
             let mut messages = Vec::new();
             for message in &self.request.messages {
                 let message = redaction.redact_to_json(message)?;
                 let line = |number, message| RecordingLine::Message { number, message };
-                messages.push(writer.number_item(message, line)?);
+                messages.push(writer.find_or_write_item(message, line)?);
             }
             let tools = redaction.redact_to_json(&self.request.tools)?;
-            let tools = writer.number_item(tools, |number, tools| RecordingLine::Tools {
+            let tools = writer.find_or_write_item(tools, |number, tools| RecordingLine::Tools {
                 number,
                 tools,
             })?;
@@ -282,7 +282,7 @@ impl RecordedResponse {
                 events,
                 end: end.map(|end| redact_early_end(end, redaction)),
             };
-            writer.write(&RecordingLine::ModelCall(Box::new(call)))
+            writer.write_line(&RecordingLine::ModelCall(Box::new(call)))
         });
     }
 }
@@ -306,10 +306,10 @@ fn redact_early_end(mut end: EarlyEnd, redaction: &Redaction) -> EarlyEnd {
 
 impl Drop for RecordedResponse {
     fn drop(&mut self) {
-        // A caller may stop reading after the last event, so a dropped response can be complete.
+        // A caller may drop the response after its last event. Such a response is complete.
         let mut events = self.events.iter();
         let is_complete = events.any(|event| matches!(event, ModelEvent::Finished { .. }));
-        self.record_end((!is_complete).then_some(EarlyEnd::Dropped));
+        self.record_response((!is_complete).then_some(EarlyEnd::Dropped));
     }
 }
 
@@ -320,13 +320,13 @@ struct RecordedTools {
 
 #[async_trait]
 impl ToolHost for RecordedTools {
-    async fn tools(&self) -> ToolCatalog {
-        let catalog = self.host.tools().await;
-        self.recorder.write(|writer, redaction| {
-            // The run requests the catalog before each request to the model, so only a changed one
-            // is recorded.
+    async fn list_tools(&self) -> ToolCatalog {
+        let catalog = self.host.list_tools().await;
+        self.recorder.write_or_store_error(|writer, redaction| {
+            // Only a changed catalog is recorded, because the run reads the catalog before each
+            // request to the model.
             if writer.catalog.as_ref() != Some(&catalog) {
-                writer.write(&RecordingLine::Catalog(redaction.redact_item(&catalog)?))?;
+                writer.write_line(&RecordingLine::Catalog(redaction.redact_item(&catalog)?))?;
                 writer.catalog = Some(catalog.clone());
                 writer.catalogs += 1;
             }
@@ -335,14 +335,14 @@ impl ToolHost for RecordedTools {
         catalog
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let recorder = &self.recorder;
         let (number, input) = {
             let mut writer = recorder.lock_writer();
             writer.tool_calls += 1;
             let input = call.input.clone().into_object();
             let catalog = writer.catalog.iter();
-            let input = input_without_hidden(&recorder.hidden, catalog, &call.name, input);
+            let input = remove_hidden_arguments(&recorder.hidden, catalog, &call.name, input);
             (writer.tool_calls, input)
         };
         let mut pending = PendingCall {
@@ -351,9 +351,9 @@ impl ToolHost for RecordedTools {
             tool: call.name.clone(),
             input: Some(input),
         };
-        let result = self.host.call(call).await;
+        let result = self.host.call_tool(call).await;
         let hidden = &recorder.hidden;
-        pending.record_end(match &result {
+        pending.record_call(match &result {
             Ok(output) => {
                 let mut output = output.clone();
                 hidden.redact_output(&mut output);
@@ -370,12 +370,12 @@ impl ToolHost for RecordedTools {
         result
     }
 
-    fn changes(&self) -> ToolHostChanges {
-        self.host.changes()
+    fn watch_changes(&self) -> ToolHostChanges {
+        self.host.watch_changes()
     }
 }
 
-/// Returns the text of a tool error that may come from a server and contain secrets.
+/// Returns the part of a tool error that a server may have written and that may contain secrets.
 fn error_text_mut(error: &mut ToolCallError) -> Option<&mut String> {
     match error {
         ToolCallError::Refused { message, .. } => Some(message),
@@ -396,11 +396,11 @@ struct PendingCall {
 }
 
 impl PendingCall {
-    fn record_end(&mut self, result: CallResult) {
+    fn record_call(&mut self, result: CallResult) {
         let Some(input) = self.input.take() else {
             return;
         };
-        self.recorder.write(|writer, redaction| {
+        self.recorder.write_or_store_error(|writer, redaction| {
             let input = match redaction.redact_value(&Value::Object(input)) {
                 Value::Object(input) => input,
                 _ => JsonObject::new(),
@@ -415,7 +415,7 @@ impl PendingCall {
                 }
                 CallResult::Dropped => CallResult::Dropped,
             };
-            writer.write(&RecordingLine::ToolCall(Box::new(RecordedToolCall {
+            writer.write_line(&RecordingLine::ToolCall(Box::new(RecordedToolCall {
                 conversation: self.recorder.conversation.clone(),
                 number: self.number,
                 tool: redaction.redact_name(&self.tool),
@@ -428,7 +428,7 @@ impl PendingCall {
 
 impl Drop for PendingCall {
     fn drop(&mut self) {
-        self.record_end(CallResult::Dropped);
+        self.record_call(CallResult::Dropped);
     }
 }
 

@@ -29,7 +29,7 @@ impl MemoryFile {
     }
 
     fn player(&self) -> Player {
-        Player::read(self.text().as_bytes()).unwrap()
+        Player::read_recording(self.text().as_bytes()).unwrap()
     }
 }
 
@@ -195,8 +195,8 @@ fn answer(events: &[RunEvent]) -> &str {
 
 /// Records a run with two calls.
 async fn record_two_calls(recorder: &Recorder, calls: &Arc<AtomicUsize>) -> Vec<RunEvent> {
-    let model = recorder.model(two_calls());
-    let agent = agent(model, recorder.tools(echo_tool(calls)));
+    let model = recorder.record_model(two_calls());
+    let agent = agent(model, recorder.record_tools(echo_tool(calls)));
     events(&agent, "Say two words").await
 }
 
@@ -229,10 +229,14 @@ async fn a_failed_attempt_before_a_retry_is_not_recorded() {
     let file = MemoryFile::default();
     let recorder = recorder(&file);
     let request = ChatRequest::new([Message::user("Say two words")]);
-    let live = recorder.model(model).complete(&request).await.unwrap();
-    recorder.finish().unwrap();
+    let live = recorder
+        .record_model(model)
+        .complete(&request)
+        .await
+        .unwrap();
+    recorder.finish_recording().unwrap();
     let player = file.player();
-    let model = player.model(&player.models()[0]).unwrap();
+    let model = player.replay_model(&player.recorded_models()[0]).unwrap();
     let replayed: Vec<_> = model.stream(&request).await.unwrap().collect().await;
     let retried = |event: &ModelEvent| matches!(event, ModelEvent::Retrying { .. });
     assert!(!replayed.iter().flatten().any(retried), "{replayed:?}");
@@ -248,8 +252,8 @@ async fn another_question_gets_an_error_with_the_first_difference() {
     let player = file.player();
     let ask = |player: &Player| {
         agent(
-            player.model(&player.models()[0]).unwrap(),
-            player.tools().unwrap(),
+            player.replay_model(&player.recorded_models()[0]).unwrap(),
+            player.replay_tools().unwrap(),
         )
     };
     let replayed = events(&ask(&player), "Say three words").await;
@@ -260,7 +264,7 @@ async fn another_question_gets_an_error_with_the_first_difference() {
     let place =
         "messages[0].parts[0].text: recorded `\"Say two words\"`, now `\"Say three words\"`";
     assert!(message.contains(place), "{message}");
-    assert_eq!(player.unused(), 5, "no response was used");
+    assert_eq!(player.count_unused_responses(), 5, "no response was used");
     let player = file.player().with_matching(Matching::Order);
     let replayed = events(&ask(&player), "Say three words").await;
     assert_eq!(answer(&replayed), "All said.");
@@ -282,8 +286,8 @@ async fn repeated_messages_and_tools_are_written_once() {
     });
     let mut options = RunOptions::default();
     options.limits.max_steps = 20;
-    let agent = Agent::new(recorder.model(model))
-        .with_tools(recorder.tools(echo_tool(&calls)))
+    let agent = Agent::new(recorder.record_model(model))
+        .with_tools(recorder.record_tools(echo_tool(&calls)))
         .with_options(options);
     let run = events(&agent, "Go").await;
     assert!(
@@ -326,7 +330,12 @@ fn a_long_conversation_needs_no_more_memory_than_its_file() {
         text.push_str(&answer.to_string());
         text.push('\n');
     }
-    assert_eq!(Player::read(text.as_bytes()).unwrap().unused(), 500);
+    assert_eq!(
+        Player::read_recording(text.as_bytes())
+            .unwrap()
+            .count_unused_responses(),
+        500
+    );
 }
 
 #[tokio::test]
@@ -357,10 +366,14 @@ async fn model_errors_are_replayed_unchanged() {
                 }
             });
             let request = ChatRequest::new([Message::user("Hello")]);
-            let first = recorder.model(model).complete(&request).await.unwrap_err();
+            let first = recorder
+                .record_model(model)
+                .complete(&request)
+                .await
+                .unwrap_err();
             let player = file.player();
             let again = player
-                .model(&ModelId::new("acme", "one"))
+                .replay_model(&ModelId::new("acme", "one"))
                 .unwrap()
                 .complete(&request)
                 .await
@@ -370,7 +383,7 @@ async fn model_errors_are_replayed_unchanged() {
                 (&first.kind, first.to_string())
             );
             assert_eq!(
-                (again.status(), again.request_id()),
+                (again.http_status(), again.request_id()),
                 (Some(429), Some("req_1"))
             );
         }
@@ -381,15 +394,15 @@ struct Failing(Mutex<Vec<ToolCallError>>);
 
 #[async_trait]
 impl ToolHost for Failing {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog::default()
     }
 
-    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
         Err(self.0.lock().unwrap().pop().unwrap())
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
@@ -414,25 +427,25 @@ async fn tool_errors_are_replayed_unchanged() {
     };
     let file = MemoryFile::default();
     let recorder = recorder(&file);
-    let host = recorder.tools(Arc::new(Failing(Mutex::new(errors()))));
-    host.tools().await;
+    let host = recorder.record_tools(Arc::new(Failing(Mutex::new(errors()))));
+    host.list_tools().await;
     let call = || ToolCall {
         name: text("t"),
         ..ToolCall::default()
     };
     for _ in errors() {
-        host.call(call()).await.unwrap_err();
+        host.call_tool(call()).await.unwrap_err();
     }
     let player = file.player();
-    let host = player.tools().unwrap();
+    let host = player.replay_tools().unwrap();
     for expected in errors().into_iter().rev() {
-        let found = host.call(call()).await.unwrap_err();
+        let found = host.call_tool(call()).await.unwrap_err();
         assert_eq!(
             (found.to_string(), found.did_not_run()),
             (expected.to_string(), expected.did_not_run())
         );
     }
-    let none_left = host.call(call()).await.unwrap_err().to_string();
+    let none_left = host.call_tool(call()).await.unwrap_err().to_string();
     assert!(none_left.contains("no unused result of `t`"), "{none_left}");
 }
 
@@ -440,7 +453,7 @@ async fn tool_errors_are_replayed_unchanged() {
 async fn a_dropped_response_is_replayed_up_to_its_end() {
     let file = MemoryFile::default();
     let recorder = recorder(&file);
-    let model = recorder.model(ScriptedModel::responding(|_, _| {
+    let model = recorder.record_model(ScriptedModel::responding(|_, _| {
         Ok(text_response(&["All of ", "it"]))
     }));
     let request = ChatRequest::new([Message::user("Hello")]);
@@ -449,7 +462,10 @@ async fn a_dropped_response_is_replayed_up_to_its_end() {
         events.next().await.unwrap().unwrap();
     }
     drop(events);
-    let model = file.player().model(&ModelId::new("acme", "one")).unwrap();
+    let model = file
+        .player()
+        .replay_model(&ModelId::new("acme", "one"))
+        .unwrap();
     let again: Vec<_> = model.stream(&request).await.unwrap().collect().await;
     assert_eq!(again.len(), 4);
     assert!(matches!(&again[2], Ok(ModelEvent::TextDelta { text, .. }) if text == "All of "));
@@ -464,13 +480,19 @@ const FIXTURE: &str = include_str!("fixtures/version_1.jsonl");
 
 #[tokio::test]
 async fn the_fixture_of_version_1_is_replayed() {
-    let player = Player::read(FIXTURE.as_bytes()).unwrap();
+    let player = Player::read_recording(FIXTURE.as_bytes()).unwrap();
     let id = ModelId::new("acme", "one");
-    assert_eq!(player.models(), std::slice::from_ref(&id));
-    let agent = agent(player.model(&id).unwrap(), player.tools().unwrap());
+    assert_eq!(player.recorded_models(), std::slice::from_ref(&id));
+    let agent = agent(
+        player.replay_model(&id).unwrap(),
+        player.replay_tools().unwrap(),
+    );
     let events = events(&agent, "Say two words").await;
     assert_eq!(answer(&events), "All said.");
-    assert_eq!((player.unused(), player.missed()), (0, Vec::new()));
+    assert_eq!(
+        (player.count_unused_responses(), player.missed_requests()),
+        (0, Vec::new())
+    );
 }
 
 #[tokio::test]
@@ -478,7 +500,7 @@ async fn a_new_recording_has_the_form_of_the_fixture() {
     let (file, calls) = (MemoryFile::default(), Arc::new(AtomicUsize::new(0)));
     let recorder = recorder(&file);
     record_two_calls(&recorder, &calls).await;
-    recorder.finish().unwrap();
+    recorder.finish_recording().unwrap();
     assert_eq!(
         (file.text().as_str(), calls.load(Ordering::Relaxed)),
         (FIXTURE, 2)
@@ -486,9 +508,9 @@ async fn a_new_recording_has_the_form_of_the_fixture() {
 }
 
 fn read(text: &str) -> Result<usize, String> {
-    let player = Player::read(text.as_bytes());
+    let player = Player::read_recording(text.as_bytes());
     player
-        .map(|player| player.unused())
+        .map(|player| player.count_unused_responses())
         .map_err(|error| error.to_string())
 }
 
@@ -528,9 +550,16 @@ fn a_damaged_line_is_an_error_unless_it_is_an_incomplete_last_line() {
     let end = umlaut.find('é').unwrap() + 1;
     let mut bytes = format!("{HEADER}\n{CALL}\n").into_bytes();
     bytes.extend(&umlaut.as_bytes()[..end]);
-    assert_eq!(Player::read(bytes.as_slice()).unwrap().unused(), 1);
+    assert_eq!(
+        Player::read_recording(bytes.as_slice())
+            .unwrap()
+            .count_unused_responses(),
+        1
+    );
     bytes.push(b'\n');
-    let damaged = Player::read(bytes.as_slice()).unwrap_err().to_string();
+    let damaged = Player::read_recording(bytes.as_slice())
+        .unwrap_err()
+        .to_string();
     assert!(damaged.contains("line 3"), "{damaged}");
     let call = json!({
         "type": "model_call", "catalogs": 0, "model": "a/b", "capabilities": {}, "messages": [7],
@@ -565,7 +594,7 @@ async fn a_full_disk_fails_the_recording_but_not_the_run() {
     let recorder = Recorder::new(FullDisk, "test", Redactor::default()).unwrap();
     let run = record_two_calls(&recorder, &Arc::default()).await;
     assert_eq!(answer(&run), "All said.");
-    let error = recorder.finish().unwrap_err();
+    let error = recorder.finish_recording().unwrap_err();
     assert!(
         error.to_string().starts_with("cannot write the recording"),
         "{error}"
@@ -595,8 +624,8 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_rejected(text in "\\PC{0,200}") {
-        let _ = Player::read(text.as_bytes());
-        let _ = Player::read(format!("{HEADER}\n{text}\n").as_bytes());
+        let _ = Player::read_recording(text.as_bytes());
+        let _ = Player::read_recording(format!("{HEADER}\n{text}\n").as_bytes());
     }
 }
 

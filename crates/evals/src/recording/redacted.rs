@@ -1,4 +1,4 @@
-//! Comparison with values whose secrets were replaced by [`REDACTED`].
+//! Compares values with recorded values, in which [`REDACTED`] replaces secrets.
 
 use serde_json::Value;
 use switchboard_domain::redact::REDACTED;
@@ -43,7 +43,7 @@ fn may_match_redacted_text(recorded: &str, text: &str) -> bool {
     let Some(mut rest) = inside.and_then(|rest| rest.strip_suffix(end)) else {
         return false;
     };
-    // The earliest position of each piece leaves the most text for the later pieces.
+    // Finds each piece at its earliest position, which leaves the most text for later pieces.
     between.split(REDACTED).all(|piece| match rest.find(piece) {
         Some(at) => {
             rest = &rest[at + piece.len()..];

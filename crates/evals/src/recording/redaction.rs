@@ -13,7 +13,7 @@ use switchboard_domain::{
 #[derive(Debug, Clone)]
 pub(crate) struct Redaction {
     redactor: Redactor,
-    /// Redactor without known secrets, which removes only likely ones.
+    /// Redactor without known secrets. It removes only text that looks like a secret.
     likely: Redactor,
 }
 
@@ -88,7 +88,7 @@ impl Redaction {
 
     fn redact_field(&self, name: &str, value: &mut Value) {
         match (name, value) {
-            // Only known secrets are removed, because a provider needs its state unchanged.
+            // A provider needs its state unchanged, so text that only looks like a secret stays.
             ("provider_state", value) => {
                 self.redactor.redact_known_in_value(value);
             }

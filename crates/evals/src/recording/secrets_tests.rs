@@ -18,8 +18,8 @@ fn tool_with_output(definition: ToolDefinition, output: ToolOutput) -> Arc<dyn T
 
 /// Replays a question with the first model of the recording.
 async fn replay(player: &Player, question: &str) -> Vec<RunEvent> {
-    let model = player.model(&player.models()[0]).unwrap();
-    events(&agent(model, player.tools().unwrap()), question).await
+    let model = player.replay_model(&player.recorded_models()[0]).unwrap();
+    events(&agent(model, player.replay_tools().unwrap()), question).await
 }
 
 #[tokio::test]
@@ -49,13 +49,13 @@ async fn no_secret_is_written() {
             }
         })
     });
-    let model = recorder.model(model);
-    let live = agent(Arc::clone(&model), recorder.tools(echo_tool(&calls)));
+    let model = recorder.record_model(model);
+    let live = agent(Arc::clone(&model), recorder.record_tools(echo_tool(&calls)));
     let question = format!("Use {KEY} and api_key=0123456789abcdef0123");
     events(&live, &question).await;
     let again = ChatRequest::new([Message::user("again")]);
     assert!(model.stream(&again).await.is_err());
-    recorder.finish().unwrap();
+    recorder.finish_recording().unwrap();
     let text = file.text();
     for secret in [
         KEY,
@@ -73,7 +73,7 @@ async fn no_secret_is_written() {
     // A property of the schema with this name is not a secret.
     assert!(text.contains(r#""password":{"type":"string"}"#), "{text}");
     // A replay with the same secrets finds the request.
-    let player = Player::with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = Player::read_with_redactor(text.as_bytes(), redactor()).unwrap();
     let replayed = replay(&player, &question).await;
     assert_eq!(
         answer(&replayed),
@@ -104,7 +104,7 @@ async fn tool_outputs_are_searched_completely() {
         content: vec![
             ToolContent::text(data.to_string()),
             ToolContent::text(format!("It is {}", json!({"k": format!("{KEY}\"")}))),
-            ToolContent::Image(Media::base64("image/png", &image)),
+            ToolContent::Image(Media::from_base64("image/png", &image)),
         ],
         structured: Some(data),
         ..ToolOutput::default()
@@ -124,7 +124,11 @@ async fn tool_outputs_are_searched_completely() {
     });
     let file = MemoryFile::default();
     let recorder = redacting_recorder(&file, redactor().with_secrets(["98765432"]));
-    let run = events(&agent(recorder.model(model), recorder.tools(host)), "Go").await;
+    let run = events(
+        &agent(recorder.record_model(model), recorder.record_tools(host)),
+        "Go",
+    )
+    .await;
     let text = file.text();
     for secret in [
         "klmnopqrstuv",
@@ -153,7 +157,10 @@ async fn tool_outputs_are_searched_completely() {
     }
     let player = file.player();
     let replayed = replay(&player, "Go").await;
-    assert_eq!((player.unused(), player.missed()), (0, Vec::new()));
+    assert_eq!(
+        (player.count_unused_responses(), player.missed_requests()),
+        (0, Vec::new())
+    );
     assert_eq!(replayed.len(), run.len());
 }
 
@@ -184,12 +191,12 @@ async fn a_recording_is_replayed_if_a_secret_is_a_common_word() {
     });
     let file = MemoryFile::default();
     let recorder = redacting_recorder(&file, Redactor::default().with_secrets(words));
-    let host = recorder.tools(tool_with_output(definition, output));
-    events(&agent(recorder.model(model), host), "Go").await;
+    let host = recorder.record_tools(tool_with_output(definition, output));
+    events(&agent(recorder.record_model(model), host), "Go").await;
     assert!(!file.text().contains("The assistant"), "{}", file.text());
     let player = file.player();
     let replayed = replay(&player, "Go").await;
-    assert_eq!(player.missed(), Vec::<String>::new());
+    assert_eq!(player.missed_requests(), Vec::<String>::new());
     assert_eq!(answer(&replayed), "Done.");
 }
 
@@ -237,15 +244,19 @@ async fn a_replay_continues_after_a_call_with_rejected_redacted_input() {
     });
     let file = MemoryFile::default();
     let recorder = recorder(&file);
-    events(&agent(recorder.model(model), recorder.tools(host)), "Go").await;
+    events(
+        &agent(recorder.record_model(model), recorder.record_tools(host)),
+        "Go",
+    )
+    .await;
     let player = file.player();
     let replayed = replay(&player, "Go").await;
     assert_eq!(answer(&replayed), "Done.");
-    assert_eq!(player.missed(), Vec::<String>::new());
+    assert_eq!(player.missed_requests(), Vec::<String>::new());
     // Another question is another run.
     let player = file.player();
     replay(&player, "Stop").await;
-    let missed = player.missed();
+    let missed = player.missed_requests();
     assert!(missed[0].contains("Record it again"), "{missed:?}");
 }
 
@@ -267,21 +278,21 @@ async fn errors_and_names_are_redacted() {
     let file = MemoryFile::default();
     let name = format!("run of acme/{KEY}");
     let recorder = redacting_recorder(&file, redactor());
-    let model = recorder.conversation(&name).model(model);
+    let model = recorder.with_conversation(&name).record_model(model);
     let hello = ChatRequest::new([Message::user("Hello")]);
     assert!(model.stream(&hello).await.is_err());
     let text = file.text();
     assert!(!text.contains(KEY), "{text}");
     assert!(text.contains("\"request_id\":\"req-[redacted]\""), "{text}");
     // The names are redacted in the replay as well.
-    let player = Player::with_redactor(text.as_bytes(), redactor()).unwrap();
-    let player = player.conversation(&name);
-    let id = &player.models()[0];
+    let player = Player::read_with_redactor(text.as_bytes(), redactor()).unwrap();
+    let player = player.select_conversation(&name);
+    let id = &player.recorded_models()[0];
     assert_eq!(*id, ModelId::new("acme", "[redacted]"));
-    let model = player.model(id).unwrap();
+    let model = player.replay_model(id).unwrap();
     let error = model.stream(&hello).await.err().unwrap();
     assert!(error.to_string().contains("no [redacted]"), "{error}");
-    assert_eq!(player.missed(), Vec::<String>::new());
+    assert_eq!(player.missed_requests(), Vec::<String>::new());
 }
 
 #[test]
@@ -303,7 +314,7 @@ fn tool_uses_with_redacted_input_are_listed() {
         part: Box::new(switchboard_domain::Part::ToolUse(ToolUse::new(
             "three",
             "a",
-            ToolInput::parse(token),
+            ToolInput::parse_input(token),
         ))),
     };
     let mut events = [

@@ -1,4 +1,4 @@
-//! Comparison with an earlier report.
+//! Compares a report with an earlier report.
 
 use std::cmp::Ordering;
 
@@ -31,8 +31,8 @@ pub struct Comparison {
 pub struct ModelComparison {
     /// The compared model.
     pub model: ModelId,
-    /// Whether one report has additional scenarios for the model. The metrics then cover only the
-    /// common scenarios.
+    /// Whether one report has scenarios of the model that the other report lacks. The metrics
+    /// then cover only the common scenarios.
     pub partial: bool,
     /// Each metric of the model with its values in both reports.
     pub metrics: Vec<MetricChange>,
@@ -69,7 +69,7 @@ pub struct ScenarioChange {
     pub change: Change,
 }
 
-/// Numbers of runs and of passed runs.
+/// Numbers of all runs and of passed runs of one scenario in one report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PassCount {
     /// Number of all runs of the scenario.
@@ -113,8 +113,8 @@ impl Change {
 
 impl Comparison {
     /// Compares two reports of the same suite, or of suites with common scenarios.
-    pub fn of(earlier: &Report, later: &Report) -> Self {
-        let (before, now) = (earlier.models(), later.models());
+    pub fn compare_reports(earlier: &Report, later: &Report) -> Self {
+        let (before, now) = (earlier.model_ids(), later.model_ids());
         let lacking = |these: &[&ModelId], others: &[&ModelId]| {
             let lacking = these.iter().filter(|it| !others.contains(it));
             lacking.map(|it| (*it).clone()).collect()
@@ -122,29 +122,32 @@ impl Comparison {
         let shared = now.iter().filter(|it| before.contains(it));
         Self {
             models: shared
-                .map(|model| ModelComparison::of(model, earlier, later))
+                .map(|model| ModelComparison::compare_model(model, earlier, later))
                 .collect(),
             only_earlier: lacking(&before, &now),
             only_later: lacking(&now, &before),
         }
     }
 
-    /// Returns whether the reports have no scenario of a model in common.
+    /// Returns whether nothing can be compared: no model has a scenario in both reports.
     pub fn is_empty(&self) -> bool {
-        !self.models.iter().any(ModelComparison::has_both)
+        !self
+            .models
+            .iter()
+            .any(ModelComparison::has_common_scenarios)
     }
 
     /// Returns one sentence for each scenario that passes less often in the later report, and for
     /// each worse share of passed runs, of right calls, or of failed, hallucinated, unnecessary or
     /// forbidden calls. Ignores time, tokens, cost, and scenarios of only one report.
-    pub fn worse(&self) -> Vec<String> {
+    pub fn list_regressions(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for it in &self.models {
             let model = &it.model;
             let metrics = it.metrics.iter().filter(|it| it.change == Change::Worse);
             sentences.extend(metrics.map(|it| {
                 let (before, now) = (it.earlier_text(), it.later_text());
-                let name = it.metric.title().to_lowercase();
+                let name = it.metric.display_name().to_lowercase();
                 format!("{model}: {name}: {before} before, {now} now")
             }));
             let scenarios = it.scenarios.iter().filter(|it| it.change == Change::Worse);
@@ -162,11 +165,13 @@ impl Comparison {
 
 impl ModelComparison {
     /// Returns whether the reports have a scenario of this model in common.
-    pub fn has_both(&self) -> bool {
-        self.scenarios.iter().any(ScenarioChange::has_both)
+    pub fn has_common_scenarios(&self) -> bool {
+        self.scenarios
+            .iter()
+            .any(ScenarioChange::is_in_both_reports)
     }
 
-    fn of(model: &ModelId, earlier: &Report, later: &Report) -> Self {
+    fn compare_model(model: &ModelId, earlier: &Report, later: &Report) -> Self {
         let mut scenarios: IndexMap<&str, ScenarioChange> = IndexMap::new();
         for (report, is_later) in [(later, true), (earlier, false)] {
             for run in report.runs.iter().filter(|run| run.model == *model) {
@@ -190,7 +195,7 @@ impl ModelComparison {
         }
         for it in scenarios.values_mut() {
             it.change = match (it.earlier, it.later) {
-                // Cross-multiplication compares the two shares exactly, without a division.
+                // Compares the shares of passed runs by cross-multiplication, which is exact.
                 (Some(was), Some(is)) => {
                     match (is.passed * was.runs).cmp(&(was.passed * is.runs)) {
                         Ordering::Greater => Change::Better,
@@ -203,17 +208,22 @@ impl ModelComparison {
             };
         }
         let summarize = |report: &Report| {
-            let runs = report
-                .runs
-                .iter()
-                .filter(|run| run.model == *model && scenarios[run.scenario.as_str()].has_both());
+            let runs = report.runs.iter().filter(|run| {
+                run.model == *model && scenarios[run.scenario.as_str()].is_in_both_reports()
+            });
             ModelSummary::from_runs(model, runs)
         };
         let (was, is) = (summarize(earlier), summarize(later));
-        let change = |metric: Metric| MetricChange::of(metric, metric.of(&was), metric.of(&is));
+        let change = |metric: Metric| {
+            MetricChange::compare_metric(
+                metric,
+                metric.value_in_summary(&was),
+                metric.value_in_summary(&is),
+            )
+        };
         Self {
             model: model.clone(),
-            partial: !scenarios.values().all(ScenarioChange::has_both),
+            partial: !scenarios.values().all(ScenarioChange::is_in_both_reports),
             metrics: Metric::ALL.into_iter().map(change).collect(),
             scenarios: scenarios.into_values().collect(),
         }
@@ -221,7 +231,7 @@ impl ModelComparison {
 }
 
 impl MetricChange {
-    fn of(metric: Metric, earlier: Option<f64>, later: Option<f64>) -> Self {
+    fn compare_metric(metric: Metric, earlier: Option<f64>, later: Option<f64>) -> Self {
         let change = match (earlier.zip(later), metric.is_larger_better()) {
             _ if earlier == later => Change::Same,
             (Some((was, is)), Some(larger)) if (is > was) == larger => Change::Better,
@@ -238,12 +248,12 @@ impl MetricChange {
 
     /// Returns the earlier value as text, or `–` if it is unknown.
     pub fn earlier_text(&self) -> String {
-        self.metric.text_or_unknown(self.earlier)
+        self.metric.format_or_unknown(self.earlier)
     }
 
     /// Returns the later value as text, or `–` if it is unknown.
     pub fn later_text(&self) -> String {
-        self.metric.text_or_unknown(self.later)
+        self.metric.format_or_unknown(self.later)
     }
 
     /// Returns the difference with its sign, or `–` if it is unknown.
@@ -256,7 +266,7 @@ impl MetricChange {
 }
 
 impl ScenarioChange {
-    fn has_both(&self) -> bool {
+    fn is_in_both_reports(&self) -> bool {
         self.earlier.is_some() && self.later.is_some()
     }
 

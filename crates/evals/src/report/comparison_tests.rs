@@ -15,7 +15,7 @@ fn report(runs: &[(&str, &str, bool, &[&str])]) -> Report {
         })
     };
     let value = json!({"format": "switchboard-evaluation", "version": 1, "title": "t", "program": "p", "created_at": "now", "thresholds": {}, "runs": runs.iter().map(run).collect::<Value>()});
-    Report::read(&value.to_string()).unwrap()
+    Report::parse_report(&value.to_string()).unwrap()
 }
 
 fn changes(it: &ModelComparison) -> Vec<(&str, Change, String, String)> {
@@ -56,7 +56,7 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
         ("a/one", "even", true, &[]),
         ("a/one", "even", false, &[]),
     ]);
-    let found = Comparison::of(&earlier, &later);
+    let found = Comparison::compare_reports(&earlier, &later);
     let names = |models: &[ModelId]| models.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
         (names(&found.only_earlier), names(&found.only_later)),
@@ -89,13 +89,13 @@ fn scenarios_are_matched_by_name_and_repetitions_are_pooled() {
         )
     );
     assert_eq!(
-        found.worse(),
+        found.list_regressions(),
         [
             "a/one: passed: 60.0 % before, 50.0 % now",
             "a/one: `down` passed 1 of 1 before, 0 of 1 now"
         ]
     );
-    assert!(!found.worse().is_empty() && !found.is_empty());
+    assert!(!found.list_regressions().is_empty() && !found.is_empty());
     let written = serde_json::to_string(&found).unwrap();
     assert_eq!(serde_json::from_str::<Comparison>(&written).unwrap(), found);
 }
@@ -111,7 +111,7 @@ fn metrics_are_better_or_worse_by_their_direction() {
     )]);
     later.runs[0].turns[0].duration_ms = 90;
     later.runs[0].turns[0].cost_usd = None;
-    let found = Comparison::of(&earlier, &later);
+    let found = Comparison::compare_reports(&earlier, &later);
     let model = &found.models[0];
     let change = |which| figure(model, which).0;
     assert_eq!(change(Metric::Passed), Change::Same);
@@ -139,7 +139,7 @@ fn metrics_are_better_or_worse_by_their_direction() {
         (Change::Same, "–".into(), "–".into(), "–".into())
     );
     assert_eq!(
-        found.worse(),
+        found.list_regressions(),
         [
             "a/one: hallucinated calls: 0.0 % before, 25.0 % now",
             "a/one: forbidden calls: 0.0 % before, 25.0 % now"
@@ -153,12 +153,15 @@ fn equal_and_unrelated_reports_have_no_changes() {
         ("a/one", "s", true, &["right"]),
         ("a/two", "s", false, &["unnecessary"]),
     ]);
-    let same = Comparison::of(&one, &one);
+    let same = Comparison::compare_reports(&one, &one);
     let all = same.models.iter().flat_map(|it| &it.metrics);
     assert!(all.clone().count() == 26 && all.into_iter().all(|it| it.change == Change::Same));
-    assert!(same.worse().is_empty() && !same.is_empty());
+    assert!(same.list_regressions().is_empty() && !same.is_empty());
     let other = report(&[("a/one", "t", false, &[])]);
-    let found = Comparison::of(&one, &other);
-    assert!(found.is_empty() && found.worse().is_empty(), "{found:?}");
-    assert!(Comparison::of(&one, &report(&[])).is_empty());
+    let found = Comparison::compare_reports(&one, &other);
+    assert!(
+        found.is_empty() && found.list_regressions().is_empty(),
+        "{found:?}"
+    );
+    assert!(Comparison::compare_reports(&one, &report(&[])).is_empty());
 }

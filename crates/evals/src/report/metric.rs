@@ -1,10 +1,10 @@
-//! Metrics that do not depend on the number of runs.
+//! Metrics of a model: shares, medians, and averages per run.
 
 use serde::{Deserialize, Serialize};
 
-use super::summary::{ModelSummary, share};
+use super::summary::{ModelSummary, compute_share};
 
-/// The text for a value that is unknown.
+/// Text that reports show instead of an unknown value.
 pub(super) const UNKNOWN: &str = "–";
 
 /// A metric that summarizes the runs of a model.
@@ -59,7 +59,7 @@ impl Metric {
     ];
 
     /// Returns the display name of the metric.
-    pub fn title(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Self::Passed => "Passed",
             Self::Accuracy => "Accuracy",
@@ -78,32 +78,32 @@ impl Metric {
     }
 
     /// Returns the value of this metric in a summary, or `None` if it is undefined or unknown.
-    pub fn of(self, summary: &ModelSummary) -> Option<f64> {
+    pub fn value_in_summary(self, summary: &ModelSummary) -> Option<f64> {
         let counts = &summary.counts;
-        let of_calls = |count: u64| share(count, counts.calls);
+        let of_calls = |count: u64| compute_share(count, counts.calls);
         let tokens = |count: Option<u64>| {
             let is_complete = summary.unmetered_turns == 0;
-            share(count.filter(|_| is_complete)?, summary.runs)
+            compute_share(count.filter(|_| is_complete)?, summary.runs)
         };
         match self {
-            Self::Passed => share(summary.passed, summary.runs),
+            Self::Passed => compute_share(summary.passed, summary.runs),
             Self::Accuracy => counts.accuracy(),
-            Self::Calls => share(counts.calls, summary.runs),
+            Self::Calls => compute_share(counts.calls, summary.runs),
             Self::Successful => of_calls(counts.successful),
             Self::Failed => of_calls(counts.failed),
             Self::Hallucinated => counts.hallucinated_share(),
             Self::Unnecessary => counts.unnecessary_share(),
             Self::Forbidden => of_calls(counts.forbidden),
-            Self::MedianTurn => share(summary.turn_ms?.0, 1),
-            Self::SlowTurn => share(summary.turn_ms?.1, 1),
+            Self::MedianTurn => compute_share(summary.turn_ms?.0, 1),
+            Self::SlowTurn => compute_share(summary.turn_ms?.1, 1),
             Self::InputTokens => tokens(summary.usage.input_tokens),
             Self::OutputTokens => tokens(summary.usage.output_tokens),
-            Self::Cost => Some(summary.cost_usd? * share(1, summary.runs)?),
+            Self::Cost => Some(summary.cost_usd? * compute_share(1, summary.runs)?),
         }
     }
 
-    /// Returns whether a larger value is better. `None`: the metric is never better or worse,
-    /// because it also depends on the machine and on prices.
+    /// Returns whether a larger value is better. `None` for metrics that are never better or worse,
+    /// because they also depend on the machine or on prices.
     pub(super) fn is_larger_better(self) -> Option<bool> {
         match self {
             Self::Passed | Self::Accuracy => Some(true),
@@ -113,20 +113,22 @@ impl Metric {
     }
 
     /// Formats the value of this metric in a summary, or `–` if it is undefined or unknown.
-    pub(crate) fn text_of(self, summary: &ModelSummary) -> String {
-        self.text_or_unknown(self.of(summary))
+    pub(crate) fn format_in_summary(self, summary: &ModelSummary) -> String {
+        self.format_or_unknown(self.value_in_summary(summary))
     }
 
-    pub(super) fn text_or_unknown(self, value: Option<f64>) -> String {
-        value.map_or_else(|| UNKNOWN.to_owned(), |value| self.text(value))
+    pub(super) fn format_or_unknown(self, value: Option<f64>) -> String {
+        value.map_or_else(|| UNKNOWN.to_owned(), |value| self.format_value(value))
     }
 
     /// Formats a value of this metric: `93.3 %`, `1.24 s`, `1,234`, `$0.0012`.
-    pub fn text(self, value: f64) -> String {
+    pub fn format_value(self, value: f64) -> String {
         match self {
             Self::Calls => format!("{value:.2}"),
             Self::MedianTurn | Self::SlowTurn => format_milliseconds(value),
-            Self::InputTokens | Self::OutputTokens => group_thousands(&format!("{value:.0}")),
+            Self::InputTokens | Self::OutputTokens => {
+                add_thousands_separators(&format!("{value:.0}"))
+            }
             Self::Cost => format_dollars(value),
             _ => format!("{:.1} %", value * 100.0),
         }
@@ -134,7 +136,7 @@ impl Metric {
 
     /// Formats a difference of this metric with its sign: `+3.1 points`, `−0.20 s`.
     pub(crate) fn format_difference(self, by: f64) -> String {
-        let text = self.text(by.abs());
+        let text = self.format_value(by.abs());
         let size = match text.strip_suffix(" %") {
             Some(points) => format!("{points} points"),
             None => text,
@@ -150,7 +152,7 @@ impl Metric {
 
 /// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
 pub(crate) fn format_duration(ms: u64) -> String {
-    format_milliseconds(share(ms, 1).unwrap_or(0.0))
+    format_milliseconds(compute_share(ms, 1).unwrap_or(0.0))
 }
 
 /// Formats a duration in milliseconds: `12 ms`, `1.24 s`, `2 min 5 s`.
@@ -181,7 +183,7 @@ pub(crate) fn format_dollars(sum: f64) -> String {
 }
 
 /// Inserts thousands separators into the digits of a whole number.
-pub(crate) fn group_thousands(digits: &str) -> String {
+pub(crate) fn add_thousands_separators(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -198,15 +200,16 @@ mod tests {
 
     #[test]
     fn values_have_units() {
-        assert_eq!(Metric::Passed.text(0.933_333), "93.3 %");
-        assert_eq!(Metric::Calls.text(1.5), "1.50");
-        assert_eq!(Metric::MedianTurn.text(12.0), "12 ms");
-        assert_eq!(Metric::SlowTurn.text(1_240.0), "1.24 s");
-        assert_eq!(Metric::SlowTurn.text(125_000.0), "2 min 5 s");
-        assert_eq!(Metric::SlowTurn.text(119_700.0), "2 min 0 s");
-        assert_eq!(Metric::InputTokens.text(1_234_567.4), "1,234,567");
-        assert_eq!(Metric::InputTokens.text(123.0), "123");
-        let costs = [0.0, 0.000_000_12, 0.001_2, 0.12, 12.0].map(|it| Metric::Cost.text(it));
+        assert_eq!(Metric::Passed.format_value(0.933_333), "93.3 %");
+        assert_eq!(Metric::Calls.format_value(1.5), "1.50");
+        assert_eq!(Metric::MedianTurn.format_value(12.0), "12 ms");
+        assert_eq!(Metric::SlowTurn.format_value(1_240.0), "1.24 s");
+        assert_eq!(Metric::SlowTurn.format_value(125_000.0), "2 min 5 s");
+        assert_eq!(Metric::SlowTurn.format_value(119_700.0), "2 min 0 s");
+        assert_eq!(Metric::InputTokens.format_value(1_234_567.4), "1,234,567");
+        assert_eq!(Metric::InputTokens.format_value(123.0), "123");
+        let costs =
+            [0.0, 0.000_000_12, 0.001_2, 0.12, 12.0].map(|it| Metric::Cost.format_value(it));
         assert_eq!(costs, ["$0", "$1.2e-7", "$0.001200", "$0.1200", "$12.00"]);
     }
 

@@ -28,7 +28,7 @@ use crate::{
 use metric::Metric;
 use transcript::Transcript;
 
-pub use summary::{CallCounts, ModelSummary, ToolSummary, share};
+pub use summary::{CallCounts, ModelSummary, ToolSummary, compute_share};
 pub(crate) use transcript::TranscriptBuilder;
 
 /// The version of the report format. Additional fields do not change the version.
@@ -92,7 +92,7 @@ pub struct RunResult {
     /// The turn during which the run stopped, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished_turn: Option<UnfinishedTurn>,
-    /// Descriptions of the expected calls in turns that did not run or did not finish.
+    /// Expected calls of the turns that did not run or finish, each as text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_reached: Vec<String>,
 }
@@ -109,7 +109,7 @@ pub struct TurnResult {
     /// The error of a run that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Violated expectations, one sentence each.
+    /// Expectations that the turn did not meet, one sentence each.
     pub faults: Vec<String>,
     /// The tool calls of the turn with their verdicts.
     #[serde(flatten)]
@@ -183,10 +183,10 @@ impl Report {
     /// ```
     /// use switchboard_evals::report::{Report, ReportError};
     ///
-    /// let newer = Report::read(r#"{"format": "switchboard-evaluation", "version": 1000}"#);
+    /// let newer = Report::parse_report(r#"{"format": "switchboard-evaluation", "version": 1000}"#);
     /// assert!(matches!(newer, Err(ReportError::UnknownVersion { found: 1000 })));
     /// ```
-    pub fn read(text: &str) -> Result<Self, ReportError> {
+    pub fn parse_report(text: &str) -> Result<Self, ReportError> {
         #[derive(Deserialize)]
         struct ReportHeader {
             format: Option<String>,
@@ -216,7 +216,7 @@ impl Report {
     }
 
     /// Returns the models in the order of their first runs.
-    pub fn models(&self) -> Vec<&ModelId> {
+    pub fn model_ids(&self) -> Vec<&ModelId> {
         let mut models: Vec<&ModelId> = Vec::new();
         for run in &self.runs {
             if !models.contains(&&run.model) {
@@ -227,11 +227,11 @@ impl Report {
     }
 
     /// Returns the summary of each model, in the order of their first runs.
-    pub fn summary(&self) -> Vec<ModelSummary> {
+    pub fn summarize_models(&self) -> Vec<ModelSummary> {
         let of = |model| {
             ModelSummary::from_runs(model, self.runs.iter().filter(|it| it.model == *model))
         };
-        self.models().into_iter().map(of).collect()
+        self.model_ids().into_iter().map(of).collect()
     }
 
     /// Returns the unmet requirements, one sentence each: failed or missing runs, and the missed
@@ -240,7 +240,7 @@ impl Report {
     /// An unknown value misses its threshold:
     /// - `accuracy`, if no call was expected and none was made. Such a suite needs `passed`.
     /// - `hallucinated` and `unnecessary`, if calls were expected and none was made.
-    pub fn missed(&self) -> Vec<String> {
+    pub fn list_unmet_requirements(&self) -> Vec<String> {
         let mut missed: Vec<String> = Vec::new();
         if self.runs.is_empty() {
             missed.push("no run was made".to_owned());
@@ -253,15 +253,15 @@ impl Report {
             ));
         }
         missed.extend(self.describe_failed_runs());
-        for it in self.summary() {
+        for it in self.summarize_models() {
             self.add_missed_thresholds(&it, &mut missed);
         }
         missed
     }
 
-    /// Returns the runs with an error, grouped by model and error.
+    /// Describes the runs with an error, one sentence for each model and error.
     fn describe_failed_runs(&self) -> Vec<String> {
-        // For each model and error: the first failed scenario and the number of failed runs.
+        // Maps model and error to the first scenario with this error and the number of its runs.
         let mut failed: IndexMap<(String, &str), (&str, usize)> = IndexMap::new();
         for run in &self.runs {
             if let Some(error) = &run.error {
@@ -288,7 +288,7 @@ impl Report {
         for (metric, name, limit) in minimum {
             let Some(limit) = limit else { continue };
             let requirement = format!("but must be at least {limit}");
-            match metric.of(summary) {
+            match metric.value_in_summary(summary) {
                 Some(value) if value >= limit => {}
                 Some(value) => missed.push(format!("{model}: {name} is {value:.3}, {requirement}")),
                 None => {
@@ -309,7 +309,7 @@ impl Report {
         for (metric, name, limit) in maximum {
             let Some(limit) = limit else { continue };
             let requirement = format!("but must be at most {limit}");
-            match metric.of(summary) {
+            match metric.value_in_summary(summary) {
                 Some(value) if value > limit => {
                     missed.push(format!("{model}: {name} is {value:.3}, {requirement}"));
                 }

@@ -97,7 +97,7 @@ fn calls_are_counted_by_outcome_and_verdict() {
             ],
         ),
     ]);
-    let summary = report.summary().remove(0);
+    let summary = report.summarize_models().remove(0);
     assert_eq!(
         (summary.runs, summary.passed, summary.turn_ms),
         (2, 1, Some((200, 300)))
@@ -138,7 +138,7 @@ fn calls_are_counted_by_outcome_and_verdict() {
 #[test]
 fn shares_without_calls_are_undefined() {
     let report = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
-    let counts = report.summary()[0].counts;
+    let counts = report.summarize_models()[0].counts;
     assert_eq!(
         (counts.accuracy(), counts.hallucinated_share()),
         (None, None)
@@ -150,12 +150,15 @@ fn calls_that_were_not_reached_are_not_right() {
     let right = call("a", CallOutcome::Successful, Verdict::Right, 1);
     let mut report = report(vec![(false, vec![turn(vec![right], 0, 0, 1, None)])]);
     report.runs[0].not_reached = vec!["b {}".to_owned(), "c {}".to_owned()];
-    assert_eq!(report.summary()[0].counts.accuracy(), Some(1.0 / 3.0));
+    assert_eq!(
+        report.summarize_models()[0].counts.accuracy(),
+        Some(1.0 / 3.0)
+    );
     // And what could not be run is no success, whatever was asked for.
-    assert_eq!(report.missed(), Vec::<String>::new());
+    assert_eq!(report.list_unmet_requirements(), Vec::<String>::new());
     report.runs[0].error = Some("there is no such recipe".to_owned());
     assert_eq!(
-        report.missed(),
+        report.list_unmet_requirements(),
         ["acme/one: `s` failed: there is no such recipe"]
     );
 }
@@ -175,13 +178,13 @@ fn a_missed_threshold_is_named_with_both_values() {
         json!({"passed": 0.5, "accuracy": 0.75, "hallucinated": 0.0, "unnecessary": 0.25}),
     )
     .unwrap();
-    assert_eq!(report.missed(), Vec::<String>::new());
+    assert_eq!(report.list_unmet_requirements(), Vec::<String>::new());
     report.thresholds = serde_json::from_value(
         json!({"passed": 0.51, "accuracy": 0.8, "hallucinated": 0, "unnecessary": 0.2}),
     )
     .unwrap();
     assert_eq!(
-        report.missed(),
+        report.list_unmet_requirements(),
         [
             "acme/one: passed is 0.500, but must be at least 0.51",
             "acme/one: accuracy is 0.750, but must be at least 0.8",
@@ -197,7 +200,7 @@ fn a_threshold_without_calls_is_missed() {
     let mut casual = report(vec![(true, vec![turn(Vec::new(), 0, 0, 1, None)])]);
     casual.thresholds = serde_json::from_value(all.clone()).unwrap();
     assert_eq!(
-        casual.missed(),
+        casual.list_unmet_requirements(),
         [
             "acme/one: accuracy is unknown, but must be at least 0.5: no call was expected, and none was made"
         ]
@@ -206,7 +209,7 @@ fn a_threshold_without_calls_is_missed() {
     let mut silent = report(vec![(true, vec![turn(Vec::new(), 2, 0, 1, None)])]);
     silent.thresholds = serde_json::from_value(all.clone()).unwrap();
     assert_eq!(
-        silent.missed(),
+        silent.list_unmet_requirements(),
         [
             "acme/one: accuracy is 0.000, but must be at least 0.5",
             "acme/one: hallucinated is unknown, but must be at most 0: none of the 2 expected calls was made",
@@ -215,11 +218,11 @@ fn a_threshold_without_calls_is_missed() {
     );
     // And nothing at all is no success.
     let mut nothing = report(Vec::new());
-    assert_eq!(nothing.missed(), ["no run was made"]);
+    assert_eq!(nothing.list_unmet_requirements(), ["no run was made"]);
     nothing.not_run = 4;
     nothing.thresholds = serde_json::from_value(all).unwrap();
     assert_eq!(
-        nothing.missed(),
+        nothing.list_unmet_requirements(),
         [
             "no run was made",
             "the evaluation was stopped: 4 of 4 runs were not made"
@@ -242,7 +245,7 @@ fn runs_with_the_same_error_are_reported_together() {
         run.error = Some(error.to_owned());
     }
     assert_eq!(
-        report.missed(),
+        report.list_unmet_requirements(),
         [
             "acme/one: `s` and 1 more failed: no key",
             "acme/one: `s` failed: no server"
@@ -258,14 +261,17 @@ fn partly_reported_tokens_have_no_metric() {
         true,
         vec![turn(Vec::new(), 0, 0, 1, Some(0.5)), partly],
     )]);
-    let summary = report.summary().remove(0);
+    let summary = report.summarize_models().remove(0);
     assert_eq!((summary.turns, summary.unmetered_turns), (2, 1));
     assert_eq!(
         (summary.usage.input_tokens, summary.cost_usd),
         (Some(20), None)
     );
     assert_eq!(
-        (Metric::InputTokens.of(&summary), Metric::Cost.of(&summary)),
+        (
+            Metric::InputTokens.value_in_summary(&summary),
+            Metric::Cost.value_in_summary(&summary)
+        ),
         (None, None)
     );
 }
@@ -277,7 +283,7 @@ fn percentiles_are_of_the_nearest_rank() {
             .map(|ms| turn(Vec::new(), 0, 0, ms, None))
             .collect()
     };
-    let found = |count| report(vec![(true, turns(count))]).summary()[0].turn_ms;
+    let found = |count| report(vec![(true, turns(count))]).summarize_models()[0].turn_ms;
     assert_eq!(found(0), None);
     assert_eq!(
         [1, 2, 20, 21, 100].map(found),
@@ -296,20 +302,22 @@ fn a_report_is_read_unless_it_has_another_version() {
     let right = call("a", CallOutcome::Successful, Verdict::Right, 1);
     let report = report(vec![(true, vec![turn(vec![right], 1, 1, 1, Some(0.5))])]);
     let json = serde_json::to_string(&report).unwrap();
-    assert_eq!(Report::read(&json).unwrap(), report);
+    assert_eq!(Report::parse_report(&json).unwrap(), report);
     // Additional fields of a newer program.
     let mut value: Value = serde_json::from_str(&json).unwrap();
     value["mood"] = json!("good");
     value["runs"][0]["turns"][0]["mood"] = json!({"is": "good"});
     value["runs"][0]["turns"][0]["transcript"] =
         json!({"entries": [{"at_ms": 1, "type": "future", "by": "the model"}]});
-    let read = Report::read(&value.to_string()).unwrap();
+    let read = Report::parse_report(&value.to_string()).unwrap();
     let entry = &read.runs[0].turns[0].transcript.entries[0];
     assert_eq!(entry["type"], "future");
     assert_eq!(read.runs[0].turns[0].score, report.runs[0].turns[0].score);
     value["version"] = json!(VERSION + 1);
     value["runs"] = json!("elsewhere");
-    let newer = Report::read(&value.to_string()).unwrap_err().to_string();
+    let newer = Report::parse_report(&value.to_string())
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         newer,
         "the report has version 2, and this program reads version 1: update it"
@@ -325,7 +333,7 @@ fn a_report_is_read_unless_it_has_another_version() {
         (r#"{"version": 1, "title": "t"}"#, "commit f008d49"),
         (r#"{"version": "x"}"#, "u64"),
     ] {
-        let fault = Report::read(text).unwrap_err().to_string();
+        let fault = Report::parse_report(text).unwrap_err().to_string();
         assert!(
             fault.starts_with("the file is not an evaluation report: ") && fault.contains(part),
             "{fault}"
@@ -336,9 +344,9 @@ fn a_report_is_read_unless_it_has_another_version() {
 /// A report of version 1. It must stay readable.
 #[test]
 fn the_fixture_of_version_1_is_read() {
-    let report = Report::read(include_str!("fixtures/version_1.json")).unwrap();
+    let report = Report::parse_report(include_str!("fixtures/version_1.json")).unwrap();
     assert_eq!((report.version, report.runs.len()), (1, 3));
-    assert_eq!(report.summary()[0].counts.calls, 2);
+    assert_eq!(report.summarize_models()[0].counts.calls, 2);
 }
 
 #[test]
@@ -350,7 +358,7 @@ fn a_report_may_contain_any_numbers() {
         not_executed: 1,
         ..CallCounts::default()
     };
-    assert_eq!(counts.invalid(), 0);
+    assert_eq!(counts.count_invalid_calls(), 0);
     let turns = |tokens| {
         let mut turn = turn(Vec::new(), 0, usize::MAX, u64::MAX, None);
         turn.usage.input_tokens = Some(tokens);
@@ -358,11 +366,11 @@ fn a_report_may_contain_any_numbers() {
     };
     let mut report = report(vec![(true, vec![turns(u64::MAX), turns(7)])]);
     report.not_run = u64::MAX;
-    let summary = &report.summary()[0];
+    let summary = &report.summarize_models()[0];
     assert_eq!(summary.usage.input_tokens, Some(u64::MAX));
     assert_eq!(summary.turn_ms, Some((u64::MAX, u64::MAX)));
     assert_eq!(summary.counts.judged, 0);
-    let missed = report.missed();
+    let missed = report.list_unmet_requirements();
     assert!(
         missed[0].contains("18446744073709551615 of 18446744073709551615"),
         "{missed:?}"

@@ -1,4 +1,4 @@
-//! Summaries of runs.
+//! Summaries of the runs of one model.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::scoring::{CallOutcome, ScoredCall, Verdict};
 /// The numbers of tool calls by outcome and by verdict.
 ///
 /// Each call has one outcome and one verdict: a successful call may be unnecessary. `successful`,
-/// `failed`, `not_executed` and [`invalid`](Self::invalid) are outcomes and their sum is `calls`.
+/// `failed`, `not_executed` and [invalid calls](Self::count_invalid_calls) add up to `calls`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CallCounts {
     /// Number of all calls.
@@ -64,7 +64,7 @@ impl CallCounts {
 
     /// Returns the number of calls that were rejected because the tool does not exist or the
     /// arguments are invalid.
-    pub fn invalid(&self) -> u64 {
+    pub fn count_invalid_calls(&self) -> u64 {
         // Saturating arithmetic, because the counts may come from a file with arbitrary numbers.
         let ended = self.successful.saturating_add(self.failed);
         let ended = ended.saturating_add(self.not_executed);
@@ -73,26 +73,26 @@ impl CallCounts {
 
     /// Returns the share of right calls, or `None` if no call was expected or made.
     ///
-    /// A missing call is not right, also in a turn that did not run. A call with wrong arguments
-    /// or at the wrong position counts once, not also as missing. A second attempt counts again.
+    /// Missing calls count as wrong, even in turns that did not run. A call with wrong arguments or
+    /// at the wrong position counts once, not also as missing. A second attempt counts again.
     pub fn accuracy(&self) -> Option<f64> {
-        share(self.right, self.judged)
+        compute_share(self.right, self.judged)
     }
 
     /// Returns the share of hallucinated calls among all calls.
     pub fn hallucinated_share(&self) -> Option<f64> {
-        share(self.hallucinated, self.calls)
+        compute_share(self.hallucinated, self.calls)
     }
 
     /// Returns the share of unnecessary calls among all calls.
     pub fn unnecessary_share(&self) -> Option<f64> {
-        share(self.unnecessary, self.calls)
+        compute_share(self.unnecessary, self.calls)
     }
 }
 
 /// Returns `part / whole`, or `None` if `whole` is 0.
 #[expect(clippy::cast_precision_loss, reason = "the counts are far below 2^52")]
-pub fn share(part: u64, whole: u64) -> Option<f64> {
+pub fn compute_share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
@@ -105,8 +105,8 @@ pub struct ModelSummary {
     pub runs: u64,
     /// Number of runs that met all expectations.
     pub passed: u64,
-    /// Number of passed runs in a replay with calls whose verdict is unknown. They may have failed
-    /// when they were recorded.
+    /// Number of passed runs in a replay whose verdict is uncertain, because the arguments of some
+    /// calls were redacted. These runs may have failed when they were recorded.
     #[serde(skip_serializing_if = "is_zero")]
     pub passed_unknown: u64,
     /// Numbers of all tool calls by outcome and verdict.
@@ -175,7 +175,7 @@ impl ModelSummary {
             for turn in &run.turns {
                 summary.turns += 1;
                 turn_durations.push(turn.duration_ms);
-                summary.usage.add(turn.usage);
+                summary.usage.add_usage(turn.usage);
                 summary.unmetered_turns += u64::from(turn.unmetered > 0);
                 let both = summary.cost_usd.zip(turn.cost_usd);
                 summary.cost_usd = both.map(|(sum, cost)| sum + cost);

@@ -1,4 +1,4 @@
-//! The events of a turn, for people.
+//! Transcripts: the events of a turn, shortened for display in a report.
 //!
 //! A transcript is limited: 64 KiB per text, 16 KiB per input or result, 256 KiB of text per turn
 //! and 2,000 entries. The numbers of omitted bytes and entries are stored. Media are described, not
@@ -87,7 +87,7 @@ impl<'a> TranscriptBuilder<'a> {
     }
 
     /// Adds a run event with its time in milliseconds since the user message.
-    pub(crate) fn add(&mut self, event: &RunEventKind, at_ms: u64) {
+    pub(crate) fn add_run_event(&mut self, event: &RunEventKind, at_ms: u64) {
         match event {
             RunEventKind::TextDelta { text } => self.add_delta(text, false, at_ms),
             RunEventKind::ReasoningDelta { text } => self.add_delta(text, true, at_ms),
@@ -107,7 +107,7 @@ impl<'a> TranscriptBuilder<'a> {
 
     /// Returns the finished transcript. `calls` are all calls of the run, in the same order as the
     /// scored calls.
-    pub(crate) fn finish(mut self, calls: &[ToolCallRecord]) -> Transcript {
+    pub(crate) fn finish_transcript(mut self, calls: &[ToolCallRecord]) -> Transcript {
         self.finish_text();
         for entry in &mut self.transcript.entries {
             let mut calls = calls.iter();
@@ -142,7 +142,7 @@ impl<'a> TranscriptBuilder<'a> {
         } else {
             "text"
         };
-        let text = self.redacted_excerpt(&pending.text, MAX_TEXT_BYTES);
+        let text = self.redacted_text_excerpt(&pending.text, MAX_TEXT_BYTES);
         self.push_entry(kind, pending.at_ms, text);
     }
 
@@ -171,7 +171,7 @@ impl<'a> TranscriptBuilder<'a> {
             }
             RunEventKind::ProviderBlock { kind, text } => {
                 let text = text.as_deref().unwrap_or_default();
-                let mut fields = self.redacted_excerpt(text, MAX_DETAIL_BYTES);
+                let mut fields = self.redacted_text_excerpt(text, MAX_DETAIL_BYTES);
                 fields["kind"] = json!(shorten_name(kind));
                 self.push_entry("provider", at_ms, fields);
             }
@@ -185,7 +185,7 @@ impl<'a> TranscriptBuilder<'a> {
                     "id": shorten_name(id),
                     "server": server.as_deref().map(shorten_name),
                     "tool": shorten_name(tool),
-                    "input": self.json_excerpt(input),
+                    "input": self.redacted_json_excerpt(input),
                 });
                 self.push_entry("call", at_ms, fields);
             }
@@ -201,8 +201,10 @@ impl<'a> TranscriptBuilder<'a> {
             } => {
                 let content: Vec<String> = content.iter().map(ToolContent::as_text).collect();
                 let content = match structured {
-                    Some(structured) if content.is_empty() => self.json_excerpt(structured),
-                    _ => self.redacted_excerpt(&content.join("\n"), MAX_DETAIL_BYTES),
+                    Some(structured) if content.is_empty() => {
+                        self.redacted_json_excerpt(structured)
+                    }
+                    _ => self.redacted_text_excerpt(&content.join("\n"), MAX_DETAIL_BYTES),
                 };
                 let mut result = json!({
                     "at_ms": at_ms,
@@ -215,7 +217,7 @@ impl<'a> TranscriptBuilder<'a> {
                 if let Some(failure) = failure {
                     result["failure"] = json!(ToolFailure::as_str(*failure));
                 }
-                if let Some(call) = self.call_mut(id) {
+                if let Some(call) = self.find_call_mut(id) {
                     call["result"] = result;
                 }
             }
@@ -250,7 +252,7 @@ impl<'a> TranscriptBuilder<'a> {
         let text = fields.collect::<Vec<_>>().join("; ");
         let mut note = self.shorten_text(&text, MAX_DETAIL_BYTES);
         note["kind"] = json!(kind);
-        let Some(call) = id.and_then(|id| self.call_mut(&id)) else {
+        let Some(call) = id.and_then(|id| self.find_call_mut(&id)) else {
             return self.push_entry("note", at_ms, note);
         };
         note["at_ms"] = json!(at_ms);
@@ -261,12 +263,12 @@ impl<'a> TranscriptBuilder<'a> {
         }
     }
 
-    fn call_mut(&mut self, id: &str) -> Option<&mut Value> {
+    fn find_call_mut(&mut self, id: &str) -> Option<&mut Value> {
         let mut entries = self.transcript.entries.iter_mut().rev();
         entries.find(|entry| entry["id"] == shorten_name(id))
     }
 
-    /// Adds an entry. Fields without a value are omitted.
+    /// Appends an entry to the transcript, or only counts it if the transcript is full.
     fn push_entry(&mut self, kind: &str, at_ms: u64, fields: Value) {
         if self.transcript.entries.len() >= MAX_ENTRIES {
             self.transcript.omitted += 1;
@@ -281,13 +283,13 @@ impl<'a> TranscriptBuilder<'a> {
         self.transcript.entries.push(Value::Object(entry));
     }
 
-    fn json_excerpt(&mut self, value: &Value) -> Value {
+    fn redacted_json_excerpt(&mut self, value: &Value) -> Value {
         let clean = self.redaction.redact_value(value).to_string();
         self.shorten_text(&clean, MAX_DETAIL_BYTES)
     }
 
-    /// Returns the beginning of a text after redaction.
-    fn redacted_excerpt(&mut self, text: &str, max_bytes: usize) -> Value {
+    /// Redacts a text and returns its beginning, with the number of omitted bytes.
+    fn redacted_text_excerpt(&mut self, text: &str, max_bytes: usize) -> Value {
         let clean = self.redaction.redact_text(text);
         self.shorten_text(&clean, max_bytes)
     }

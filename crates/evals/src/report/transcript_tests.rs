@@ -9,9 +9,9 @@ fn of(redaction: &Redaction, events: impl IntoIterator<Item = Value>) -> Transcr
     let mut builder = TranscriptBuilder::new(redaction);
     for (at, event) in events.into_iter().enumerate() {
         let event: RunEventKind = serde_json::from_value(event).unwrap();
-        builder.add(&event, at as u64);
+        builder.add_run_event(&event, at as u64);
     }
-    builder.finish(&[])
+    builder.finish_transcript(&[])
 }
 
 fn text(text: &str) -> Value {

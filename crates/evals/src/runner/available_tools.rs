@@ -1,4 +1,4 @@
-//! The tools of a conversation.
+//! Collects the tools that exist during a conversation.
 
 use std::collections::HashSet;
 
@@ -18,8 +18,8 @@ pub(super) struct AvailableTools {
 impl AvailableTools {
     /// Adds the tools that the agent has now and the tools that the run called.
     pub(super) async fn add_current_tools(&mut self, agent: &Agent, report: &RunReport) {
-        if let Some(host) = agent.tools() {
-            let tools = host.tools().await.tools;
+        if let Some(host) = agent.tool_host() {
+            let tools = host.list_tools().await.tools;
             self.tools
                 .extend(tools.iter().map(|tool| match &tool.origin {
                     Some(origin) => (Some(origin.server.clone()), origin.tool.clone()),

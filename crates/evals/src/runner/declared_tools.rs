@@ -1,4 +1,4 @@
-//! A host of the tools that a scenario declares.
+//! Tool host for the tools that a scenario declares.
 
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ impl DeclaredToolHost {
 
 #[async_trait]
 impl ToolHost for DeclaredToolHost {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog {
             tools: self.tools.clone(),
             problems: Vec::new(),
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         match self.tools.iter().position(|tool| tool.name == call.name) {
             Some(position) => Ok(match &self.results[position] {
                 Value::String(text) => ToolOutput::text(text),
@@ -63,7 +63,7 @@ impl ToolHost for DeclaredToolHost {
         }
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }

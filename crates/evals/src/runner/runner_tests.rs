@@ -76,7 +76,7 @@ impl ChatModel for ScriptedModel {
             });
             events.push(ModelEvent::Usage { usage });
         }
-        let reason = FinishReason::Stop.given_tool_uses(asks);
+        let reason = FinishReason::Stop.adjust_to_tool_uses(asks);
         events.push(ModelEvent::Finished { reason, raw: None });
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
@@ -106,7 +106,7 @@ impl Approver for DeferringApprover {
 
 #[async_trait]
 impl Engine for TestEngine {
-    async fn agent(&self, conversation: Conversation<'_>) -> Result<Agent, String> {
+    async fn create_agent(&self, conversation: Conversation<'_>) -> Result<Agent, String> {
         self.agents.fetch_add(1, Ordering::Relaxed);
         if let Some(unknown) = conversation.recipe.filter(|it| *it != "known") {
             return Err(format!("there is no recipe `{unknown}`"));
@@ -129,22 +129,22 @@ impl Engine for TestEngine {
             None if self.shop.is_empty() => {}
             None => agent = agent.with_tools(Arc::new(shop(&self.shop))),
         }
-        let mut options = agent.options().clone();
+        let mut options = agent.run_options().clone();
         if !self.parks {
             options.approval = self.policy.into();
         }
         Ok(agent.with_options(options))
     }
 
-    fn cost(&self, _: &ModelId, _: &Usage) -> Option<f64> {
+    fn response_cost(&self, _: &ModelId, _: &Usage) -> Option<f64> {
         Some(0.5)
     }
 
-    fn redactor(&self) -> Redactor {
+    fn report_redactor(&self) -> Redactor {
         Redactor::default().with_secrets(self.secret)
     }
 
-    async fn observe(&self, _: &RunEvent) {
+    async fn observe_event(&self, _: &RunEvent) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -160,7 +160,7 @@ fn shop(tools: &[DeclaredTool]) -> DeclaredToolHost {
 }
 
 fn suite(value: Value) -> Suite {
-    Suite::read(value).unwrap()
+    Suite::parse_suite(value).unwrap()
 }
 
 fn look_up() -> Value {
@@ -171,9 +171,11 @@ async fn run(suite: &Suite, engine: &TestEngine, models: &[&str]) -> Vec<RunResu
     let models: Vec<ModelId> = models.iter().map(|it| it.parse().unwrap()).collect();
     let mut told = 0;
     let never = std::future::pending();
-    let ran = suite.run(engine, &models, 3, never, |_| told += 1).await;
+    let ran = suite
+        .run_scenarios(engine, &models, 3, never, |_| told += 1)
+        .await;
     assert_eq!((told, ran.not_run), (ran.runs.len(), 0));
-    assert_eq!(told, suite.planned(models.len()));
+    assert_eq!(told, suite.count_planned_runs(models.len()));
     ran.runs
 }
 
@@ -352,14 +354,14 @@ async fn a_stopped_evaluation_returns_the_finished_runs() {
         done.fetch_add(1, Ordering::Relaxed);
     };
     let ran = suite
-        .run(&engine, &["acme/one".parse().unwrap()], 1, stop, count)
+        .run_scenarios(&engine, &["acme/one".parse().unwrap()], 1, stop, count)
         .await;
     let repetitions: Vec<u32> = ran.runs.iter().map(|it| it.repetition).collect();
     assert_eq!((repetitions, ran.not_run), (vec![1, 2], 3));
     let report = crate::report::Report::new(&suite, "p", "2026-01-01T00:00:00Z", ran);
     assert!(report.is_unfinished());
     assert_eq!(
-        report.missed(),
+        report.list_unmet_requirements(),
         ["the evaluation was stopped: 3 of 5 runs were not made"]
     );
 }

@@ -1,4 +1,4 @@
-//! The cost of a run.
+//! Computes the cost of a run.
 
 use switchboard_domain::{ModelId, Usage};
 use switchboard_orchestration::RunEventKind;
@@ -23,8 +23,8 @@ impl UsageMeter {
         }
     }
 
-    /// Adds a run event to the sums. `price` returns the cost of a response with the given tokens.
-    pub(crate) fn add(
+    /// Adds the cost of a run event. `price` returns the cost of a response with the given tokens.
+    pub(crate) fn add_run_event(
         &mut self,
         event: &RunEventKind,
         price: impl Fn(&ModelId, &Usage) -> Option<f64>,
@@ -39,7 +39,7 @@ impl UsageMeter {
             | RunEventKind::ToolInputStarted { .. }
             | RunEventKind::ProviderBlock { .. } => self.has_content = true,
             RunEventKind::ModelCallFinished { usage, .. } => {
-                let cost = cost(&self.model, usage, price);
+                let cost = compute_response_cost(&self.model, usage, price);
                 self.add_response(usage, cost);
             }
             // A failed request without content costs nothing. The token count of a partial response
@@ -48,7 +48,7 @@ impl UsageMeter {
                 if std::mem::take(&mut self.has_content) =>
             {
                 let usage = Usage::default();
-                let cost = cost(&self.model, &usage, price);
+                let cost = compute_response_cost(&self.model, &usage, price);
                 self.add_response(&usage, cost);
             }
             RunEventKind::HistorySummarised {
@@ -57,7 +57,7 @@ impl UsageMeter {
                 error,
                 ..
             } if error.is_none() || usage.is_known() => {
-                let cost = cost(model, usage, price);
+                let cost = compute_response_cost(model, usage, price);
                 self.add_response(usage, cost);
             }
             _ => {}
@@ -65,7 +65,7 @@ impl UsageMeter {
     }
 
     fn add_response(&mut self, usage: &Usage, cost: Option<f64>) {
-        self.unmetered += u32::from(!is_reported(usage));
+        self.unmetered += u32::from(!has_token_counts(usage));
         self.cost_usd = self.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
     }
 
@@ -75,18 +75,18 @@ impl UsageMeter {
     }
 
     /// Returns the cost of all responses in US dollars, if all prices and tokens are known.
-    pub(crate) fn cost_usd(&self) -> Option<f64> {
+    pub(crate) fn total_cost_usd(&self) -> Option<f64> {
         self.cost_usd
     }
 }
 
 /// Returns the cost of a response. A free model costs nothing even if the tokens are unknown.
-fn cost(
+fn compute_response_cost(
     model: &ModelId,
     usage: &Usage,
     price: impl Fn(&ModelId, &Usage) -> Option<f64>,
 ) -> Option<f64> {
-    if is_reported(usage) {
+    if has_token_counts(usage) {
         return price(model, usage);
     }
     let some = Usage {
@@ -98,7 +98,7 @@ fn cost(
 }
 
 /// Returns whether the provider reported the token counts that determine the cost.
-fn is_reported(usage: &Usage) -> bool {
+fn has_token_counts(usage: &Usage) -> bool {
     usage.input_tokens.is_some() && usage.output_tokens.is_some()
 }
 
@@ -112,13 +112,13 @@ mod tests {
         let mut meter = UsageMeter::new(&ModelId::new("acme", "one"));
         for event in events {
             let event: RunEventKind = serde_json::from_value(event).unwrap();
-            meter.add(&event, |model, usage| match &*model.name {
+            meter.add_run_event(&event, |model, usage| match &*model.name {
                 "one" => Some(f64::from(u32::try_from(usage.output_tokens?).unwrap())),
                 "free" => Some(0.0),
                 _ => None,
             });
         }
-        (meter.unmetered_responses(), meter.cost_usd())
+        (meter.unmetered_responses(), meter.total_cost_usd())
     }
 
     fn started(model: &str) -> Value {

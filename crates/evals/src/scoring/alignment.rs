@@ -1,13 +1,13 @@
-//! Assigns calls to the expected calls of a turn.
+//! Assigns the calls of the model to the expected calls of a turn.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{CallInfo, CallMatcher, CallOutcome};
-use crate::suite::{ExpectedCall, MatchResult, Turn, maximum_matching};
+use crate::suite::{ExpectedCall, MatchResult, Turn, find_maximum_matching};
 
 /// The assignment of the model's calls to the expected calls.
 pub(super) struct CallAssignment {
-    /// The expected call that each call at the right position matches, by call index.
+    /// For each call at the right position: its index, and the index of its expected call.
     pub(super) assigned: HashMap<usize, usize>,
     /// Indexes of the calls that match an expected call but are at the wrong position.
     pub(super) misplaced: HashSet<usize>,
@@ -32,10 +32,10 @@ pub(super) fn assign_calls(
     };
     let all: Vec<usize> = (0..matchers.len()).collect();
     let in_order = if turn.any_order {
-        match_in_any_order(&all, expected, calls.len(), is_match)
+        match_calls_in_any_order(&all, expected, calls.len(), is_match)
     } else {
         let is_optional = |one: usize| expected[one].optional;
-        match_in_order(matchers.len(), calls.len(), is_optional, is_match)
+        match_calls_in_order(matchers.len(), calls.len(), is_optional, is_match)
     };
     let missing: Vec<usize> = (0..matchers.len())
         .filter(|one| in_order[*one].is_none())
@@ -44,7 +44,7 @@ pub(super) fn assign_calls(
     let assigned: HashMap<usize, usize> = pairs
         .filter_map(|(one, call)| Some(((*call)?, one)))
         .collect();
-    let out_of_order = match_in_any_order(&missing, expected, calls.len(), |one, call| {
+    let out_of_order = match_calls_in_any_order(&missing, expected, calls.len(), |one, call| {
         !assigned.contains_key(&call) && is_match(one, call)
     });
     let misplaced = out_of_order.iter().flatten().copied().collect();
@@ -60,9 +60,9 @@ pub(super) fn assign_calls(
     }
 }
 
-/// Matches as many expected calls as possible in any order, required calls first. Returns the
-/// matched call of each expected call.
-fn match_in_any_order(
+/// Matches as many expected calls as possible in any order, required calls first. Returns for
+/// each expected call the index of its call.
+fn match_calls_in_any_order(
     ones: &[usize],
     expected: &[ExpectedCall],
     calls: usize,
@@ -70,7 +70,7 @@ fn match_in_any_order(
 ) -> Vec<Option<usize>> {
     let mut order: Vec<usize> = (0..ones.len()).collect();
     order.sort_by_key(|at| expected[ones[*at]].optional);
-    let found = maximum_matching(ones.len(), calls, |at, call| matches(ones[order[at]], call));
+    let found = find_maximum_matching(ones.len(), calls, |at, call| matches(ones[order[at]], call));
     let mut paired = vec![None; ones.len()];
     for (at, call) in order.into_iter().zip(found) {
         paired[at] = call;
@@ -78,16 +78,16 @@ fn match_in_any_order(
     paired
 }
 
-/// Matches as many expected calls as possible in order, and prefers required calls. Returns the
-/// matched call of each expected call.
-pub(super) fn match_in_order(
+/// Matches as many expected calls as possible in order, and prefers required calls. Returns for
+/// each expected call the index of its call.
+pub(super) fn match_calls_in_order(
     ones: usize,
     calls: usize,
     is_optional: impl Fn(usize) -> bool,
     matches: impl Fn(usize, usize) -> bool,
 ) -> Vec<Option<usize>> {
-    // Numbers of required matches and of all matches in the best alignment of the remaining calls
-    // (dynamic programming).
+    // Dynamic programming: the numbers of required matches and of all matches in the best alignment
+    // of the remaining calls.
     let mut best = vec![vec![(0_usize, 0_usize); calls + 1]; ones + 1];
     let with =
         |one: usize, rest: (usize, usize)| (rest.0 + usize::from(!is_optional(one)), rest.1 + 1);

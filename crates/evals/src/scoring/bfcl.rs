@@ -5,7 +5,7 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, ToolCallRecord
 
 use super::{
     CallMatcher, CallOutcome, ScoredCall, TurnScore, Verdict, describe_expected_call,
-    describe_failure, describe_redacted_arguments, redacted_outcome,
+    describe_failure, describe_redacted_arguments, redacted_call_outcome,
 };
 use crate::suite::{MatchResult, Turn};
 
@@ -17,9 +17,12 @@ pub(crate) fn score_turn(
     is_redacted: &dyn Fn(&ToolCallRecord) -> bool,
 ) -> TurnScore {
     let expected = turn.calls.as_deref().unwrap_or_default();
-    let matchers: Vec<CallMatcher<'_>> = expected.iter().map(CallMatcher::with_null).collect();
+    let matchers: Vec<CallMatcher<'_>> = expected
+        .iter()
+        .map(CallMatcher::with_null_as_value)
+        .collect();
     let result = |one: usize, call| matchers[one].match_call(call, is_redacted(call));
-    // As in the benchmark, each expected call takes the first matching call and keeps it.
+    // As in the benchmark, each expected call is assigned the first free call that matches it.
     let mut assigned = vec![None; calls.len()];
     for one in 0..matchers.len() {
         let mut free = calls.iter().zip(&mut assigned);
@@ -46,8 +49,8 @@ pub(crate) fn score_turn(
         .collect();
     let mut attempted = 0;
     let scored = calls.iter().enumerate().map(|(position, call)| {
-        let outcome = redacted_outcome(call, is_redacted(call));
-        // The benchmark rules accept some arguments that violate the schema.
+        let outcome = redacted_call_outcome(call, is_redacted(call));
+        // A right call may violate the schema. The benchmark does not count it as hallucinated.
         let accepted = match outcome {
             CallOutcome::Hallucinated => CallOutcome::NotExecuted,
             outcome => outcome,
@@ -63,17 +66,21 @@ pub(crate) fn score_turn(
         if assigned[position].is_some() {
             return ScoredCall::new(call, accepted, Verdict::Right, None);
         }
-        let (verdict, reason) = if let Some(failure) = call.failure.filter(|it| is_invented(*it)) {
-            (Verdict::Hallucinated, Some(describe_failure(failure)))
-        } else if let Some(place) = left.iter().position(|one| matchers[*one].is_tool_of(call)) {
-            attempted += 1;
-            let one = left.remove(place);
-            let reason = matchers[one].describe_difference(call, is_redacted(call));
-            (Verdict::WrongInput, reason)
-        } else {
-            let reason = "the call is not expected".to_owned();
-            (Verdict::Unnecessary, Some(reason))
-        };
+        let (verdict, reason) =
+            if let Some(failure) = call.failure.filter(|it| is_certainly_wrong(*it)) {
+                (Verdict::Hallucinated, Some(describe_failure(failure)))
+            } else if let Some(place) = left
+                .iter()
+                .position(|one| matchers[*one].matches_any_tool(call))
+            {
+                attempted += 1;
+                let one = left.remove(place);
+                let reason = matchers[one].describe_difference(call, is_redacted(call));
+                (Verdict::WrongInput, reason)
+            } else {
+                let reason = "the call is not expected".to_owned();
+                (Verdict::Unnecessary, Some(reason))
+            };
         ScoredCall::new(call, outcome, verdict, reason)
     });
     TurnScore {
@@ -85,9 +92,9 @@ pub(crate) fn score_turn(
     }
 }
 
-/// Returns whether a failed call is certainly wrong. Input that violates the schema may still be
-/// right.
-fn is_invented(failure: ToolFailure) -> bool {
+/// Returns whether a failed call is certainly wrong. A call whose input violates the schema may
+/// still be right by the rules of the benchmark.
+fn is_certainly_wrong(failure: ToolFailure) -> bool {
     failure.is_hallucination() && failure != ToolFailure::InvalidInput
 }
 

@@ -1,4 +1,4 @@
-//! Comparison of a call with an expected one.
+//! Compares a tool call with an expected call.
 
 use serde_json::{Map, Value};
 use switchboard_orchestration::ToolCallRecord;
@@ -16,9 +16,10 @@ pub(crate) struct CallMatcher<'a> {
 
 impl<'a> CallMatcher<'a> {
     pub(super) fn new(call: &'a ExpectedCall) -> Self {
-        // The suite was validated before, so parsing cannot fail. An invalid matcher would match
-        // nothing.
-        let parse = |value: &Value| Matcher::read(value).unwrap_or(Matcher::OneOf(Vec::new()));
+        // Parsing cannot fail, because the suite was validated before. An invalid matcher would
+        // match nothing.
+        let parse =
+            |value: &Value| Matcher::parse_matcher(value).unwrap_or(Matcher::OneOf(Vec::new()));
         let arguments = call.input.iter();
         Self {
             call,
@@ -30,8 +31,8 @@ impl<'a> CallMatcher<'a> {
         }
     }
 
-    /// Creates a matcher for which null is a value.
-    pub(super) fn with_null(call: &'a ExpectedCall) -> Self {
+    /// Creates a matcher for which an argument with the value null is present.
+    pub(super) fn with_null_as_value(call: &'a ExpectedCall) -> Self {
         Self {
             counts_null: true,
             ..Self::new(call)
@@ -39,35 +40,35 @@ impl<'a> CallMatcher<'a> {
     }
 
     /// Returns whether a call uses the expected tool or the tool of an alternative.
-    pub(super) fn is_tool_of(&self, call: &ToolCallRecord) -> bool {
-        self.with_alternatives().any(|it| it.has_tool_of(call))
+    pub(super) fn matches_any_tool(&self, call: &ToolCallRecord) -> bool {
+        self.iter_alternatives().any(|it| it.matches_tool(call))
     }
 
-    fn with_alternatives(&self) -> impl Iterator<Item = &Self> {
+    fn iter_alternatives(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.alternatives)
     }
 
-    fn has_tool_of(&self, call: &ToolCallRecord) -> bool {
+    fn matches_tool(&self, call: &ToolCallRecord) -> bool {
         self.call.tool == call.tool
             && (self.call.server.is_none() || self.call.server == call.server)
     }
 
     /// Compares a call with this expected call and its alternatives.
     pub(super) fn match_call(&self, call: &ToolCallRecord, is_redacted: bool) -> MatchResult {
-        let candidates = self.with_alternatives().filter(|it| it.has_tool_of(call));
+        let candidates = self.iter_alternatives().filter(|it| it.matches_tool(call));
         let results = candidates.map(|it| it.compare_arguments(call, is_redacted).0);
         results.max().unwrap_or(MatchResult::No)
     }
 
-    /// Describes the first wrong argument of a call. Certain differences take precedence over
-    /// possible ones.
+    /// Describes the first wrong argument of a call. If no argument is certainly wrong, describes
+    /// one that may be wrong because it is redacted.
     pub(super) fn describe_difference(
         &self,
         call: &ToolCallRecord,
         is_redacted: bool,
     ) -> Option<String> {
-        let mut candidates = self.with_alternatives();
-        let matcher = candidates.find(|it| it.has_tool_of(call)).unwrap_or(self);
+        let mut candidates = self.iter_alternatives();
+        let matcher = candidates.find(|it| it.matches_tool(call)).unwrap_or(self);
         matcher.compare_arguments(call, is_redacted).1
     }
 

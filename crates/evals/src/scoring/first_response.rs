@@ -1,4 +1,4 @@
-//! The calls of the first response of a run.
+//! Collects the tool calls in the first model response of a run.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) struct FirstResponse {
 }
 
 impl FirstResponse {
-    pub(crate) fn add(&mut self, event: &RunEventKind) {
+    pub(crate) fn add_run_event(&mut self, event: &RunEventKind) {
         match event {
             RunEventKind::ModelCallFinished { .. } => self.has_ended = true,
             // A failed attempt has no response, so the next attempt is still the first response.

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use switchboard_orchestration::RecordedResult;
 
-use super::{alignment::match_in_order, *};
+use super::{alignment::match_calls_in_order, *};
 use crate::{suite::Matcher, test_table::rows};
 
 fn call(tool: &str, input: Value) -> ToolCallRecord {
@@ -348,13 +348,13 @@ const INVALID_MATCHERS: &str = r#"
 fn matchers_accept_the_documented_values() {
     let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     for [matcher, argument, expected] in rows(MATCHERS) {
-        let read = Matcher::read(&parsed(&matcher)).unwrap();
+        let read = Matcher::parse_matcher(&parsed(&matcher)).unwrap();
         let value = parsed(&argument);
         let found = read.matches((!value.is_null()).then_some(&value));
         assert_eq!(found.to_string(), expected, "{matcher} {argument}");
     }
     for [matcher, message] in rows(INVALID_MATCHERS) {
-        let error = Matcher::read(&parsed(&matcher)).unwrap_err();
+        let error = Matcher::parse_matcher(&parsed(&matcher)).unwrap_err();
         assert!(error.starts_with(&message), "{error}");
     }
 }
@@ -372,7 +372,7 @@ fn most(grid: &[Vec<bool>], one: usize, used: u32) -> usize {
 proptest! {
     #[test]
     fn a_matching_is_maximal(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5)) {
-        let paired = maximum_matching(grid.len(), 5, |one, other| grid[one][other]);
+        let paired = find_maximum_matching(grid.len(), 5, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert_eq!(used.iter().collect::<std::collections::HashSet<_>>().len(), used.len());
         for (one, other) in paired.iter().enumerate() {
@@ -385,7 +385,7 @@ proptest! {
 
     #[test]
     fn an_alignment_is_in_order(grid in prop::collection::vec(prop::collection::vec(any::<bool>(), 5), 0..5), optional in any::<u8>()) {
-        let paired = match_in_order(grid.len(), 5, |one| optional & (1 << one) != 0, |one, other| grid[one][other]);
+        let paired = match_calls_in_order(grid.len(), 5, |one| optional & (1 << one) != 0, |one, other| grid[one][other]);
         let used: Vec<usize> = paired.iter().flatten().copied().collect();
         prop_assert!(used.windows(2).all(|two| two[0] < two[1]));
         prop_assert!(paired.iter().enumerate().all(|(one, other)| other.is_none_or(|other| grid[one][other])));

@@ -1,4 +1,4 @@
-//! Checks of an answer.
+//! Checks of the text that a model answers.
 
 use regex::Regex;
 use serde::Deserialize;
@@ -39,7 +39,7 @@ impl AnswerCheck {
     }
 
     /// Returns the failed checks of an answer, one sentence each.
-    pub fn faults(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
+    pub fn find_faults(&self, answer: &str, artifacts: &[String]) -> Vec<String> {
         let lower = answer.to_lowercase();
         let has = |text: &String| lower.contains(&text.to_lowercase());
         let mut faults = Vec::new();

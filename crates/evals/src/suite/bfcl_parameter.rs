@@ -1,7 +1,7 @@
 //! Comparison of an argument by the rules of the Berkeley Function Calling Leaderboard.
 //!
-//! The rules are those of `ast_checker.py`, which compares Python values. Its peculiarities are
-//! kept, so that the verdicts are equal. Where that program would crash, nothing matches.
+//! The rules are those of the benchmark's `ast_checker.py`, which compares Python values. Its
+//! peculiarities are kept for equal verdicts. Where that program would crash, nothing matches.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -78,11 +78,11 @@ impl BfclParameter {
         match (argument, self.declared) {
             (None, _) => !self.required && self.allowed.iter().any(is_empty_text),
             (Some(_), None) => false,
-            (Some(value), Some(declared)) => self.is_right(value, declared),
+            (Some(value), Some(declared)) => self.is_accepted_value(value, declared),
         }
     }
 
-    fn is_right(&self, value: &Value, declared: BfclType) -> bool {
+    fn is_accepted_value(&self, value: &Value, declared: BfclType) -> bool {
         // A float parameter accepts a whole number, but an integer parameter does not accept a
         // float.
         let float = match (declared, PythonType::from_json_value(value)) {
@@ -97,19 +97,20 @@ impl BfclParameter {
             None => false,
             Some(TypeMatch::Answered) => is_in_list(value, &self.allowed),
             Some(TypeMatch::Declared) => match value {
-                Value::Object(fields) => is_dict(fields, &self.allowed),
+                Value::Object(fields) => is_accepted_dict(fields, &self.allowed),
                 Value::Array(list) if items == Some(PythonType::Dict) => {
-                    is_dicts(list, &self.allowed)
+                    is_accepted_dict_list(list, &self.allowed)
                 }
-                Value::Array(list) => is_list(list, &self.allowed),
-                Value::String(text) => is_text(text, &self.allowed),
+                Value::Array(list) => is_accepted_list(list, &self.allowed),
+                Value::String(text) => is_accepted_text(text, &self.allowed),
                 _ => is_in_list(value, &self.allowed),
             },
         }
     }
 }
 
-/// Returns whether a value has the declared type, or else the type of the accepted values.
+/// Returns whether the value has the declared type or else the type of the accepted values. `None`
+/// if it has neither.
 fn match_value_type(
     value: &Value,
     allowed: &[Value],
@@ -129,8 +130,8 @@ fn match_value_type(
         let (Some(items), Value::Array(list)) = (items, value) else {
             return declared();
         };
-        // The items must have the right type for one of the accepted lists. An accepted value that
-        // is not a list sets no requirement.
+        // All items must have the right type for at least one of the accepted lists. An accepted
+        // value that is not a list sets no requirement.
         let suits = |answer: &Value| match answer {
             Value::Array(answer) => list
                 .iter()
@@ -150,13 +151,13 @@ fn accepted_value_type(allowed: &[Value]) -> Option<PythonType> {
         .map(PythonType::from_json_value)
 }
 
-fn is_text(text: &str, allowed: &[Value]) -> bool {
+fn is_accepted_text(text: &str, allowed: &[Value]) -> bool {
     let text = normalize_text(text);
     let mut texts = allowed.iter().filter_map(Value::as_str);
     texts.any(|answer| normalize_text(answer) == text)
 }
 
-fn is_list(list: &[Value], allowed: &[Value]) -> bool {
+fn is_accepted_list(list: &[Value], allowed: &[Value]) -> bool {
     let list: Vec<Value> = list.iter().map(normalize_value).collect();
     let Some(answers) = allowed
         .iter()
@@ -184,17 +185,18 @@ fn sequence_items(value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-fn is_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
+fn is_accepted_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
     for answer in allowed.iter().filter(|answer| !is_empty_text(answer)) {
         let Value::Object(answer) = answer else {
             return false;
         };
-        let is_right = fields
+        let is_right = fields.iter().all(|(name, value)| {
+            answer
+                .get(name)
+                .is_some_and(|it| is_accepted_field(value, it))
+        }) && answer
             .iter()
-            .all(|(name, value)| answer.get(name).is_some_and(|it| is_field(value, it)))
-            && answer
-                .iter()
-                .all(|(name, allowed)| fields.contains_key(name) || is_optional(allowed));
+            .all(|(name, allowed)| fields.contains_key(name) || is_optional_field(allowed));
         if is_right {
             return true;
         }
@@ -202,7 +204,7 @@ fn is_dict(fields: &Map<String, Value>, allowed: &[Value]) -> bool {
     false
 }
 
-fn is_field(value: &Value, allowed: &Value) -> bool {
+fn is_accepted_field(value: &Value, allowed: &Value) -> bool {
     let value = normalize_value(value);
     let allowed = sequence_items(allowed).unwrap_or_default();
     allowed
@@ -210,7 +212,7 @@ fn is_field(value: &Value, allowed: &Value) -> bool {
         .any(|answer| python_equal(&normalize_value(answer), &value))
 }
 
-fn is_optional(allowed: &Value) -> bool {
+fn is_optional_field(allowed: &Value) -> bool {
     match allowed {
         Value::Array(items) => items.iter().any(is_empty_text),
         // In Python, every string contains the empty string.
@@ -220,18 +222,18 @@ fn is_optional(allowed: &Value) -> bool {
     }
 }
 
-fn is_dicts(list: &[Value], allowed: &[Value]) -> bool {
+fn is_accepted_dict_list(list: &[Value], allowed: &[Value]) -> bool {
     for answer in allowed {
         let answers = match answer {
             Value::Array(answers) => answers.as_slice(),
-            // An empty string is treated as an empty list.
+            // An accepted empty string is compared like an empty list.
             Value::String(text) if text.is_empty() => &[],
             _ => return false,
         };
         let is_right = list.len() == answers.len()
             && list.iter().zip(answers).all(|(item, answer)| {
                 item.as_object()
-                    .is_some_and(|fields| is_dict(fields, std::slice::from_ref(answer)))
+                    .is_some_and(|fields| is_accepted_dict(fields, std::slice::from_ref(answer)))
             });
         if is_right {
             return true;

@@ -2,7 +2,7 @@
 
 /// Pairs as many left items as possible with different right items. Returns the partner of each
 /// left item. Earlier left items are preferred.
-pub(crate) fn maximum_matching(
+pub(crate) fn find_maximum_matching(
     left: usize,
     right: usize,
     matches: impl Fn(usize, usize) -> bool,

@@ -1,4 +1,4 @@
-//! Checks of a scenario that declares its tools.
+//! Validates the tools that a scenario declares.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
     let mut names = ToolNames::new();
     for (at, tool) in scenario.tools.iter().enumerate() {
         let place = format!("{place}.tools[{at}]");
-        tool.check(&place)?;
+        tool.validate_tool(&place)?;
         if !names.insert((Some(DECLARED_SERVER.to_owned()), tool.name.clone())) {
             return suite_error(format!("{place}.name"), "another tool has this name");
         }
@@ -41,7 +41,7 @@ pub(super) fn check_declared_tools(scenario: &Scenario, place: &str) -> Result<(
 }
 
 impl DeclaredTool {
-    fn check(&self, place: &str) -> Result<(), SuiteError> {
+    fn validate_tool(&self, place: &str) -> Result<(), SuiteError> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if self.name.is_empty()
             || self.name.len() > MAX_NAME_CHARS

@@ -1,10 +1,10 @@
-//! Matchers of arguments.
+//! Matchers that compare the arguments of tool calls.
 
 use regex::Regex;
 use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
-use super::{bfcl_parameter::BfclParameter, bipartite::maximum_matching};
+use super::{bfcl_parameter::BfclParameter, bipartite::find_maximum_matching};
 
 /// A matcher of one argument.
 ///
@@ -59,7 +59,7 @@ pub enum Matcher {
 
 impl Matcher {
     /// Parses a matcher from JSON. The error describes the problem.
-    pub fn read(value: &Value) -> Result<Self, String> {
+    pub fn parse_matcher(value: &Value) -> Result<Self, String> {
         match value {
             Value::Object(fields) => match fields.keys().find(|name| name.starts_with('$')) {
                 Some(name) if fields.len() > 1 => {
@@ -68,7 +68,7 @@ impl Matcher {
                 Some(name) => Self::parse_operator(name, &fields[name]),
                 None => fields
                     .iter()
-                    .map(|(name, value)| Ok((name.clone(), Self::read(value)?)))
+                    .map(|(name, value)| Ok((name.clone(), Self::parse_matcher(value)?)))
                     .collect::<Result<_, _>>()
                     .map(Self::Fields),
             },
@@ -78,7 +78,7 @@ impl Matcher {
     }
 
     fn parse_list(items: &[Value]) -> Result<Vec<Self>, String> {
-        items.iter().map(Self::read).collect()
+        items.iter().map(Self::parse_matcher).collect()
     }
 
     fn parse_operator(name: &str, value: &Value) -> Result<Self, String> {
@@ -118,7 +118,7 @@ impl Matcher {
                 }
                 _ => return Err(wrong_type("two numbers")),
             },
-            "$optional" => Self::Optional(Box::new(Self::read(value)?)),
+            "$optional" => Self::Optional(Box::new(Self::parse_matcher(value)?)),
             "$exactly" => Self::Exactly(value.clone()),
             "$unordered" => Self::Unordered(Self::parse_list(items()?)?),
             "$bfcl" => Self::Bfcl(BfclParameter::deserialize(value).map_err(|_| {
@@ -182,10 +182,10 @@ impl Matcher {
     }
 }
 
-/// Returns whether each matcher can be assigned a different matching item.
+/// Returns whether every matcher can get a matching item that no other matcher gets.
 fn matches_in_any_order(expected: &[Matcher], items: &[Value]) -> bool {
     let matches = |one: usize, item: usize| expected[one].matches(Some(&items[item]));
-    maximum_matching(expected.len(), items.len(), matches)
+    find_maximum_matching(expected.len(), items.len(), matches)
         .iter()
         .all(Option::is_some)
 }
@@ -202,7 +202,7 @@ fn contains_value(argument: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Returns whether two JSON values are equal, with the tolerance of plain values.
+/// Returns whether an argument equals a plain value by the rules of [`Matcher`].
 pub(crate) fn values_match(argument: Option<&Value>, expected: &Value) -> bool {
     match (argument.unwrap_or(&Value::Null), expected) {
         // Whole numbers are compared exactly, because large ones lose precision as floating-point

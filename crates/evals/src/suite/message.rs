@@ -1,4 +1,4 @@
-//! Messages before the first turn.
+//! Messages that precede the first turn of a scenario.
 
 use serde::Deserialize;
 use switchboard_domain::Message;

@@ -42,7 +42,7 @@ use switchboard_domain::ModelId;
 
 pub use answer_check::AnswerCheck;
 pub use bfcl_parameter::{BfclParameter, BfclType};
-pub(crate) use bipartite::maximum_matching;
+pub(crate) use bipartite::find_maximum_matching;
 pub use declared_tools::DECLARED_SERVER;
 pub use matcher::Matcher;
 pub(crate) use matcher::values_match;
@@ -182,10 +182,10 @@ pub struct ExpectedCall {
     /// Matchers of the arguments by argument name, see [`Matcher`].
     #[serde(default)]
     pub input: Map<String, Value>,
-    /// Whether arguments that are not listed are wrong.
+    /// Whether an argument that is not listed in `input` makes the call wrong.
     #[serde(default)]
     pub exactly: bool,
-    /// Whether the call is optional.
+    /// Whether the model may omit the call.
     #[serde(default)]
     pub optional: bool,
     /// Calls that are accepted instead of this one. They cannot be optional or have alternatives.
@@ -239,21 +239,21 @@ impl Suite {
     /// use serde_json::json;
     /// use switchboard_evals::suite::Suite;
     ///
-    /// let suite = Suite::read(json!({
+    /// let suite = Suite::parse_suite(json!({
     ///     "scenarios": [{"name": "Hello", "turns": [{"say": "Hello!", "calls": []}]}]
     /// }))?;
     /// assert_eq!(suite.scenarios[0].turns[0].calls.as_deref(), Some(&[][..]));
     /// # Ok::<(), switchboard_evals::suite::SuiteError>(())
     /// ```
-    pub fn read(value: Value) -> Result<Self, SuiteError> {
+    pub fn parse_suite(value: Value) -> Result<Self, SuiteError> {
         let suite: Self =
             serde_json::from_value(value).map_err(|error| SuiteError::Shape(error.to_string()))?;
-        suite.check()?;
+        suite.validate_suite()?;
         Ok(suite)
     }
 
-    /// Validates a suite. [`read`](Self::read) already does this.
-    pub fn check(&self) -> Result<(), SuiteError> {
+    /// Validates a suite. [`parse_suite`](Self::parse_suite) already does this.
+    pub fn validate_suite(&self) -> Result<(), SuiteError> {
         let wrong = |place: String, reason: &str| Err(SuiteError::invalid_value(place, reason));
         if self.scenarios.is_empty() {
             return wrong(
@@ -312,7 +312,7 @@ impl Suite {
                 );
             }
             for (number, turn) in scenario.turns.iter().enumerate() {
-                turn.check(&format!("{place}.turns[{number}]"))?;
+                turn.validate_turn(&format!("{place}.turns[{number}]"))?;
             }
             declared_tools::check_declared_tools(scenario, &place)?;
         }
@@ -321,7 +321,7 @@ impl Suite {
 }
 
 impl Turn {
-    fn check(&self, place: &str) -> Result<(), SuiteError> {
+    fn validate_turn(&self, place: &str) -> Result<(), SuiteError> {
         if self.say.trim().is_empty() {
             return Err(SuiteError::invalid_value(
                 format!("{place}.say"),
@@ -329,10 +329,10 @@ impl Turn {
             ));
         }
         for (at, call) in self.calls.iter().flatten().enumerate() {
-            call.check(&format!("{place}.calls[{at}]"))?;
+            call.validate_call(&format!("{place}.calls[{at}]"))?;
         }
         for (at, pattern) in self.forbidden.iter().enumerate() {
-            if let Some(problem) = ToolPattern::find_problem(pattern) {
+            if let Some(problem) = ToolPattern::find_pattern_problem(pattern) {
                 return Err(SuiteError::invalid_value(
                     format!("{place}.forbidden[{at}]"),
                     problem,
@@ -355,7 +355,7 @@ impl ExpectedCall {
         }
     }
 
-    fn check(&self, place: &str) -> Result<(), SuiteError> {
+    fn validate_call(&self, place: &str) -> Result<(), SuiteError> {
         if self.tool.trim().is_empty() {
             return Err(SuiteError::invalid_value(
                 format!("{place}.tool"),
@@ -363,7 +363,7 @@ impl ExpectedCall {
             ));
         }
         for (name, wanted) in &self.input {
-            Matcher::read(wanted).map_err(|reason| {
+            Matcher::parse_matcher(wanted).map_err(|reason| {
                 SuiteError::invalid_value(format!("{place}.input.{name}"), reason)
             })?;
         }
@@ -374,7 +374,7 @@ impl ExpectedCall {
                     "an alternative cannot have `optional` or `or`: set them on the call itself";
                 return Err(SuiteError::invalid_value(place, reason));
             }
-            other.check(&place)?;
+            other.validate_call(&place)?;
         }
         Ok(())
     }

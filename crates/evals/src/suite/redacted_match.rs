@@ -1,4 +1,4 @@
-//! Matching of redacted arguments.
+//! Matches arguments whose secrets were redacted.
 
 use serde_json::Value;
 

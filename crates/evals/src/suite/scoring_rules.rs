@@ -1,4 +1,4 @@
-//! The rules of scoring.
+//! Rules by which the calls of a turn are scored.
 
 use serde::Deserialize;
 

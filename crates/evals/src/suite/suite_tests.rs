@@ -4,7 +4,7 @@ use super::*;
 use crate::test_table::rows;
 
 fn refused(value: Value) -> String {
-    Suite::read(value).unwrap_err().to_string()
+    Suite::parse_suite(value).unwrap_err().to_string()
 }
 
 /// A suite or a turn, and the start of the message.
@@ -96,10 +96,10 @@ fn invalid_declared_tools_are_refused() {
     let two = json!([{"name": "get"}, {"name": "delete_all"}]);
     let fine = json!({"say": "x", "calls": [{"tool": "get", "server": "scenario", "or": [{"tool": "search_tools"}]}],
         "forbidden": ["delete_*", "scenario/d*", "*", "read_tool_result"]});
-    Suite::read(declared(&two, &fine)).unwrap();
+    Suite::parse_suite(declared(&two, &fine)).unwrap();
     // The benchmark judges by its own rules.
     let theirs = json!({"say": "x", "calls": [{"tool": "math.gcd"}], "scoring": "bfcl"});
-    Suite::read(declared(&json!([{"name": "math.gcd_2"}]), &theirs)).unwrap();
+    Suite::parse_suite(declared(&json!([{"name": "math.gcd_2"}]), &theirs)).unwrap();
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn failed_answer_checks_are_listed() {
         artifact: Some("table".to_owned()),
     };
     assert_eq!(
-        check.faults("It has 420 EURO", &["table".to_owned()]),
+        check.find_faults("It has 420 EURO", &["table".to_owned()]),
         Vec::<String>::new()
     );
     assert_eq!(
-        check.faults("Sorry.", &[]),
+        check.find_faults("Sorry.", &[]),
         [
             "the answer does not contain `42`",
             "the answer does not contain `Euro`",

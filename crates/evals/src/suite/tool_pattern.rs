@@ -10,9 +10,9 @@ use super::{ExpectedCall, Turn};
 pub(crate) type ToolNames = BTreeSet<(Option<String>, String)>;
 
 impl Turn {
-    /// Returns each required call and each forbidden pattern that matches no tool: its field and
-    /// the problem. A call with an existing alternative is not missing. If no tools exist,
-    /// forbidden patterns need not match any.
+    /// Returns the field and the problem of each required call and forbidden pattern that matches
+    /// no tool. A call is fine if one of its alternatives exists. Forbidden patterns are not
+    /// checked if there are no tools at all.
     pub(crate) fn find_missing_tools(&self, tools: &ToolNames) -> Vec<(String, String)> {
         let exists = |call: &&ExpectedCall| {
             let is_tool = |(server, tool): &(Option<String>, String)| {
@@ -75,7 +75,7 @@ impl ToolPattern {
     }
 
     /// Returns the reason why a pattern can never match any tool.
-    pub(super) fn find_problem(text: &str) -> Option<&'static str> {
+    pub(super) fn find_pattern_problem(text: &str) -> Option<&'static str> {
         if text.trim().is_empty() {
             return Some("must not be empty; `*` matches any tool");
         }

@@ -19,7 +19,7 @@ use std::io::{Error, Result};
 
 use switchboard_evals::{
     bfcl,
-    report::{Report, RunResult, share},
+    report::{Report, RunResult, compute_share},
     suite::{Scenario, Suite},
 };
 
@@ -55,7 +55,7 @@ const CHANGED: usize = 6;
 
 fn imported(package: &Package, category: &str) -> Result<Suite> {
     let (questions, answers) = package.texts(category)?;
-    bfcl::read(&questions, answers.as_deref()).map_err(Error::other)
+    bfcl::parse_bfcl_suite(&questions, answers.as_deref()).map_err(Error::other)
 }
 
 /// Answers to the entries of a category and what the judge says, each run as a scenario of its own.
@@ -109,8 +109,8 @@ async fn right_answers_pass_and_wrong_ones_fail() -> Result<()> {
         assert_eq!(passed, right.len(), "{category}");
         // The report says so too.
         let report = report(&suite, results);
-        let summary = &report.summary()[0];
-        assert_eq!(share(summary.passed, summary.runs), Some(1.0));
+        let summary = &report.summarize_models()[0];
+        assert_eq!(compute_share(summary.passed, summary.runs), Some(1.0));
         let counts = summary.counts;
         assert_eq!((counts.right, counts.hallucinated), (counts.judged, 0));
         assert_eq!(counts.unnecessary, 0);

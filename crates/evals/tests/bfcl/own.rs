@@ -41,7 +41,7 @@ fn suite() -> Suite {
         json!({"id": "multiple_0", "ground_truth": [right(3)]}).to_string(),
         json!({"id": "parallel_0", "ground_truth": [right(3), right(5)]}).to_string(),
     ];
-    bfcl::read(&questions.join("\n"), Some(&answers.join("\n"))).unwrap()
+    bfcl::parse_bfcl_suite(&questions.join("\n"), Some(&answers.join("\n"))).unwrap()
 }
 
 fn area(text: &str) -> Call {

@@ -76,7 +76,7 @@ impl ChatModel for Scripted {
             events.push(ModelEvent::TextDelta { index, text });
             events.push(ModelEvent::PartFinished { index });
         }
-        let reason = FinishReason::Stop.given_tool_uses(!self.calls.is_empty());
+        let reason = FinishReason::Stop.adjust_to_tool_uses(!self.calls.is_empty());
         events.push(ModelEvent::Finished { reason, raw: None });
         Ok(Box::pin(stream::iter(events.into_iter().map(Ok))))
     }
@@ -87,7 +87,7 @@ struct Stage(HashMap<String, Vec<Call>>);
 
 #[async_trait]
 impl Engine for Stage {
-    async fn agent(&self, wish: Conversation<'_>) -> Result<Agent, String> {
+    async fn create_agent(&self, wish: Conversation<'_>) -> Result<Agent, String> {
         let name = &wish.scenario.name;
         let model = Scripted {
             id: wish.model.clone(),
@@ -100,14 +100,14 @@ impl Engine for Stage {
         if let Some(tools) = wish.declared_tools() {
             agent = agent.with_tools(tools);
         }
-        let mut options = agent.options().clone();
+        let mut options = agent.run_options().clone();
         let steps = wish.parameters.get("max_steps").and_then(Value::as_u64);
         let steps = steps.and_then(|it| u32::try_from(it).ok());
         options.limits.max_steps = steps.ok_or("the steps are not limited")?;
         Ok(agent.with_options(options))
     }
 
-    fn cost(&self, _: &ModelId, _: &Usage) -> Option<f64> {
+    fn response_cost(&self, _: &ModelId, _: &Usage) -> Option<f64> {
         None
     }
 }
@@ -116,6 +116,6 @@ impl Engine for Stage {
 pub(crate) async fn run(suite: &Suite, scripts: HashMap<String, Vec<Call>>) -> Vec<RunResult> {
     let model = ModelId::new("test", "scripted");
     let (stage, models) = (Stage(scripts), [model]);
-    let ran = suite.run(&stage, &models, 8, pending(), |_| {});
+    let ran = suite.run_scenarios(&stage, &models, 8, pending(), |_| {});
     ran.await.runs
 }

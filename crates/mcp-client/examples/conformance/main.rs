@@ -20,7 +20,7 @@ use switchboard_domain::{
 use switchboard_mcp_client::{
     ClientHandlers, HostOptions, McpHost, ServerConfig,
     auth::{AuthConfig, AuthOptions, GrantType},
-    root_folder,
+    root_from_path,
 };
 
 const SERVER: &str = "server";
@@ -29,7 +29,7 @@ const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.js
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run().await {
+    match run_scenario().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -38,7 +38,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run() -> Result<(), Box<dyn Error>> {
+async fn run_scenario() -> Result<(), Box<dyn Error>> {
     let url = env::args().next_back().unwrap_or_default();
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let context: Value = match env::var("MCP_CONFORMANCE_CONTEXT") {
@@ -46,33 +46,33 @@ async fn run() -> Result<(), Box<dyn Error>> {
         Err(_) => Value::Null,
     };
     let client_handlers = ClientHandlers {
-        elicitor: Some(Arc::new(Willing)),
+        elicitor: Some(Arc::new(AcceptingUser)),
         ..ClientHandlers::default()
     };
     let options = HostOptions {
         client_handlers,
         auth: AuthOptions {
-            on_url: Some(Arc::new(visit)),
+            on_url: Some(Arc::new(visit_url)),
             client_metadata_url: Some(CLIENT_METADATA.to_owned()),
             ..AuthOptions::default()
         },
         ..HostOptions::default()
     };
     let mut server = ServerConfig::http(SERVER, url.as_str());
-    server.roots = root_folder(&env::current_dir()?).map(|root| vec![root]);
-    server.authorization = authorization(&scenario, &context);
+    server.roots = root_from_path(&env::current_dir()?).map(|root| vec![root]);
+    server.authorization = build_auth_config(&scenario, &context);
     if server.authorization.client_secret.is_some() {
         server.authorization.issuer = authorization_server(&url).await;
     }
     let host = McpHost::start(vec![server], options)?;
-    host.settled().await;
-    let result = exercise(&host, &scenario, &context).await;
+    host.wait_for_startup().await;
+    let result = perform_actions(&host, &scenario, &context).await;
     host.close().await;
     result
 }
 
-/// Returns the login configuration for a scenario, with the client credentials from its context.
-fn authorization(scenario: &str, context: &Value) -> AuthConfig {
+/// Returns the login settings for a scenario, with the client credentials from its context.
+fn build_auth_config(scenario: &str, context: &Value) -> AuthConfig {
     let given = |key: &str| context.get(key).and_then(Value::as_str);
     let grant = if scenario.starts_with("auth/client-credentials") {
         GrantType::ClientCredentials
@@ -88,8 +88,8 @@ fn authorization(scenario: &str, context: &Value) -> AuthConfig {
     }
 }
 
-/// Reads the URL of the authorization server from the protected-resource metadata. In practice a
-/// person knows this URL from registering the client.
+/// Reads the URL of the authorization server from the protected-resource metadata. Normally a
+/// person who registers a client knows this URL.
 async fn authorization_server(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url).ok()?;
     let metadata = format!("/.well-known/oauth-protected-resource{}", url.path());
@@ -98,8 +98,8 @@ async fn authorization_server(url: &str) -> Option<String> {
     Some(metadata["authorization_servers"][0].as_str()?.to_owned())
 }
 
-/// Requests an authorization page, as the browser of a person who agrees immediately does.
-fn visit(url: &str) {
+/// Opens an authorization page like a browser. The suite's authorization server agrees immediately.
+fn visit_url(url: &str) {
     let url = url.to_owned();
     tokio::spawn(async move {
         if let Err(error) = reqwest::get(url).await {
@@ -109,10 +109,10 @@ fn visit(url: &str) {
 }
 
 /// Test user who accepts every elicitation with the default values of the form.
-struct Willing;
+struct AcceptingUser;
 
 #[async_trait]
-impl Elicitor for Willing {
+impl Elicitor for AcceptingUser {
     async fn elicit(&self, _elicitation: &Elicitation) -> ElicitationAnswer {
         ElicitationAnswer::Accept {
             content: JsonObject::new(),
@@ -121,8 +121,12 @@ impl Elicitor for Willing {
 }
 
 /// Performs the actions that a scenario expects. Most scenarios expect a call of every tool.
-async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(), Box<dyn Error>> {
-    for server in host.servers() {
+async fn perform_actions(
+    host: &McpHost,
+    scenario: &str,
+    context: &Value,
+) -> Result<(), Box<dyn Error>> {
+    for server in host.server_statuses() {
         if !server.state.takes_calls() {
             return Err(format!("{}: {:?}", server.state.as_str(), server.reason).into());
         }
@@ -130,11 +134,11 @@ async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(),
             eprintln!("warning: {warning}");
         }
     }
-    let tools = host.tools().await.tools;
+    let tools = host.list_tools().await.tools;
     let mut failed = Vec::new();
-    for (tool, input) in calls(scenario, context, &tools)? {
+    for (tool, input) in expected_calls(scenario, context, &tools)? {
         let output = host
-            .call(ToolCall {
+            .call_tool(ToolCall {
                 name: format!("{SERVER}__{tool}"),
                 input: input.into(),
                 ..ToolCall::default()
@@ -152,13 +156,13 @@ async fn exercise(host: &McpHost, scenario: &str, context: &Value) -> Result<(),
 }
 
 /// Returns the tool calls that a scenario expects, by the original names of the tools.
-fn calls(
+fn expected_calls(
     scenario: &str,
     context: &Value,
     tools: &[Arc<ToolDefinition>],
 ) -> Result<Vec<(String, JsonObject)>, Box<dyn Error>> {
     if let Some(calls) = context.get("toolCalls").and_then(Value::as_array) {
-        return Ok(calls.iter().filter_map(given).collect());
+        return Ok(calls.iter().filter_map(parse_call).collect());
     }
     match scenario {
         // The MCP server of this scenario does not support `tools/call`.
@@ -167,33 +171,38 @@ fn calls(
         "json-schema-2020-12-preservation" => {
             let focal = tools
                 .iter()
-                .find(|tool| own_name(tool) == "json_schema_2020_12_tool")
+                .find(|tool| original_name(tool) == "json_schema_2020_12_tool")
                 .ok_or("the tool with the schema is not there")?;
             let input = Map::from_iter([("schema".to_owned(), focal.input_schema.clone())]);
             Ok(vec![("json_schema_echo".to_owned(), input)])
         }
         _ => Ok(tools
             .iter()
-            .map(|tool| (own_name(tool).to_owned(), input_for(&tool.input_schema)))
+            .map(|tool| {
+                (
+                    original_name(tool).to_owned(),
+                    sample_input(&tool.input_schema),
+                )
+            })
             .collect()),
     }
 }
 
 /// Parses a tool call from the context of the scenario.
-fn given(call: &Value) -> Option<(String, JsonObject)> {
+fn parse_call(call: &Value) -> Option<(String, JsonObject)> {
     let name = call.get("name")?.as_str()?.to_owned();
     let input = call.get("arguments").and_then(Value::as_object);
     Some((name, input.cloned().unwrap_or_default()))
 }
 
-fn own_name(tool: &ToolDefinition) -> &str {
+fn original_name(tool: &ToolDefinition) -> &str {
     tool.origin
         .as_ref()
         .map_or(&tool.name, |origin| &origin.tool)
 }
 
 /// Returns sample arguments with a value for every property of the schema.
-fn input_for(schema: &Value) -> JsonObject {
+fn sample_input(schema: &Value) -> JsonObject {
     let properties = schema.get("properties").and_then(Value::as_object);
     properties
         .into_iter()

@@ -3,8 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Parameters of a `Bearer` challenge in a `WWW-Authenticate` header, as far as the client uses
-/// them.
+/// Parameters of a `Bearer` challenge in a `WWW-Authenticate` header that the client uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
     pub(crate) error: Option<String>,
@@ -13,14 +12,14 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// Parses a `WWW-Authenticate` value. Ignores other schemes and malformed parts.
-    pub(crate) fn read(header: &str) -> Self {
+    /// Parses a `WWW-Authenticate` value. Ignores schemes other than `Bearer` and malformed parts.
+    pub(crate) fn parse_header(header: &str) -> Self {
         let mut parameters = bearer_parameters(header);
         Self {
             error: parameters.remove("error"),
             scopes: parameters
                 .remove("scope")
-                .map(|scope| scopes(&scope))
+                .map(|scope| parse_scopes(&scope))
                 .unwrap_or_default(),
             resource_metadata: parameters.remove("resource_metadata"),
         }
@@ -28,7 +27,7 @@ impl Challenge {
 }
 
 /// Parses a space-separated list of scopes and removes duplicates.
-pub(crate) fn scopes(text: &str) -> Vec<String> {
+pub(crate) fn parse_scopes(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for scope in text.split_ascii_whitespace() {
         add_scope(&mut found, scope);
@@ -44,12 +43,12 @@ pub(crate) fn add_scope(scopes: &mut Vec<String>, scope: &str) {
 
 /// Returns the parameters of the first challenge of scheme `Bearer`, with lower-case names.
 ///
-/// A comma separates both challenges and their parameters. An item without `=` after its first word
-/// starts a challenge.
+/// Commas separate challenges, and also the parameters of a challenge. An item is a parameter if
+/// its first word contains `=` or precedes `=`. Any other item starts a challenge.
 fn bearer_parameters(header: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let mut in_bearer = false;
-    for item in items(header) {
+    for item in split_header(header) {
         let item = item.trim();
         let (first, rest) = item.split_once([' ', '\t']).unwrap_or((item, ""));
         let parameter = if first.contains('=') || rest.trim_start().starts_with('=') {
@@ -66,14 +65,16 @@ fn bearer_parameters(header: &str) -> HashMap<String, String> {
         }
         if let Some((name, value)) = parameter.split_once('=') {
             let name = name.trim().to_ascii_lowercase();
-            found.entry(name).or_insert_with(|| unquoted(value.trim()));
+            found
+                .entry(name)
+                .or_insert_with(|| unquote_value(value.trim()));
         }
     }
     found
 }
 
 /// Splits a header value at commas outside of quotes.
-fn items(header: &str) -> Vec<&str> {
+fn split_header(header: &str) -> Vec<&str> {
     let (mut quoted, mut escaped, mut start) = (false, false, 0);
     let mut items = Vec::new();
     for (at, c) in header.char_indices() {
@@ -92,7 +93,7 @@ fn items(header: &str) -> Vec<&str> {
     items
 }
 
-fn unquoted(value: &str) -> String {
+fn unquote_value(value: &str) -> String {
     let Some(inner) = value.strip_prefix('"') else {
         return value.to_owned();
     };
@@ -125,7 +126,7 @@ mod tests {
             r#"Basic realm="x, Bearer y", Bearer error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x""#,
             r#"Negotiate, Bearer realm="a\"b", error="insufficient_scope", scope="a b", resource_metadata="https://h/.well-known/x", Basic scope="no""#,
         ] {
-            assert_eq!(Challenge::read(header), all, "{header}");
+            assert_eq!(Challenge::parse_header(header), all, "{header}");
         }
     }
 
@@ -144,9 +145,9 @@ mod tests {
             "Bearer scope=\"ä",
             "é=\\\",Bearer",
         ] {
-            let read = Challenge::read(header);
+            let read = Challenge::parse_header(header);
             assert_eq!(read.resource_metadata, None, "{header}");
         }
-        assert_eq!(Challenge::read("Bearer scope=\"ä").scopes, ["ä"]);
+        assert_eq!(Challenge::parse_header("Bearer scope=\"ä").scopes, ["ä"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::config::show::shown_url;
+use crate::config::show::redact_url;
 
 use crate::auth::store::StoreError;
 
@@ -39,7 +39,7 @@ pub enum AuthError {
         scopes: Vec<String>,
     },
     /// A discovered URL violates the rules for requests to authorization servers.
-    #[error("the {what} `{}` is not used: {reason}", shown_url(url))]
+    #[error("the {what} `{}` is not used: {reason}", redact_url(url))]
     Guarded {
         /// Purpose of the URL, such as `token endpoint`.
         what: &'static str,

@@ -1,4 +1,4 @@
-//! Requests to discovered URLs: checked by the guard, and limited in size and time.
+//! HTTP requests to discovered URLs. The guard checks each URL. Response size and time are limited.
 
 pub(crate) mod guard;
 
@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::{
     auth::{
         error::AuthError,
-        fetch::guard::{Guard, Targets},
+        fetch::guard::{NetworkGuard, TargetHosts},
     },
-    config::show::shown_url,
+    config::show::redact_url,
     primitives::error::root_cause,
 };
 
@@ -29,30 +29,30 @@ const MAX_REDIRECTS: usize = 3;
 
 /// HTTP client for requests to authorization servers.
 #[derive(Clone)]
-pub(super) struct Fetch {
+pub(super) struct AuthHttpClient {
     client: Client,
-    targets: Targets,
-    pub(super) guard: Guard,
+    targets: TargetHosts,
+    pub(super) guard: NetworkGuard,
 }
 
 /// HTTP response with a JSON body. A body that is not JSON becomes `Null`.
-pub(super) struct Answer {
+pub(super) struct JsonResponse {
     pub(super) status: StatusCode,
     pub(super) json: Value,
 }
 
-impl Fetch {
-    pub(super) fn new(guard: Guard) -> Result<Self, AuthError> {
-        let targets = Targets::default();
+impl AuthHttpClient {
+    pub(super) fn new(guard: NetworkGuard) -> Result<Self, AuthError> {
+        let targets = TargetHosts::default();
         let mut builder = Client::builder()
             .user_agent(concat!("switchboard/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TIMEOUT)
-            // The code below follows redirects itself: after a check of the URL, and never with a
-            // secret.
+            // `get_json` checks the target of a redirect before it follows it. `send_post` follows
+            // none.
             .redirect(Policy::none())
             .referer(false)
-            .dns_resolver(guard.resolver(targets.clone()));
+            .dns_resolver(guard.build_resolver(targets.clone()));
         if guard.is_loopback() {
             builder = builder.no_proxy();
         }
@@ -66,16 +66,16 @@ impl Fetch {
         })
     }
 
-    /// Fetches a JSON document. Returns `None` if the document does not exist.
-    pub(super) async fn get(
+    /// Fetches a JSON object. Returns `None` for status 4xx and for content of another type.
+    pub(super) async fn get_json(
         &self,
         what: &'static str,
         url: &Url,
     ) -> Result<Option<Value>, AuthError> {
         let mut url = url.clone();
         for _ in 0..=MAX_REDIRECTS {
-            self.guard.check(what, &url)?;
-            self.targets.add(&url);
+            self.guard.check_url(what, &url)?;
+            self.targets.add_host(&url);
             let request = self
                 .client
                 .get(url.clone())
@@ -83,27 +83,27 @@ impl Fetch {
             let response = request
                 .send()
                 .await
-                .map_err(|error| unreachable(what, &url, &error))?;
+                .map_err(|error| unreachable_error(what, &url, &error))?;
             let status = response.status();
             if status.is_redirection() {
-                url = target(what, &url, &response)?;
+                url = redirect_target(what, &url, &response)?;
                 continue;
             }
             if !status.is_success() {
                 return if status.is_client_error() {
                     Ok(None)
                 } else {
-                    Err(bad(what, &url, format!("HTTP {status}")))
+                    Err(invalid_response_error(what, &url, format!("HTTP {status}")))
                 };
             }
-            let answer = read(what, &url, response).await?;
+            let answer = read_response(what, &url, response).await?;
             return match answer.json {
                 Value::Object(_) => Ok(Some(answer.json)),
-                // Many web servers return their web application for every unknown path.
+                // Many web servers return an HTML page with status 200 for unknown paths.
                 _ => Ok(None),
             };
         }
-        Err(bad(
+        Err(invalid_response_error(
             what,
             &url,
             format!("more than {MAX_REDIRECTS} redirects"),
@@ -111,15 +111,15 @@ impl Fetch {
     }
 
     /// Sends a POST request. Does not follow redirects, because only this URL may receive the body.
-    pub(super) async fn post(
+    pub(super) async fn send_post(
         &self,
         what: &'static str,
         url: &Url,
         (content_type, body): (&str, String),
         authorization: Option<HeaderValue>,
-    ) -> Result<Answer, AuthError> {
-        self.guard.check(what, url)?;
-        self.targets.add(url);
+    ) -> Result<JsonResponse, AuthError> {
+        self.guard.check_url(what, url)?;
+        self.targets.add_host(url);
         let mut request = self
             .client
             .post(url.clone())
@@ -132,55 +132,67 @@ impl Fetch {
         let response = request
             .send()
             .await
-            .map_err(|error| unreachable(what, url, &error))?;
+            .map_err(|error| unreachable_error(what, url, &error))?;
         if response.status().is_redirection() {
-            return Err(bad(what, url, "a redirect"));
+            return Err(invalid_response_error(what, url, "a redirect"));
         }
-        read(what, url, response).await
+        read_response(what, url, response).await
     }
 }
 
-fn target(what: &'static str, url: &Url, response: &Response) -> Result<Url, AuthError> {
+fn redirect_target(what: &'static str, url: &Url, response: &Response) -> Result<Url, AuthError> {
     response
         .headers()
         .get(LOCATION)
         .and_then(|location| location.to_str().ok())
         .and_then(|location| url.join(location).ok())
-        .ok_or_else(|| bad(what, url, "a redirect without a valid target"))
+        .ok_or_else(|| invalid_response_error(what, url, "a redirect without a valid target"))
 }
 
-async fn read(what: &'static str, url: &Url, mut response: Response) -> Result<Answer, AuthError> {
+async fn read_response(
+    what: &'static str,
+    url: &Url,
+    mut response: Response,
+) -> Result<JsonResponse, AuthError> {
     let status = response.status();
     let mut body = Vec::new();
     while let Some(chunk) = response
         .chunk()
         .await
-        .map_err(|error| unreachable(what, url, &error))?
+        .map_err(|error| unreachable_error(what, url, &error))?
     {
         if body.len() + chunk.len() > MAX_ANSWER {
-            return Err(bad(what, url, format!("more than {MAX_ANSWER} bytes")));
+            return Err(invalid_response_error(
+                what,
+                url,
+                format!("more than {MAX_ANSWER} bytes"),
+            ));
         }
         body.extend_from_slice(&chunk);
     }
     let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Ok(Answer { status, json })
+    Ok(JsonResponse { status, json })
 }
 
-fn unreachable(what: &'static str, url: &Url, error: &reqwest::Error) -> AuthError {
-    let (url, reason) = (shown_url(url.as_str()), root_cause(error));
+fn unreachable_error(what: &'static str, url: &Url, error: &reqwest::Error) -> AuthError {
+    let (url, reason) = (redact_url(url.as_str()), root_cause(error));
     AuthError::Failed(format!("no answer from the {what} `{url}`: {reason}"))
 }
 
-pub(super) fn bad(what: &'static str, url: &Url, reason: impl Display) -> AuthError {
-    let url = shown_url(url.as_str());
+pub(super) fn invalid_response_error(
+    what: &'static str,
+    url: &Url,
+    reason: impl Display,
+) -> AuthError {
+    let url = redact_url(url.as_str());
     AuthError::Failed(format!(
         "the answer of the {what} `{url}` is not valid: {reason}"
     ))
 }
 
 /// Encodes pairs as `application/x-www-form-urlencoded`.
-pub(super) fn form(pairs: &[(&str, &str)]) -> String {
-    // The form encoder of the `url` crate is only available through a URL.
+pub(super) fn encode_form(pairs: &[(&str, &str)]) -> String {
+    // reqwest exports the form encoder of the `url` crate only through `Url`.
     let Ok(mut carrier) = Url::parse("http://h/") else {
         return String::new();
     };

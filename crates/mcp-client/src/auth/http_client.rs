@@ -1,4 +1,4 @@
-//! The HTTP client below rmcp for streamable HTTP.
+//! The HTTP client that rmcp uses for streamable HTTP.
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
 
@@ -12,9 +12,9 @@ use secrecy::{ExposeSecret, SecretString};
 use crate::primitives::error::{StartError, root_cause};
 
 const MAX_REDIRECTS: usize = 5;
-/// Time after which idle connections are closed. A server that restarts breaks idle connections.
+/// Time after which an idle connection is closed, because a server restart breaks idle connections.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Header names that the protocol sets. rmcp rejects them only when a request is sent.
+/// Headers that MCP sets on each request, so the configuration of a server must not contain them.
 const RESERVED_HEADERS: [&str; 4] = [
     "accept",
     "mcp-session-id",
@@ -24,10 +24,10 @@ const RESERVED_HEADERS: [&str; 4] = [
 
 /// Creates the HTTP client for one server. The client limits only the time to connect: the deadline
 /// of a call limits the response time, and streams have no limit.
-pub(crate) fn client(url: &str, connect_timeout: Duration) -> Result<Client, StartError> {
+pub(crate) fn build_client(url: &str, connect_timeout: Duration) -> Result<Client, StartError> {
     let mut builder = Client::builder();
     if is_loopback(url) {
-        // A proxy on another machine would resolve a loopback address to that machine.
+        // A proxy on another machine would connect to itself instead of to this machine.
         builder = builder.no_proxy();
     }
     builder
@@ -54,7 +54,7 @@ fn is_loopback(url: &str) -> bool {
 }
 
 /// Validates the configured headers and marks them as sensitive, so that logs do not show them.
-pub(crate) fn headers(
+pub(crate) fn parse_headers(
     configured: &[(String, SecretString)],
 ) -> Result<HashMap<HeaderName, HeaderValue>, StartError> {
     let unusable = |reason: String| StartError::Configuration { reason };
@@ -125,14 +125,14 @@ mod tests {
     #[test]
     fn headers_are_validated_and_not_shown() {
         let valid = [("X-Key".to_owned(), "secret-1".into())];
-        let converted = headers(&valid).unwrap();
+        let converted = parse_headers(&valid).unwrap();
         assert!(!format!("{converted:?}").contains("secret-1"));
         for (name, value, expected) in [
             ("no name", "v", "`no name` is not a valid header name"),
             ("X-Key", "line\nsecret-2", "the value of header `X-Key`"),
             ("Mcp-Session-Id", "v", "is set by the protocol"),
         ] {
-            let error = headers(&[(name.to_owned(), value.into())])
+            let error = parse_headers(&[(name.to_owned(), value.into())])
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(expected), "{error}");

@@ -55,7 +55,7 @@ async fn serve() -> (SocketAddr, Arrived) {
 
 /// Posts a message and returns the status of the last answer.
 async fn post_to(url: &str, to: &str) -> u16 {
-    let client = client(url, Duration::from_secs(5)).unwrap();
+    let client = build_client(url, Duration::from_secs(5)).unwrap();
     let request = client.post(url).header("x-secret", "s").header("x-to", to);
     let response = request.body("message").send().await.unwrap();
     response.status().as_u16()

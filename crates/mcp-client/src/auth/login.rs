@@ -1,4 +1,4 @@
-//! A login: with a person in a browser, or by the client itself.
+//! Login by a person in a browser, or by the client with its own credentials.
 
 pub(crate) mod callback;
 pub(crate) mod pkce;
@@ -11,18 +11,18 @@ use serde_json::{Value, json};
 use crate::auth::{
     challenge::add_scope,
     error::AuthError,
-    fetch::{Fetch, bad},
+    fetch::{AuthHttpClient, invalid_response_error},
     login::{
-        callback::{Callback, Expected},
+        callback::{ExpectedRedirect, RedirectListener},
         pkce::{random_token, s256},
     },
-    metadata::{Discovered, ServerMetadata},
+    metadata::{DiscoveredAuthServer, ServerMetadata},
     settings::AuthOptions,
-    store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, now},
+    store::{GrantKey, Registration, StoredClient, StoredGrant, StoredTokens, unix_seconds_now},
     token::{self, Credentials},
 };
 use crate::config::login::{AuthConfig, ClientAuth, GrantType};
-use crate::primitives::error::shortened;
+use crate::primitives::error::shorten_text;
 
 const AUTHORIZATION: &str = "authorization endpoint";
 const TOKEN: &str = "token endpoint";
@@ -30,12 +30,12 @@ const REGISTRATION: &str = "registration endpoint";
 
 /// Parameters of one login to an MCP server.
 pub(super) struct Login<'a> {
-    pub(super) fetch: &'a Fetch,
+    pub(super) fetch: &'a AuthHttpClient,
     /// Configured URL of the MCP server.
     pub(super) server: &'a str,
     pub(super) config: &'a AuthConfig,
     pub(super) options: &'a AuthOptions,
-    pub(super) discovered: &'a Discovered,
+    pub(super) discovered: &'a DiscoveredAuthServer,
     /// Stored result of the previous login, if any.
     pub(super) before: Option<&'a StoredGrant>,
     /// Scopes in the `WWW-Authenticate` challenge of the server.
@@ -43,33 +43,33 @@ pub(super) struct Login<'a> {
 }
 
 impl Login<'_> {
-    pub(super) fn key(&self) -> GrantKey {
+    pub(super) fn grant_key(&self) -> GrantKey {
         GrantKey {
             issuer: self.discovered.server.issuer.clone(),
             resource: self.discovered.resource.clone(),
-            principal: self.config.principal().to_owned(),
+            principal: self.config.token_principal().to_owned(),
         }
     }
 
     /// Logs in through a browser. `on_url` receives the URL of the authorization page.
-    pub(super) async fn in_browser(
+    pub(super) async fn login_in_browser(
         &self,
         on_url: &(dyn Fn(&str) + Send + Sync),
     ) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
-        // Authorization servers of MCP 2025-03-26 without metadata must support PKCE.
+        // A server without metadata (`assumed`) supports PKCE, because MCP 2025-03-26 requires it.
         if !self.discovered.assumed && !server.has_s256() {
-            let issuer = shortened(&server.issuer);
+            let issuer = shorten_text(&server.issuer);
             let reason = "does not support PKCE with S256, which a safe login needs";
             return Err(AuthError::Failed(format!("`{issuer}` {reason}")));
         }
         let page = server.authorization_endpoint.as_deref();
-        let mut page = server.endpoint(self.fetch, AUTHORIZATION, page)?;
+        let mut page = server.parse_endpoint(self.fetch, AUTHORIZATION, page)?;
         let endpoint = self.token_endpoint()?;
-        let callback = self.callback().await?;
-        let client = self.client(&callback.redirect_uri).await?;
+        let callback = self.start_redirect_listener().await?;
+        let client = self.obtain_client(&callback.redirect_uri).await?;
 
-        let scopes = self.scopes(true);
+        let scopes = self.requested_scopes(true);
         let (verifier, state) = (random_token(), random_token());
         let redirect_uri = callback.redirect_uri.clone();
         {
@@ -92,12 +92,14 @@ impl Login<'_> {
             }
         }
         on_url(page.as_str());
-        let expected = Expected {
+        let expected = ExpectedRedirect {
             state: &state,
             issuer: &server.issuer,
             sends_issuer: server.authorization_response_iss_parameter_supported == Some(true),
         };
-        let code = callback.code(&expected, self.options.login_timeout).await?;
+        let code = callback
+            .receive_code(&expected, self.options.login_timeout)
+            .await?;
         let parameters = [
             ("grant_type", "authorization_code"),
             ("code", code.expose_secret()),
@@ -105,18 +107,18 @@ impl Login<'_> {
             ("code_verifier", &verifier),
             ("resource", &self.discovered.resource),
         ];
-        let issued = token::request(
+        let issued = token::request_tokens(
             self.fetch,
             &endpoint,
-            &credentials(&client, self.config, &server.issuer),
+            &build_credentials(&client, self.config, &server.issuer),
             &parameters,
         )
         .await?;
-        Ok(self.grant(client, &endpoint, issued, scopes))
+        Ok(self.build_grant(client, &endpoint, issued, scopes))
     }
 
     /// Requests tokens for the client itself (grant `client_credentials`).
-    pub(super) async fn as_client(&self) -> Result<StoredGrant, AuthError> {
+    pub(super) async fn login_as_client(&self) -> Result<StoredGrant, AuthError> {
         let server = &self.discovered.server;
         let endpoint = self.token_endpoint()?;
         let Some(client) = self.configured_client() else {
@@ -124,7 +126,7 @@ impl Login<'_> {
                 reason: "`grant: client_credentials` needs a `client_id`".to_owned(),
             });
         };
-        let scopes = self.scopes(false);
+        let scopes = self.requested_scopes(false);
         let joined = scopes.join(" ");
         let mut parameters = vec![
             ("grant_type", "client_credentials"),
@@ -133,31 +135,34 @@ impl Login<'_> {
         if !scopes.is_empty() {
             parameters.push(("scope", &joined));
         }
-        let credentials = credentials(&client, self.config, &server.issuer);
-        let issued = token::request(self.fetch, &endpoint, &credentials, &parameters).await?;
-        Ok(self.grant(client, &endpoint, issued, scopes))
+        let credentials = build_credentials(&client, self.config, &server.issuer);
+        let issued =
+            token::request_tokens(self.fetch, &endpoint, &credentials, &parameters).await?;
+        Ok(self.build_grant(client, &endpoint, issued, scopes))
     }
 
     fn token_endpoint(&self) -> Result<Url, AuthError> {
         let server = &self.discovered.server;
-        server.endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
+        server.parse_endpoint(self.fetch, TOKEN, server.token_endpoint.as_deref())
     }
 
     /// Starts the redirect listener, if possible on the port of the registered redirect URI.
-    async fn callback(&self) -> Result<Callback, AuthError> {
+    async fn start_redirect_listener(&self) -> Result<RedirectListener, AuthError> {
         let registered = self
             .before
             .and_then(|before| before.client.redirect_uri.as_deref());
         match (self.config.redirect_port, registered) {
-            (Some(port), _) => Callback::listen(port).await,
-            (None, Some(redirect_uri)) => Callback::listen_again(redirect_uri).await,
-            (None, None) => Callback::listen(0).await,
+            (Some(port), _) => RedirectListener::listen_on_port(port).await,
+            (None, Some(redirect_uri)) => {
+                RedirectListener::listen_on_earlier_port(redirect_uri).await
+            }
+            (None, None) => RedirectListener::listen_on_port(0).await,
         }
     }
 
-    /// Returns the scopes to request. Configured scopes replace the scopes that the server
-    /// proposes. The scopes of the previous login and of the challenge are always included.
-    fn scopes(&self, may_be_offline: bool) -> Vec<String> {
+    /// Returns the scopes to request: those of the previous login, those in the configuration (or
+    /// else, at the first login, those that the server proposes), and those in the challenge.
+    fn requested_scopes(&self, may_be_offline: bool) -> Vec<String> {
         let proposed = if self.challenged.is_empty() {
             self.discovered.scopes.as_deref().unwrap_or_default()
         } else {
@@ -172,7 +177,7 @@ impl Login<'_> {
         add(before);
         match &self.config.scopes {
             Some(configured) => add(configured),
-            // The scopes that the server proposes are only used for the first login.
+            // Only the first login uses the scopes that the server proposes.
             None if before.is_empty() => add(proposed),
             None => {}
         }
@@ -188,7 +193,7 @@ impl Login<'_> {
         scopes
     }
 
-    fn grant(
+    fn build_grant(
         &self,
         client: StoredClient,
         endpoint: &Url,
@@ -196,7 +201,7 @@ impl Login<'_> {
         requested: Vec<String>,
     ) -> StoredGrant {
         if self.config.grant == GrantType::ClientCredentials {
-            // Refresh tokens are dropped, because the client can request new tokens at any time.
+            // The client needs no refresh token, because it can request new tokens at any time.
             tokens.refresh = None;
         }
         StoredGrant {
@@ -207,13 +212,13 @@ impl Login<'_> {
             tokens: Some(tokens),
             scopes: requested,
             wanted_scopes: Vec::new(),
-            issued_at: now(),
+            issued_at: unix_seconds_now(),
         }
     }
 
-    /// Returns the OAuth client in the order of MCP: the configured client, the Client ID Metadata
-    /// Document, dynamic registration.
-    async fn client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
+    /// Returns the first available OAuth client in the order that MCP requires: configured client,
+    /// Client ID Metadata Document, dynamic registration.
+    async fn obtain_client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         if let Some(client) = self.configured_client() {
             return Ok(client);
         }
@@ -238,7 +243,7 @@ impl Login<'_> {
             {
                 Ok(client.clone())
             }
-            _ => self.registered(redirect_uri).await,
+            _ => self.register_client(redirect_uri).await,
         }
     }
 
@@ -248,7 +253,7 @@ impl Login<'_> {
             id,
             secret: None,
             auth_method: self.config.auth_method.unwrap_or_else(|| {
-                method(
+                select_auth_method(
                     &self.discovered.server,
                     self.config.client_secret.is_some(),
                     self.config.private_key.is_some(),
@@ -260,16 +265,16 @@ impl Login<'_> {
     }
 
     /// Registers a client dynamically (RFC 7591).
-    async fn registered(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
+    async fn register_client(&self, redirect_uri: &str) -> Result<StoredClient, AuthError> {
         let server = &self.discovered.server;
         let Some(endpoint) = &server.registration_endpoint else {
             return Err(AuthError::Failed(format!(
                 "`{}` accepts only registered clients: register one, and set `client_id` (and \
                  `client_secret`) below `authorization` in its configuration",
-                shortened(&server.issuer)
+                shorten_text(&server.issuer)
             )));
         };
-        let endpoint = self.fetch.guard.parse(REGISTRATION, endpoint)?;
+        let endpoint = self.fetch.guard.parse_url(REGISTRATION, endpoint)?;
         let mut grant_types = vec!["authorization_code"];
         let supported = server.grant_types_supported.as_deref();
         if supported.is_none_or(|types| types.iter().any(|kind| kind == "refresh_token")) {
@@ -280,31 +285,39 @@ impl Login<'_> {
             "redirect_uris": [redirect_uri],
             "grant_types": grant_types,
             "response_types": ["code"],
-            "token_endpoint_auth_method": preferred_method(server).name(),
+            "token_endpoint_auth_method": preferred_auth_method(server).name(),
             // OpenID Connect registers a `web` client by default, which cannot use a loopback
             // redirect.
             "application_type": "native",
         });
         let body = ("application/json", body.to_string());
-        let answer = self.fetch.post(REGISTRATION, &endpoint, body, None).await?;
+        let answer = self
+            .fetch
+            .send_post(REGISTRATION, &endpoint, body, None)
+            .await?;
         if !answer.status.is_success() {
-            return Err(token::refused("registration", &endpoint, &answer));
+            return Err(token::rejection_error("registration", &endpoint, &answer));
         }
         let text = |key: &str| answer.json.get(key).and_then(Value::as_str);
         let Some(id) = text("client_id").filter(|id| !id.is_empty()) else {
-            return Err(bad(REGISTRATION, &endpoint, "it contains no `client_id`"));
+            return Err(invalid_response_error(
+                REGISTRATION,
+                &endpoint,
+                "it contains no `client_id`",
+            ));
         };
         let secret = text("client_secret")
             .filter(|secret| !secret.is_empty())
             .map(SecretString::from);
-        // Some servers return a method that needs a secret, but no secret.
+        // Some servers return a method that needs a secret, but no secret. It is ignored.
         let given = answer.json.get("token_endpoint_auth_method");
         let given = given
             .and_then(|method| ClientAuth::deserialize(method).ok())
             .filter(|given| matches!(given, ClientAuth::None) || secret.is_some());
         Ok(StoredClient {
             id: id.to_owned(),
-            auth_method: given.unwrap_or_else(|| method(server, secret.is_some(), false)),
+            auth_method: given
+                .unwrap_or_else(|| select_auth_method(server, secret.is_some(), false)),
             secret,
             redirect_uri: Some(redirect_uri.to_owned()),
             registration: Registration::Dynamic,
@@ -312,27 +325,27 @@ impl Login<'_> {
     }
 }
 
-fn supports(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {
+fn supports_auth_method(server: &ServerMetadata, method: ClientAuth) -> Option<bool> {
     let methods = server.token_endpoint_auth_methods_supported.as_deref()?;
     Some(methods.iter().any(|known| known == method.name()))
 }
 
 /// Returns the authentication method to register. A public client is preferred, because a program
 /// on a user's machine cannot keep a secret.
-fn preferred_method(server: &ServerMetadata) -> ClientAuth {
+fn preferred_auth_method(server: &ServerMetadata) -> ClientAuth {
     [
         ClientAuth::None,
         ClientAuth::ClientSecretBasic,
         ClientAuth::ClientSecretPost,
     ]
     .into_iter()
-    .find(|method| supports(server, *method) != Some(false))
+    .find(|method| supports_auth_method(server, *method) != Some(false))
     .unwrap_or(ClientAuth::None)
 }
 
-/// Returns the authentication method for a client with the given credentials. Servers use
-/// `client_secret_basic` by default (RFC 8414, section 2).
-fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
+/// Returns the authentication method for a client that has a secret or a key. The default method is
+/// `client_secret_basic` (RFC 8414, section 2).
+fn select_auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
     let mut able = Vec::new();
     if has_key {
         able.push(ClientAuth::PrivateKeyJwt);
@@ -343,13 +356,13 @@ fn method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAut
     let best = able.first().copied().unwrap_or(ClientAuth::None);
     able.push(ClientAuth::None);
     able.into_iter()
-        .find(|method| supports(server, *method) == Some(true))
+        .find(|method| supports_auth_method(server, *method) == Some(true))
         .unwrap_or(best)
 }
 
 /// Returns the credentials of a client. The store does not contain configured secrets, so these are
 /// read from the configuration.
-pub(super) fn credentials<'a>(
+pub(super) fn build_credentials<'a>(
     client: &'a StoredClient,
     config: &'a AuthConfig,
     issuer: &'a str,

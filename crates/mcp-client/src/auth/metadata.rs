@@ -1,5 +1,5 @@
 //! Discovery of the authorization server of an MCP server and its metadata (RFC 9728, RFC 8414,
-//! `OpenID` Connect Discovery), in the order of MCP (2026-07-28, basic/authorization).
+//! `OpenID` Connect Discovery), in the order of MCP 2026-07-28, basic/authorization.
 
 use std::fmt::Display;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::auth::{
     challenge::Challenge,
     error::AuthError,
-    fetch::{Fetch, bad},
+    fetch::{AuthHttpClient, invalid_response_error},
 };
 use crate::config::login::AuthConfig;
-use crate::primitives::error::shortened;
+use crate::primitives::error::shorten_text;
 
 const RESOURCE: &str = "protected-resource metadata";
 const SERVER: &str = "authorization-server metadata";
 
-/// Protected-resource metadata (RFC 9728, section 2), as far as the client uses them.
+/// Fields of the protected-resource metadata (RFC 9728, section 2) that the client uses.
 #[derive(Debug, Default, Deserialize)]
 struct ResourceMetadata {
     resource: Option<String>,
@@ -26,7 +26,7 @@ struct ResourceMetadata {
     scopes_supported: Option<Vec<String>>,
 }
 
-/// Authorization-server metadata (RFC 8414, section 2), as far as the client uses them.
+/// Fields of the authorization-server metadata (RFC 8414, section 2) that the client uses.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct ServerMetadata {
     #[serde(default)]
@@ -45,33 +45,33 @@ pub(super) struct ServerMetadata {
 
 /// Authorization server, resource and scopes that were discovered for an MCP server.
 #[derive(Debug, Clone)]
-pub(super) struct Discovered {
+pub(super) struct DiscoveredAuthServer {
     /// Resource identifier for which tokens are requested (RFC 8707).
     pub(super) resource: String,
-    /// Scopes that the MCP server proposes.
+    /// Scopes that the metadata of the MCP server propose, if any.
     pub(super) scopes: Option<Vec<String>>,
     pub(super) server: ServerMetadata,
-    /// Whether `server` contains the default endpoints of MCP 2025-03-26, because the server has no
-    /// metadata.
+    /// Whether `server` contains the default endpoints of MCP 2025-03-26, because no metadata were
+    /// found.
     pub(super) assumed: bool,
 }
 
 impl ServerMetadata {
-    /// Returns the URL of an endpoint. Returns an error if the metadata lack it or the network
-    /// guard forbids it.
-    pub(super) fn endpoint(
+    /// Parses the URL of an endpoint in the metadata. Returns an error if the URL is missing or if
+    /// the network guard forbids it.
+    pub(super) fn parse_endpoint(
         &self,
-        fetch: &Fetch,
+        fetch: &AuthHttpClient,
         what: &'static str,
         endpoint: Option<&str>,
     ) -> Result<Url, AuthError> {
         let Some(endpoint) = endpoint else {
-            return Err(no_metadata(format_args!(
+            return Err(missing_metadata_error(format_args!(
                 "`{}` names no {what}",
-                shortened(&self.issuer)
+                shorten_text(&self.issuer)
             )));
         };
-        fetch.guard.parse(what, endpoint)
+        fetch.guard.parse_url(what, endpoint)
     }
 
     pub(super) fn has_s256(&self) -> bool {
@@ -85,28 +85,29 @@ impl ServerMetadata {
     }
 }
 
-/// Discovers the authorization server of the MCP server at `url`. If there are several, the first
-/// one in `known` is used, otherwise the first one in the metadata.
-pub(super) async fn discover(
-    fetch: &Fetch,
+/// Discovers the authorization server of the MCP server at `url`. If the metadata list several, the
+/// first one that `known` contains is used, or else the first listed one.
+pub(super) async fn discover_auth_server(
+    fetch: &AuthHttpClient,
     url: &Url,
     config: &AuthConfig,
     challenge: &Challenge,
     known: &[String],
-) -> Result<Discovered, AuthError> {
-    let mut discovered = Discovered {
-        resource: canonical(url),
+) -> Result<DiscoveredAuthServer, AuthError> {
+    let mut discovered = DiscoveredAuthServer {
+        resource: resource_identifier(url),
         scopes: None,
         server: ServerMetadata::default(),
         assumed: false,
     };
     if let Some(address) = &config.metadata_url {
-        let address = fetch.guard.parse(SERVER, address)?;
-        let found = fetch.get(SERVER, &address).await?;
-        let found = found.ok_or_else(|| bad(SERVER, &address, "it does not exist"))?;
-        discovered.server = read(SERVER, &address, found)?;
+        let address = fetch.guard.parse_url(SERVER, address)?;
+        let found = fetch.get_json(SERVER, &address).await?;
+        let found =
+            found.ok_or_else(|| invalid_response_error(SERVER, &address, "it does not exist"))?;
+        discovered.server = parse_metadata(SERVER, &address, found)?;
         if let Some(expected) = &config.issuer {
-            same_issuer(expected, &discovered.server.issuer)?;
+            check_issuer(expected, &discovered.server.issuer)?;
         }
         return Ok(discovered);
     }
@@ -115,7 +116,7 @@ pub(super) async fn discover(
         discovered.resource = matching_resource(url, found.resource)?;
         discovered.scopes = found.scopes_supported;
         let servers = found.authorization_servers.unwrap_or_default();
-        chosen(&servers, config, known)?.to_owned()
+        choose_issuer(&servers, config, known)?.to_owned()
     } else {
         // An MCP server of version 2025-03-26 is its own authorization server. It has metadata at
         // its root, or fixed endpoints (MCP 2025-03-26, basic/authorization).
@@ -134,48 +135,51 @@ pub(super) async fn discover(
             ..ServerMetadata::default()
         };
     } else {
-        return Err(no_metadata(format_args!(
+        return Err(missing_metadata_error(format_args!(
             "`{}` has no metadata",
-            shortened(&issuer)
+            shorten_text(&issuer)
         )));
     }
     Ok(discovered)
 }
 
 async fn resource_metadata(
-    fetch: &Fetch,
+    fetch: &AuthHttpClient,
     url: &Url,
     challenge: &Challenge,
 ) -> Result<Option<ResourceMetadata>, AuthError> {
     let mut addresses = Vec::new();
     if let Some(named) = &challenge.resource_metadata {
-        addresses.push(fetch.guard.parse(RESOURCE, named)?);
+        addresses.push(fetch.guard.parse_url(RESOURCE, named)?);
     } else {
         let path = url.path().trim_end_matches('/');
-        addresses.push(well_known(url, "oauth-protected-resource", path));
+        addresses.push(well_known_url(url, "oauth-protected-resource", path));
         if !path.is_empty() {
-            addresses.push(well_known(url, "oauth-protected-resource", ""));
+            addresses.push(well_known_url(url, "oauth-protected-resource", ""));
         }
     }
     for address in &addresses {
-        if let Some(found) = fetch.get(RESOURCE, address).await? {
-            return read(RESOURCE, address, found).map(Some);
+        if let Some(found) = fetch.get_json(RESOURCE, address).await? {
+            return parse_metadata(RESOURCE, address, found).map(Some);
         }
     }
     match (&challenge.resource_metadata, addresses.first()) {
-        (Some(_), Some(named)) => Err(bad(RESOURCE, named, "it does not exist")),
+        (Some(_), Some(named)) => Err(invalid_response_error(RESOURCE, named, "it does not exist")),
         _ => Ok(None),
     }
 }
 
-/// Fetches the metadata of an authorization server. Returns an error if they contain another
-/// issuer.
-async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMetadata>, AuthError> {
-    let url = fetch.guard.parse("issuer", issuer)?;
+/// Fetches the metadata of the authorization server `issuer`, or `None` if it has none. Returns an
+/// error if the metadata contain another issuer.
+async fn server_metadata(
+    fetch: &AuthHttpClient,
+    issuer: &str,
+) -> Result<Option<ServerMetadata>, AuthError> {
+    let url = fetch.guard.parse_url("issuer", issuer)?;
     let path = url.path().trim_end_matches('/');
     let mut addresses = vec![
-        well_known(&url, "oauth-authorization-server", path),
-        well_known(&url, "openid-configuration", path),
+        well_known_url(&url, "oauth-authorization-server", path),
+        well_known_url(&url, "openid-configuration", path),
     ];
     if !path.is_empty() {
         let mut appended = url.clone();
@@ -184,16 +188,16 @@ async fn server_metadata(fetch: &Fetch, issuer: &str) -> Result<Option<ServerMet
         addresses.push(appended);
     }
     for address in addresses {
-        if let Some(found) = fetch.get(SERVER, &address).await? {
-            let found: ServerMetadata = read(SERVER, &address, found)?;
-            same_issuer(issuer, &found.issuer)?;
+        if let Some(found) = fetch.get_json(SERVER, &address).await? {
+            let found: ServerMetadata = parse_metadata(SERVER, &address, found)?;
+            check_issuer(issuer, &found.issuer)?;
             return Ok(Some(found));
         }
     }
     Ok(None)
 }
 
-fn well_known(url: &Url, name: &str, path: &str) -> Url {
+fn well_known_url(url: &Url, name: &str, path: &str) -> Url {
     let mut address = url.clone();
     address.set_path(&format!("/.well-known/{name}{path}"));
     address.set_query(None);
@@ -201,32 +205,33 @@ fn well_known(url: &Url, name: &str, path: &str) -> Url {
     address
 }
 
-fn read<T: serde::de::DeserializeOwned>(
+fn parse_metadata<T: serde::de::DeserializeOwned>(
     what: &'static str,
     address: &Url,
     found: Value,
 ) -> Result<T, AuthError> {
-    // The parse error may contain text of the document, so it is shortened.
-    serde_json::from_value(found).map_err(|error| bad(what, address, shortened(&error.to_string())))
+    // The error may quote the untrusted document, so it is shortened.
+    serde_json::from_value(found)
+        .map_err(|error| invalid_response_error(what, address, shorten_text(&error.to_string())))
 }
 
-fn no_metadata(reason: impl Display) -> AuthError {
+fn missing_metadata_error(reason: impl Display) -> AuthError {
     AuthError::Failed(format!("it does not describe its login: {reason}"))
 }
 
 /// Returns an error if two issuers differ. RFC 8414 compares issuers without URL normalization.
-fn same_issuer(expected: &str, found: &str) -> Result<(), AuthError> {
+fn check_issuer(expected: &str, found: &str) -> Result<(), AuthError> {
     if expected == found {
         return Ok(());
     }
     Err(AuthError::IssuerMismatch {
         what: SERVER,
-        expected: shortened(expected),
-        found: shortened(if found.is_empty() { "(none)" } else { found }),
+        expected: shorten_text(expected),
+        found: shorten_text(if found.is_empty() { "(none)" } else { found }),
     })
 }
 
-fn chosen<'a>(
+fn choose_issuer<'a>(
     servers: &'a [String],
     config: &'a AuthConfig,
     known: &[String],
@@ -236,8 +241,8 @@ fn chosen<'a>(
             Some(server) => Ok(server),
             None if servers.is_empty() => Ok(expected),
             None => Err(AuthError::IssuerChanged {
-                expected: shortened(expected),
-                found: shortened(&servers.join(", ")),
+                expected: shorten_text(expected),
+                found: shorten_text(&servers.join(", ")),
             }),
         };
     }
@@ -246,14 +251,14 @@ fn chosen<'a>(
         .find(|server| known.contains(server))
         .or(servers.first())
         .map(String::as_str)
-        .ok_or_else(|| no_metadata("its metadata name no authorization server"))
+        .ok_or_else(|| missing_metadata_error("its metadata name no authorization server"))
 }
 
-/// Checks that the metadata describe this server or a parent URL: the same origin and a prefix of
-/// the path. Otherwise a server could receive the tokens of another server.
+/// Returns the resource identifier in the metadata. Returns an error unless it is `url` or a parent
+/// of `url`, because a server could otherwise obtain the tokens of another server.
 fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthError> {
     let Some(found) = found else {
-        return Ok(canonical(url));
+        return Ok(resource_identifier(url));
     };
     let contains = |resource: &Url| {
         let begin = resource.path().trim_end_matches('/');
@@ -265,14 +270,14 @@ fn matching_resource(url: &Url, found: Option<String>) -> Result<String, AuthErr
     match Url::parse(&found) {
         Ok(resource) if contains(&resource) => Ok(found),
         _ => Err(AuthError::ResourceMismatch {
-            expected: canonical(url),
-            found: shortened(&found),
+            expected: resource_identifier(url),
+            found: shorten_text(&found),
         }),
     }
 }
 
 /// Returns the server's URL as a resource identifier (RFC 8707, section 2).
-pub(super) fn canonical(url: &Url) -> String {
+pub(super) fn resource_identifier(url: &Url) -> String {
     let mut url = url.clone();
     url.set_fragment(None);
     url.set_query(None);
@@ -326,7 +331,7 @@ mod tests {
         let own = matching_resource(&server, None).unwrap();
         assert_eq!(own, "https://h.example/a/mcp");
         assert_eq!(
-            canonical(&url("HTTPS://U:p@H.example/#f")),
+            resource_identifier(&url("HTTPS://U:p@H.example/#f")),
             "https://h.example"
         );
     }

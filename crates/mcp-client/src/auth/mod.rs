@@ -1,7 +1,7 @@
 //! Login to HTTP servers: OAuth 2.1 as in MCP 2026-07-28 and 2025-11-25 (basic/authorization).
 //!
-//! - [`login`] and [`logout`] are the operations of a user.
-//! - [`AuthConfig`] configures one server, [`AuthOptions`] all servers.
+//! - [`login()`] and [`logout`] are the operations of a user.
+//! - [`AuthConfig`] contains the settings of one server, [`AuthOptions`] those of all servers.
 //! - [`TokenStore`] stores tokens: [`FileStore`], [`MemoryStore`], or another implementation.
 //!
 //! A host sends the token with every request. It renews the token before it expires and when the
@@ -11,8 +11,8 @@
 //!
 //! rmcp has an authorization manager (feature `auth`). It is not used for these reasons:
 //!
-//! - A renewal there is cancelled with its request, and the new refresh token is lost.
-//! - One lock delays all requests of a server during a renewal.
+//! - It cancels a renewal together with the request, and then the new refresh token is lost.
+//! - It locks all requests of a server during a renewal.
 //! - Its store has one login, not one per issuer, resource and principal.
 //! - It does not request more scopes during a call, listen for the redirect or store tokens.
 //!
@@ -49,7 +49,7 @@ pub use store::{
 };
 
 use challenge::Challenge;
-use session::{Current, Session};
+use session::{Session, StoredLogin};
 
 /// Summary of a stored login, without its tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -81,16 +81,16 @@ pub async fn login(
     options: &AuthOptions,
     on_url: impl Fn(&str) + Send + Sync,
 ) -> Result<LoginInfo, AuthError> {
-    let session = Session::of_server(server, options)?;
-    let challenge = challenge_of(server).await?;
-    let stored = session.stored().await?;
-    let discovered = session.discover(&challenge, &stored).await?;
-    let before = session.before(stored, &discovered)?;
+    let session = Session::from_config(server, options)?;
+    let challenge = request_challenge(server).await?;
+    let stored = session.load_usable_logins().await?;
+    let discovered = session.discover_auth_server(&challenge, &stored).await?;
+    let before = session.find_login(stored, &discovered)?;
     let scopes = &challenge.scopes;
     let current = session
-        .login(&discovered, before.as_ref(), scopes, Some(&on_url))
+        .login_and_store(&discovered, before.as_ref(), scopes, Some(&on_url))
         .await?;
-    let Current { key, grant } = current;
+    let StoredLogin { key, grant } = current;
     let tokens = grant.tokens.as_ref();
     Ok(LoginInfo {
         issuer: key.issuer,
@@ -106,28 +106,29 @@ pub async fn login(
 /// Removes the stored tokens of a server and tries to revoke them. Returns whether tokens were
 /// stored.
 pub async fn logout(server: &ServerConfig, options: &AuthOptions) -> Result<bool, AuthError> {
-    let session = Session::of_server(server, options)?;
+    let session = Session::from_config(server, options)?;
     let mut any = false;
-    for current in session.stored_by_any_client().await? {
+    for current in session.load_all_logins().await? {
         any |= options.store.remove(&current.key).await?;
         // Tokens that cannot be revoked stay valid until they expire.
-        if let Err(error) = session.revoke(&current).await {
+        if let Err(error) = session.revoke_tokens(&current).await {
             tracing::warn!(server = server.name, %error, "failed to revoke tokens");
         }
     }
     Ok(any)
 }
 
-/// Sends a request without a token and returns the challenge of the server. Without a challenge,
-/// discovery uses the well-known URLs.
-async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
+/// Sends a request without a token and returns the challenge in the response. Returns an empty
+/// challenge if there is none: discovery then uses the well-known URLs.
+async fn request_challenge(server: &ServerConfig) -> Result<Challenge, AuthError> {
     let ServerTransport::StreamableHttp { url, headers } = &server.transport else {
         return Ok(Challenge::default());
     };
     let unusable = |reason: String| AuthError::Configuration { reason };
-    let client = http_client::client(url, server.connect_timeout)
+    let client = http_client::build_client(url, server.connect_timeout)
         .map_err(|error| unusable(error.to_string()))?;
-    let headers = http_client::headers(headers).map_err(|error| unusable(error.to_string()))?;
+    let headers =
+        http_client::parse_headers(headers).map_err(|error| unusable(error.to_string()))?;
     let request = client
         .post(url)
         .timeout(server.connect_timeout)
@@ -143,7 +144,7 @@ async fn challenge_of(server: &ServerConfig) -> Result<Challenge, AuthError> {
         .get_all(WWW_AUTHENTICATE)
         .iter()
         .filter_map(|value| value.to_str().ok())
-        .map(Challenge::read)
+        .map(Challenge::parse_header)
         .find(|challenge| *challenge != Challenge::default());
     Ok(found.unwrap_or_default())
 }

@@ -15,10 +15,10 @@ pub type OnUrl = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct AuthOptions {
     /// Store for OAuth tokens.
     pub store: Arc<dyn TokenStore>,
-    /// Callback that lets the host start a login when a server requires one, also for more scopes
-    /// during a call. The wait counts towards the server's connect time-out or the call's deadline;
-    /// the next call uses the result of a login that takes longer. After a declined login the host
-    /// starts none until [`login`](super::login) succeeds. `None`: a server that needs a login
+    /// Callback with which the host starts a login when a server requires one, or when a call needs
+    /// more scopes. The login counts towards the server's connect time-out or the call's deadline.
+    /// If it takes longer, the next call uses its result. After a declined login, the host starts
+    /// no other until [`login`](super::login()) succeeds. With `None`, a server that needs a login
     /// fails.
     pub on_url: Option<OnUrl>,
     /// Time limit of a login.
@@ -40,7 +40,7 @@ impl AuthOptions {
 }
 
 impl Default for AuthOptions {
-    /// Returns options that keep tokens in memory.
+    /// Returns options with a [`MemoryStore`].
     fn default() -> Self {
         Self::with_store(Arc::new(MemoryStore::default()))
     }

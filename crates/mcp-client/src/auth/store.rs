@@ -1,4 +1,4 @@
-//! The token store: the trait, the stored values and an implementation in memory.
+//! The token store trait, the stored values and an implementation in memory.
 
 pub(crate) mod file;
 
@@ -15,8 +15,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
-    config::{login::ClientAuth, show::shown_url},
-    primitives::sync::lock,
+    config::{login::ClientAuth, show::redact_url},
+    primitives::sync::lock_mutex,
 };
 
 /// Key of stored tokens. Tokens are never sent to another authorization server or resource, and
@@ -98,8 +98,8 @@ pub struct StoredTokens {
     /// Access token for requests to the MCP server.
     #[serde(
         rename = "access_token",
-        serialize_with = "expose",
-        deserialize_with = "hide"
+        serialize_with = "serialize_secret",
+        deserialize_with = "deserialize_secret"
     )]
     pub access: SecretString,
     /// Refresh token, if the authorization server issued one.
@@ -117,12 +117,12 @@ pub struct StoredTokens {
 
 /// Store for OAuth tokens.
 ///
-/// Several tasks use a store at the same time. Several processes use it if it is persistent.
+/// Several tasks use a store concurrently, and also several processes if the store is persistent.
 #[async_trait]
 pub trait TokenStore: fmt::Debug + Send + Sync {
     /// Returns the grants for a server URL and a principal, the latest first. There is one grant
     /// per issuer.
-    async fn find(
+    async fn find_grants(
         &self,
         server: &str,
         principal: &str,
@@ -136,7 +136,7 @@ pub trait TokenStore: fmt::Debug + Send + Sync {
 
     /// Locks a grant while its tokens are renewed, because a refresh token works only once.
     /// Dropping the returned lock releases it.
-    async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
+    async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError>;
 }
 
 /// Lock of a grant during the renewal of its tokens. Dropping it releases the lock.
@@ -173,12 +173,12 @@ impl StoredTokens {
     pub(super) fn is_stale(&self) -> bool {
         const MARGIN: u64 = 30;
         self.expires_at
-            .is_some_and(|end| end <= now().saturating_add(MARGIN))
+            .is_some_and(|end| end <= unix_seconds_now().saturating_add(MARGIN))
     }
 }
 
 /// Returns the current time in seconds since 1970.
-pub(super) fn now() -> u64 {
+pub(super) fn unix_seconds_now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_secs())
@@ -187,7 +187,7 @@ pub(super) fn now() -> u64 {
 impl fmt::Debug for StoredGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredGrant")
-            .field("server", &shown_url(&self.server))
+            .field("server", &redact_url(&self.server))
             .field("client", &self.client)
             .field("tokens", &self.tokens)
             .field("scopes", &self.scopes)
@@ -218,11 +218,16 @@ mod secret {
     }
 }
 
-fn expose<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_secret<S: Serializer>(
+    secret: &SecretString,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose_secret())
 }
 
-fn hide<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SecretString, D::Error> {
+fn deserialize_secret<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<SecretString, D::Error> {
     String::deserialize(deserializer).map(Into::into)
 }
 
@@ -246,7 +251,7 @@ pub fn to_record(key: &GrantKey, grant: &StoredGrant) -> SecretString {
         key,
         grant,
     };
-    // Serialization fails only for maps whose keys are not text, and the record has none.
+    // Serialization cannot fail: it fails only for maps with keys that are not text.
     serde_json::to_string_pretty(&record)
         .unwrap_or_default()
         .into()
@@ -265,7 +270,7 @@ pub struct MemoryStore {
     renewals: Mutex<HashMap<GrantKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-pub(super) fn latest_first(found: &mut [(GrantKey, StoredGrant)]) {
+pub(super) fn sort_latest_first(found: &mut [(GrantKey, StoredGrant)]) {
     found.sort_by(|(key, grant), (other_key, other)| {
         let order = other.issued_at.cmp(&grant.issued_at);
         order.then_with(|| key.issuer.cmp(&other_key.issuer))
@@ -274,32 +279,32 @@ pub(super) fn latest_first(found: &mut [(GrantKey, StoredGrant)]) {
 
 #[async_trait]
 impl TokenStore for MemoryStore {
-    async fn find(
+    async fn find_grants(
         &self,
         server: &str,
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError> {
-        let mut found: Vec<_> = lock(&self.grants)
+        let mut found: Vec<_> = lock_mutex(&self.grants)
             .iter()
             .filter(|(key, grant)| key.principal == principal && grant.server == server)
             .map(|(key, grant)| (key.clone(), grant.clone()))
             .collect();
-        latest_first(&mut found);
+        sort_latest_first(&mut found);
         Ok(found)
     }
 
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
-        lock(&self.grants).insert(key.clone(), grant.clone());
+        lock_mutex(&self.grants).insert(key.clone(), grant.clone());
         Ok(())
     }
 
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
-        Ok(lock(&self.grants).remove(key).is_some())
+        Ok(lock_mutex(&self.grants).remove(key).is_some())
     }
 
-    async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
+    async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
         let lock = {
-            let mut renewals = lock(&self.renewals);
+            let mut renewals = lock_mutex(&self.renewals);
             renewals.entry(key.clone()).or_default().clone()
         };
         Ok(Box::new(lock.lock_owned().await))

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::auth::{
     error::AuthError,
-    fetch::{Answer, Fetch, bad, form},
-    store::{StoredTokens, now},
+    fetch::{AuthHttpClient, JsonResponse, encode_form, invalid_response_error},
+    store::{StoredTokens, unix_seconds_now},
 };
 use crate::config::login::ClientAuth;
-use crate::primitives::error::shortened;
+use crate::primitives::error::shorten_text;
 
 const TOKEN: &str = "token";
 
@@ -27,42 +27,42 @@ pub(super) struct Credentials<'a> {
     pub(super) issuer: &'a str,
 }
 
-/// Requests tokens. `parameters` contain the grant type and its parameters.
-pub(super) async fn request(
-    fetch: &Fetch,
+/// Requests tokens. `parameters` are the form parameters, without those of the authentication.
+pub(super) async fn request_tokens(
+    fetch: &AuthHttpClient,
     endpoint: &Url,
     client: &Credentials<'_>,
     parameters: &[(&str, &str)],
 ) -> Result<StoredTokens, AuthError> {
-    let answer = post(fetch, endpoint, client, parameters).await?;
+    let answer = send_authenticated(fetch, endpoint, client, parameters).await?;
     if !answer.status.is_success() {
-        return Err(refused(TOKEN, endpoint, &answer));
+        return Err(rejection_error(TOKEN, endpoint, &answer));
     }
-    issued(endpoint, &answer.json)
+    parse_tokens(endpoint, &answer.json)
 }
 
 /// Revokes a token (RFC 7009).
-pub(super) async fn revoke(
-    fetch: &Fetch,
+pub(super) async fn revoke_token(
+    fetch: &AuthHttpClient,
     endpoint: &Url,
     client: &Credentials<'_>,
     (token, hint): (&SecretString, &str),
 ) -> Result<(), AuthError> {
     let parameters = [("token", token.expose_secret()), ("token_type_hint", hint)];
-    let answer = post(fetch, endpoint, client, &parameters).await?;
+    let answer = send_authenticated(fetch, endpoint, client, &parameters).await?;
     if answer.status.is_success() {
         Ok(())
     } else {
-        Err(refused("revocation", endpoint, &answer))
+        Err(rejection_error("revocation", endpoint, &answer))
     }
 }
 
-async fn post(
-    fetch: &Fetch,
+async fn send_authenticated(
+    fetch: &AuthHttpClient,
     endpoint: &Url,
     client: &Credentials<'_>,
     parameters: &[(&str, &str)],
-) -> Result<Answer, AuthError> {
+) -> Result<JsonResponse, AuthError> {
     let mut parameters = parameters.to_vec();
     let missing = |what: &str| AuthError::Configuration {
         reason: format!("`{}` needs a {what}", client.method.name()),
@@ -78,7 +78,7 @@ async fn post(
         }
         ClientAuth::ClientSecretBasic => {
             let secret = client.secret.ok_or_else(|| missing("client_secret"))?;
-            authorization = Some(basic(client.id, secret)?);
+            authorization = Some(basic_auth_header(client.id, secret)?);
         }
         ClientAuth::PrivateKeyJwt => {
             let key = client.private_key.ok_or_else(|| missing("private_key"))?;
@@ -88,16 +88,23 @@ async fn post(
             parameters.push(("client_assertion", assertion.expose_secret()));
         }
     }
-    let body = ("application/x-www-form-urlencoded", form(&parameters));
+    let body = (
+        "application/x-www-form-urlencoded",
+        encode_form(&parameters),
+    );
     fetch
-        .post("token endpoint", endpoint, body, authorization)
+        .send_post("token endpoint", endpoint, body, authorization)
         .await
 }
 
-/// Returns the HTTP Basic header. Client id and secret are form-encoded first (RFC 6749, section
-/// 2.3.1).
-fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
-    let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
+/// Returns the value of a Basic `Authorization` header. Client id and secret are form-encoded first
+/// (RFC 6749, section 2.3.1).
+fn basic_auth_header(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
+    let encoded = |text: &str| {
+        encode_form(&[("", text)])
+            .trim_start_matches('=')
+            .to_owned()
+    };
     let pair = format!("{}:{}", encoded(id), encoded(secret.expose_secret()));
     let mut value =
         HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair))).map_err(|_| {
@@ -109,15 +116,19 @@ fn basic(id: &str, secret: &SecretString) -> Result<HeaderValue, AuthError> {
     Ok(value)
 }
 
-fn issued(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
+fn parse_tokens(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
     let text = |key: &str| json.get(key).and_then(Value::as_str);
     let Some(access) = text("access_token").filter(|token| is_token(token)) else {
-        return Err(bad(TOKEN, endpoint, "it contains no valid `access_token`"));
+        return Err(invalid_response_error(
+            TOKEN,
+            endpoint,
+            "it contains no valid `access_token`",
+        ));
     };
     match text("token_type") {
         Some(kind) if !kind.eq_ignore_ascii_case("bearer") => {
-            let reason = format!("tokens of type `{}` are not supported", shortened(kind));
-            return Err(bad(TOKEN, endpoint, reason));
+            let reason = format!("tokens of type `{}` are not supported", shorten_text(kind));
+            return Err(invalid_response_error(TOKEN, endpoint, reason));
         }
         _ => {}
     }
@@ -140,25 +151,35 @@ fn issued(endpoint: &Url, json: &Value) -> Result<StoredTokens, AuthError> {
         refresh: text("refresh_token")
             .filter(|token| !token.is_empty())
             .map(Into::into),
-        expires_at: lifetime.map(|lifetime| now().saturating_add(lifetime)),
+        expires_at: lifetime.map(|lifetime| unix_seconds_now().saturating_add(lifetime)),
     })
 }
 
-/// Returns whether a token is valid in an HTTP header. RFC 6750, section 2.1, is stricter.
+/// Returns whether a token can be sent in an HTTP header. RFC 6750, section 2.1, is stricter.
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Converts an error response of the authorization server (RFC 6749, section 5.2).
-pub(super) fn refused(what: &'static str, endpoint: &Url, answer: &Answer) -> AuthError {
-    let text = |key: &str| answer.json.get(key).and_then(Value::as_str).map(shortened);
+/// Converts an error response of the authorization server to an error (RFC 6749, section 5.2).
+pub(super) fn rejection_error(
+    what: &'static str,
+    endpoint: &Url,
+    answer: &JsonResponse,
+) -> AuthError {
+    let text = |key: &str| {
+        answer
+            .json
+            .get(key)
+            .and_then(Value::as_str)
+            .map(shorten_text)
+    };
     match text("error") {
         Some(error) => AuthError::Refused {
             what,
             error,
             description: text("error_description"),
         },
-        None => bad(what, endpoint, format!("HTTP {}", answer.status)),
+        None => invalid_response_error(what, endpoint, format!("HTTP {}", answer.status)),
     }
 }
 
@@ -171,14 +192,14 @@ mod tests {
     #[test]
     fn invalid_answers_are_rejected() {
         let endpoint = Url::parse("https://h/token").unwrap();
-        let read = |json: Value| issued(&endpoint, &json);
+        let read = |json: Value| parse_tokens(&endpoint, &json);
         let full = read(json!({
             "access_token": "a.b-c", "token_type": "bearer", "expires_in": "60",
             "refresh_token": "r",
         }))
         .unwrap();
         assert_eq!(full.access.expose_secret(), "a.b-c");
-        let left = full.expires_at.unwrap() - now();
+        let left = full.expires_at.unwrap() - unix_seconds_now();
         assert!((58..=60).contains(&left), "{left}");
         assert!(!full.is_stale());
 
@@ -204,7 +225,7 @@ mod tests {
 
     #[test]
     fn both_parts_of_basic_are_encoded() {
-        let value = basic("https://c/a", &"p:ä+ %".into()).unwrap();
+        let value = basic_auth_header("https://c/a", &"p:ä+ %".into()).unwrap();
         let encoded = value.to_str().unwrap().strip_prefix("Basic ").unwrap();
         let pair = STANDARD.decode(encoded).unwrap();
         assert_eq!(

@@ -1,9 +1,9 @@
-//! One request to a server, from the permit to the result, within its deadline: a call of a tool,
-//! or a request for a resource, a prompt or another feature.
+//! One request to a server within a deadline, with its retries: a tool call, or a request for a
+//! resource, a prompt or another feature.
 //!
-//! A request is attempted again, within the same deadline, if that cannot repeat an effect: the
-//! server did not process it, or the connection broke and a repetition has no further effect. Every
-//! attempt of a tool call needs the permission of the circuit breakers.
+//! A failed request is retried only if that cannot repeat a side effect: the server did not process
+//! the request, or the connection broke and the request is repeatable. The circuit breakers must
+//! permit every attempt of a tool call.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -25,10 +25,10 @@ use crate::{
     transport::{call_context::CallContext, instrumented_transport::ProgressListener},
 };
 
-/// Nominal delay before the second attempt of a request. The delay doubles before each further
+/// Delay before the second attempt of a request, without jitter. Doubles before each further
 /// attempt.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// Maximum nominal delay between two attempts.
+/// Maximum delay between two attempts, without jitter.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(6400);
 
 /// Request to a server with its retry settings.
@@ -40,7 +40,7 @@ pub(crate) struct CallRequest {
     pub(crate) deadline: Deadline,
     /// Maximum number of retries after the first attempt.
     pub(crate) retries: u32,
-    /// Whether the request can be repeated without further effects.
+    /// Whether the request can be repeated without additional side effects.
     pub(crate) is_repeatable: bool,
     /// Whether the request is a tool call, which an open circuit breaker rejects.
     pub(crate) is_tool_call: bool,
@@ -68,19 +68,19 @@ pub(crate) async fn call_tool(
         is_tool_call: true,
         progress: call.progress,
     };
-    let output = match send(server, request).await? {
-        ServerResult::CallToolResult(result) => convert::output(result),
+    let output = match send_with_retries(server, request).await? {
+        ServerResult::CallToolResult(result) => convert::to_tool_output(result),
         other => convert::output_from_json(serde_json::to_value(other).unwrap_or_default()),
     };
-    let output = output.with_checked_depth();
+    let output = output.replace_if_too_deep();
     Ok(match &tool.output_schema {
-        Some(schema) => schema.check(output),
+        Some(schema) => schema.check_output(output),
         None => output,
     })
 }
 
 /// Sends a request until an attempt succeeds, or until no further attempt is allowed.
-pub(crate) async fn send(
+pub(crate) async fn send_with_retries(
     server: &Server,
     mut call: CallRequest,
 ) -> Result<ServerResult, ToolCallError> {
@@ -92,7 +92,7 @@ pub(crate) async fn send(
     let circuits = call.is_tool_call.then_some(&server.circuits);
     // An open circuit breaker rejects the call before the call waits for a permit.
     if let Some(circuits) = circuits {
-        circuits.check(&name).map_err(unavailable)?;
+        circuits.check_call_allowed(&name).map_err(unavailable)?;
     }
     let mut deadline = call.deadline.clone();
     let _permit = acquire_permit(server, &deadline).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn send(
     call.request.extensions_mut().insert(call.context.clone());
     let mut backoff = Backoff::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
     let mut broken: Option<Arc<Connection>> = None;
-    // Error of the first attempt that may have had an effect on the server.
+    // Error of the first attempt that the server may have processed.
     let mut first_error: Option<ToolCallError> = None;
     let mut attempts: u32 = 0;
     loop {
@@ -113,21 +113,21 @@ pub(crate) async fn send(
             Ok(connection) => connection,
             Err(error) => return Err(first_error.unwrap_or(error)),
         };
-        let admission = match circuits.map(|it| it.admit(&name)).transpose() {
+        let admission = match circuits.map(|it| it.admit_call(&name)).transpose() {
             Ok(admission) => admission,
             Err(reason) => return Err(first_error.unwrap_or_else(|| unavailable(reason))),
         };
         let record = |of_server, of_tool, reason: &str| {
             if let Some(admission) = admission {
-                admission.record(of_server, of_tool, reason);
+                admission.record_outcomes(of_server, of_tool, reason);
                 server.update_state();
             }
         };
         attempts += 1;
-        let pending = server.responder.pending_for(&call.context);
+        let pending = server.responder.pending_for_call(&call.context);
         let result = {
-            let attempt = pin!(attempt(server, &connection, &call));
-            deadline.run(pending, attempt).await
+            let attempt = pin!(send_once(server, &connection, &call));
+            deadline.run_until_deadline(pending, attempt).await
         };
         let failure = match result {
             Ok(Ok(result)) => {
@@ -142,7 +142,7 @@ pub(crate) async fn send(
                     tool: name.clone(),
                     after,
                 };
-                record(Outcome::NoAnswer, Outcome::NoAnswer, &reason_of(&error));
+                record(Outcome::NoAnswer, Outcome::NoAnswer, &error_reason(&error));
                 connection.timed_out.notify_one();
                 return Err(error);
             }
@@ -153,8 +153,8 @@ pub(crate) async fn send(
         if not_processed {
             drop(record);
         } else {
-            let (of_server, of_tool) = outcomes(&error, &connection, &name);
-            record(of_server, of_tool, &reason_of(&error));
+            let (of_server, of_tool) = circuit_outcomes(&error, &connection, &name);
+            record(of_server, of_tool, &error_reason(&error));
             let broke = matches!(error, ToolCallError::Broken { .. }) && connection.is_gone();
             if !(broke && call.is_repeatable) {
                 return Err(error);
@@ -172,14 +172,14 @@ pub(crate) async fn send(
         };
         let retry = ToolRetry {
             attempt: attempts + 1,
-            reason: reason_of(&error),
+            reason: error_reason(&error),
         };
         let error = first_error.take().unwrap_or(error);
-        if attempts > call.retries || Instant::now() + delay >= deadline.end() {
+        if attempts > call.retries || Instant::now() + delay >= deadline.end_time() {
             return Err(error);
         }
         tracing::debug!(server = server.config.name, name, %error, "retrying a request");
-        progress.retrying(retry);
+        progress.report_retry(retry);
         if !error.did_not_run() {
             first_error = Some(error);
         }
@@ -189,16 +189,21 @@ pub(crate) async fn send(
 
 /// Sends a request once. Waits for its result or until the connection ends. Dropping the future
 /// cancels the request.
-async fn attempt(
+async fn send_once(
     server: &Server,
     connection: &Connection,
     call: &CallRequest,
 ) -> Result<ServerResult, RequestFailure> {
     let answer = async {
-        let sent = multi_round::send(server, connection, call.request.clone(), &call.context);
+        let sent = multi_round::send_with_input_rounds(
+            server,
+            connection,
+            call.request.clone(),
+            &call.context,
+        );
         match sent.await? {
             ServerResult::CreateTaskResult(created) => {
-                let result = tasks::follow(server, connection, call, created).await?;
+                let result = tasks::wait_for_task(server, connection, call, created).await?;
                 Ok(ServerResult::CustomResult(CustomResult::new(result)))
             }
             result => Ok(result),
@@ -209,8 +214,8 @@ async fn attempt(
         // counts.
         biased;
         result = answer => result,
-        // A child process of the server may hold the pipe open after the server has exited.
-        reason = connection.ended() => Err(RequestFailure::Broken(reason)),
+        // The pipe alone does not show the exit of a server: its child process may hold it open.
+        reason = connection.wait_until_ended() => Err(RequestFailure::Broken(reason)),
     }
 }
 
@@ -219,7 +224,7 @@ async fn acquire_permit<'a>(
     server: &'a Server,
     deadline: &Deadline,
 ) -> Result<SemaphorePermit<'a>, ToolCallError> {
-    let permit = timeout_at(deadline.wait_until(), server.call_permits.acquire()).await;
+    let permit = timeout_at(deadline.wait_deadline(), server.call_permits.acquire()).await;
     deadline.record_activity();
     if let Ok(Ok(permit)) = permit {
         return Ok(permit);
@@ -238,14 +243,18 @@ async fn acquire_permit<'a>(
 }
 
 /// Returns the outcome that an error has for the circuit breakers of the server and of the tool.
-fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outcome, Outcome) {
+fn circuit_outcomes(
+    error: &ToolCallError,
+    connection: &Connection,
+    tool: &str,
+) -> (Outcome, Outcome) {
     match error {
         ToolCallError::Refused { .. } | ToolCallError::InvalidAnswer { .. } => {
             (Outcome::Answered, Outcome::Answered)
         }
-        // The supervisor restarts the server. The tool may have crashed it.
+        // The server restarts, so only the circuit breaker of the tool may count the failure.
         ToolCallError::Broken { .. } if connection.has_ended() => {
-            if connection.blame(tool) {
+            if connection.record_interrupted_tool(tool) {
                 (Outcome::Unknown, Outcome::NoAnswer)
             } else {
                 (Outcome::Unknown, Outcome::Unknown)
@@ -256,8 +265,8 @@ fn outcomes(error: &ToolCallError, connection: &Connection, tool: &str) -> (Outc
     }
 }
 
-/// Returns the reason of an error without the names of the server and the tool.
-fn reason_of(error: &ToolCallError) -> String {
+/// Returns the message of an error, if possible without the names of the server and the tool.
+fn error_reason(error: &ToolCallError) -> String {
     match error {
         ToolCallError::Timeout { after, .. } => format!("no answer within {after:?}"),
         ToolCallError::Broken { reason, .. } | ToolCallError::Unavailable { reason, .. } => {
@@ -267,13 +276,13 @@ fn reason_of(error: &ToolCallError) -> String {
     }
 }
 
-/// Waits for a connection other than `broken`, until the deadline at most.
+/// Waits for a usable connection other than `broken`. Returns an error at the deadline.
 pub(crate) async fn wait_for_connection(
     server: &Server,
     deadline: &Deadline,
     broken: Option<&Arc<Connection>>,
 ) -> Result<Arc<Connection>, ToolCallError> {
-    let connection = timeout_at(deadline.wait_until(), usable_connection(server, broken)).await;
+    let connection = timeout_at(deadline.wait_deadline(), usable_connection(server, broken)).await;
     deadline.record_activity();
     connection.unwrap_or_else(|_| {
         let reason = server.snapshot().unavailable_reason();
@@ -292,16 +301,16 @@ async fn usable_connection(
         server.wait_until_replaced(broken).await;
     }
     loop {
-        server.settled().await;
+        server.wait_for_startup().await;
         let snapshot = server.snapshot();
         match &snapshot.connection {
-            // The connection has ended, but the supervisor task has not recorded that yet.
+            // The supervisor task has not yet replaced the ended connection in the snapshot.
             Some(connection) if connection.has_ended() => {
                 server.wait_until_replaced(connection).await;
             }
             Some(connection) => return Ok(connection.clone()),
             None if snapshot.state == ServerState::Starting => {}
-            None => return Err(server.unavailable(&snapshot)),
+            None => return Err(server.unavailable_error(&snapshot)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The time limits of a call: in total, and without progress.
+//! The two time limits of a call: the total time, and the time without progress.
 
 use std::{
     future::pending,
@@ -10,14 +10,14 @@ use std::{
 use switchboard_domain::ProgressSink;
 use tokio::time::{Instant, sleep_until};
 
-use crate::{primitives::sync::lock, server_requests::pending::PendingForCall};
+use crate::{primitives::sync::lock_mutex, server_requests::pending::PendingForCall};
 
 /// Time limits of one tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// Time from the start to the end of the call, regardless of progress.
+pub(crate) struct CallTimeLimits {
+    /// Maximum time from the start to the end of the call, regardless of progress.
     pub(crate) total: Duration,
-    /// Time without progress. `None` applies `total` only.
+    /// Maximum time without progress. With `None`, only `total` applies.
     pub(crate) idle: Option<Duration>,
 }
 
@@ -25,24 +25,24 @@ pub(crate) struct Limits {
 #[derive(Debug, Clone)]
 pub(crate) struct Deadline {
     started: Instant,
-    limits: Limits,
+    limits: CallTimeLimits,
     /// Time of the last progress. `None` if the call has no idle limit.
     last_activity: Option<Arc<Mutex<Instant>>>,
 }
 
 impl Deadline {
-    pub(crate) fn new(started: Instant, limits: Limits) -> Self {
-        let Limits { total, idle } = limits;
+    pub(crate) fn new(started: Instant, limits: CallTimeLimits) -> Self {
+        let CallTimeLimits { total, idle } = limits;
         let idle = idle.filter(|idle| *idle < total);
         Self {
             started,
-            limits: Limits { total, idle },
+            limits: CallTimeLimits { total, idle },
             last_activity: idle.map(|_| Arc::new(Mutex::new(started))),
         }
     }
 
     /// Returns the time at which the total limit is reached.
-    pub(crate) fn end(&self) -> Instant {
+    pub(crate) fn end_time(&self) -> Instant {
         self.started + self.limits.total
     }
 
@@ -51,11 +51,11 @@ impl Deadline {
         self.limits.idle.unwrap_or(self.limits.total)
     }
 
-    /// Returns the time at which a wait that starts now times out without activity.
-    pub(crate) fn wait_until(&self) -> Instant {
+    /// Returns the time at which a wait must end that starts now, if there is no activity.
+    pub(crate) fn wait_deadline(&self) -> Instant {
         match self.limits.idle {
-            Some(idle) => self.end().min(Instant::now() + idle),
-            None => self.end(),
+            Some(idle) => self.end_time().min(Instant::now() + idle),
+            None => self.end_time(),
         }
     }
 
@@ -67,13 +67,13 @@ impl Deadline {
         let deadline = self.clone();
         ProgressSink::new(move |progress| {
             deadline.record_activity();
-            sink.report(progress);
+            sink.report_progress(progress);
         })
     }
 
-    /// Runs `future` until the deadline. The error is the exceeded limit. The deadline is paused
+    /// Runs `future` until the deadline. The error is the exceeded time limit. The deadline pauses
     /// while a request from the server waits for a person or a model during this call.
-    pub(crate) async fn run<F: Future>(
+    pub(crate) async fn run_until_deadline<F: Future>(
         &mut self,
         mut requests: Option<PendingForCall>,
         mut future: Pin<&mut F>,
@@ -81,15 +81,17 @@ impl Deadline {
         loop {
             let last_activity = self.last_activity();
             let (due, limit) = match self.limits.idle {
-                Some(idle) if last_activity + idle < self.end() => (last_activity + idle, idle),
-                _ => (self.end(), self.limits.total),
+                Some(idle) if last_activity + idle < self.end_time() => {
+                    (last_activity + idle, idle)
+                }
+                _ => (self.end_time(), self.limits.total),
             };
             tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                () = until_pending(&mut requests, true) => {}
+                () = wait_until_pending(&mut requests, true) => {}
                 () = sleep_until(due) => {
-                    if self.last_activity() <= last_activity || due == self.end() {
+                    if self.last_activity() <= last_activity || due == self.end_time() {
                         return Err(limit);
                     }
                     continue;
@@ -99,7 +101,7 @@ impl Deadline {
             tokio::select! {
                 biased;
                 output = &mut future => return Ok(output),
-                () = until_pending(&mut requests, false) => {}
+                () = wait_until_pending(&mut requests, false) => {}
             }
             self.limits.total += paused_at.elapsed();
             self.record_activity();
@@ -109,20 +111,20 @@ impl Deadline {
     /// Restarts the idle limit after activity, or after a wait that the server did not cause.
     pub(crate) fn record_activity(&self) {
         if let Some(last_activity) = &self.last_activity {
-            *lock(last_activity) = Instant::now();
+            *lock_mutex(last_activity) = Instant::now();
         }
     }
 
     fn last_activity(&self) -> Instant {
         let last_activity = self.last_activity.as_deref();
-        last_activity.map_or(self.started, |moment| *lock(moment))
+        last_activity.map_or(self.started, |moment| *lock_mutex(moment))
     }
 }
 
 /// Waits until a request from the server becomes pending (`is_pending`), or until none is pending.
-async fn until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
+async fn wait_until_pending(requests: &mut Option<PendingForCall>, is_pending: bool) {
     match requests {
-        Some(requests) => requests.until(is_pending).await,
+        Some(requests) => requests.wait_for_pending_state(is_pending).await,
         None => pending().await,
     }
 }
@@ -141,7 +143,7 @@ mod tests {
     }
 
     fn deadline(total: u64, idle: Option<u64>) -> Deadline {
-        let limits = Limits {
+        let limits = CallTimeLimits {
             total: ms(total),
             idle: idle.map(ms),
         };
@@ -165,11 +167,14 @@ mod tests {
             for _ in 0..times {
                 // sleep: the clock is paused; the duration of the work.
                 sleep(ms(every)).await;
-                sink.report(progress());
+                sink.report_progress(progress());
             }
             pending::<()>().await;
         };
-        let limit = deadline.run(None, pin!(work)).await.unwrap_err();
+        let limit = deadline
+            .run_until_deadline(None, pin!(work))
+            .await
+            .unwrap_err();
         (started.elapsed(), limit)
     }
 

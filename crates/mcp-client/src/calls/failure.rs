@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Time limit to wait for the reason why a connection ended.
+/// Time limit to wait until the reason is known why a connection ended.
 const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Reason why a request has no result.
@@ -38,8 +38,8 @@ pub(crate) enum RequestFailure {
 }
 
 impl RequestFailure {
-    /// Classifies an error of rmcp. If the connection is unusable, marks it as stale.
-    pub(crate) async fn classify(
+    /// Converts an error of rmcp. Marks the connection as stale if it is unusable.
+    pub(crate) async fn from_service_error(
         server: &Server,
         connection: &Connection,
         error: ServiceError,
@@ -47,8 +47,8 @@ impl RequestFailure {
         let is_stdio = server.config.transport.is_stdio();
         let mark_stale = |reason: &str| connection.mark_stale(server.redact(reason));
         match error {
-            // A restarted HTTP server answers with this error, because it does not know the
-            // session.
+            // A restarted HTTP server does not know the session and rejects the request unread, so
+            // the request can be sent again.
             ServiceError::McpError(error) if is_unread(&error) && !is_stdio => {
                 let reason = format!("{} (code {})", error.message, error.code.0);
                 mark_stale(&reason);
@@ -63,7 +63,8 @@ impl RequestFailure {
                 // If the pipe is broken, the exit status of the process explains the failure
                 // better.
                 if is_stdio
-                    && let Ok(reason) = timeout(END_REASON_TIMEOUT, connection.ended()).await
+                    && let Ok(reason) =
+                        timeout(END_REASON_TIMEOUT, connection.wait_until_ended()).await
                 {
                     return Self::Broken(reason);
                 }
@@ -78,7 +79,7 @@ impl RequestFailure {
                 }
             }
             ServiceError::TransportClosed => {
-                let reason = timeout(END_REASON_TIMEOUT, connection.ended()).await;
+                let reason = timeout(END_REASON_TIMEOUT, connection.wait_until_ended()).await;
                 Self::Broken(reason.unwrap_or_else(|_| "it closed the connection".to_owned()))
             }
             ServiceError::Cancelled { reason } => {

@@ -1,5 +1,5 @@
-//! Requests whose result may need several rounds: a server can request input before it answers
-//! (2026-07-28, "Multi Round-Trip Requests"), or that a person opens URLs first (2025-11-25).
+//! Requests that may need several rounds: before it answers, a server can request input
+//! (2026-07-28, "Multi Round-Trip Requests"), or require that a person opens URLs (2025-11-25).
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,30 +14,30 @@ use crate::{
     server::{connection::Connection, state::Server},
     server_requests::{
         responder::CollectedInput,
-        url_elicitation::{VisitedUrls, required_urls},
+        url_elicitation::{VisitedUrls, parse_url_elicitations},
     },
     transport::call_context::{CallContext, RequestContext},
 };
 
 /// Maximum number of input rounds of one request. rmcp uses the same limit.
 const MAX_ROUNDS: usize = 10;
-/// Pause before a request is repeated if the server asked for a repetition without input.
+/// Pause before a request is repeated without input, because the server only asked for a retry.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Sends a request and returns its result. If the server requests input first, collects it and
 /// repeats the request. Dropping the future cancels the request.
-pub(crate) async fn send(
+pub(crate) async fn send_with_input_rounds(
     server: &Server,
     connection: &Connection,
     mut request: ClientRequest,
     call: &Arc<CallContext>,
 ) -> Result<ServerResult, RequestFailure> {
-    let context = RequestContext::of_call(call);
+    let context = RequestContext::from_call(call);
     let mut visited = VisitedUrls::default();
     for _ in 0..MAX_ROUNDS {
-        let sent = connection.request(request.clone(), call.request_meta());
+        let sent = connection.send_request(request.clone(), call.request_meta());
         let error = match sent.await {
-            Ok(result) => match required_input(server, &result, &context).await {
+            Ok(result) => match collect_required_input(server, &result, &context).await {
                 None => return Ok(result),
                 Some(input) => {
                     add_input(&mut request, input?).await;
@@ -47,9 +47,11 @@ pub(crate) async fn send(
             Err(error) => error,
         };
         if let ServiceError::McpError(error) = &error
-            && let Some(urls) = required_urls(error)
+            && let Some(urls) = parse_url_elicitations(error)
         {
-            let visit = server.responder.visit_urls(urls, &mut visited, &context);
+            let visit = server
+                .responder
+                .ask_to_open_urls(urls, &mut visited, &context);
             visit.await.map_err(|reason| {
                 let message = format!("{} ({reason})", error.message);
                 RequestFailure::Refused(ErrorData {
@@ -58,16 +60,16 @@ pub(crate) async fn send(
                 })
             })?;
         } else {
-            return Err(RequestFailure::classify(server, connection, error).await);
+            return Err(RequestFailure::from_service_error(server, connection, error).await);
         }
     }
     let reason = format!("it requested input {MAX_ROUNDS} times");
     Err(RequestFailure::Protocol(reason))
 }
 
-/// Collects the input that a result requests. Returns `None` for a final result without such
-/// requests.
-async fn required_input(
+/// Collects the input that a result requests. Returns `None` for a final result, which requests no
+/// input.
+async fn collect_required_input(
     server: &Server,
     result: &ServerResult,
     context: &RequestContext,
@@ -80,7 +82,7 @@ async fn required_input(
     Some(input.map_err(RequestFailure::Refused))
 }
 
-/// Adds the collected input to a request that is repeated.
+/// Adds the collected input to the request before it is repeated.
 async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
     let CollectedInput { responses, state } = input;
     if responses.is_none() {
@@ -99,7 +101,7 @@ async fn add_input(request: &mut ClientRequest, input: CollectedInput) {
             let params = &mut request.params;
             (&mut params.input_responses, &mut params.request_state)
         }
-        // Other requests cannot carry input in the protocol. They are repeated without it.
+        // In MCP, other requests have no fields for input, so they are repeated without it.
         _ => return,
     };
     *input_responses = responses;

@@ -1,8 +1,8 @@
 //! Calls that become tasks (extension `io.modelcontextprotocol/tasks`, SEP-2663, for 2026-07-28):
 //! the server answers `tools/call` with a task, and the client polls it until it ends.
 //!
-//! The client also subscribes to the task (`subscriptions/listen` with `taskIds`) and so receives
-//! its end immediately. A server may not support that, so the specification requires polling.
+//! The client also subscribes to the task (`subscriptions/listen` with `taskIds`) to receive
+//! its end immediately. It polls nevertheless, because a server need not support subscriptions.
 
 use std::{collections::HashSet, future::pending, pin::pin, time::Duration};
 
@@ -38,13 +38,13 @@ const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum polling interval of a task. Every answer counts as activity of the call.
 const MAX_INTERVAL: Duration = Duration::from_secs(20);
-/// Maximum number of consecutive polls without an answer on a usable connection.
+/// Number of consecutive polls without an answer after which the call fails.
 const MAX_LOST_POLLS: u32 = 5;
 
 /// Polls the task that a server created for a call until it ends, and returns the result. Dropping
 /// the future cancels the task. Every answer counts as activity, and status messages are reported
 /// as progress.
-pub(crate) async fn follow(
+pub(crate) async fn wait_for_task(
     server: &Server,
     connection: &Connection,
     call: &CallRequest,
@@ -53,23 +53,23 @@ pub(crate) async fn follow(
     let id = created.task.task_id.clone();
     let mut cancel_guard = connection.cancel_on_drop(Cancellation::Task(id.clone()));
     let mut updates = server.task_updates.subscribe();
-    let mut subscription = pin!(subscribe(connection, &id));
+    let mut subscription = pin!(subscribe_to_task(connection, &id));
     let mut reporter = StatusReporter::default();
     let mut answered = HashSet::new();
     let mut state = serde_json::to_value(created).unwrap_or_default();
-    reporter.report(call, &state);
+    reporter.report_status(call, &state);
     loop {
         state = tokio::select! {
             biased;
             state = next_update(&mut updates, &id) => state,
             state = &mut subscription => state,
             state = async {
-                sleep(interval(&state)).await;
-                poll(connection, &id).await
+                sleep(parse_poll_interval(&state)).await;
+                poll_task(connection, &id).await
             } => state?,
         };
         call.deadline.record_activity();
-        reporter.report(call, &state);
+        reporter.report_status(call, &state);
         let status = state.get("status").and_then(Value::as_str);
         if let Some("completed" | "failed" | "cancelled") = status {
             cancel_guard.disarm();
@@ -78,28 +78,28 @@ pub(crate) async fn follow(
             Some("completed") => {
                 return match state.get_mut("result").map(Value::take) {
                     Some(result @ Value::Object(_)) => Ok(result),
-                    _ => Err(protocol("its task completed without a result")),
+                    _ => Err(protocol_error("its task completed without a result")),
                 };
             }
             Some("failed") => return Err(task_error(&state)),
-            Some("cancelled") => return Err(protocol("it cancelled the task")),
+            Some("cancelled") => return Err(protocol_error("it cancelled the task")),
             Some("input_required") => {
                 send_input(server, connection, call, &id, &state, &mut answered).await?;
             }
             Some("working") => {}
             // A later protocol version may add task statuses.
             Some(other) => tracing::debug!(task = id, other, "unknown task status"),
-            None => return Err(protocol("its answer about the task has no status")),
+            None => return Err(protocol_error("its answer about the task has no status")),
         }
     }
 }
 
-/// Subscribes to the status updates of a task. Never returns.
-async fn subscribe(connection: &Connection, id: &str) -> Value {
+/// Subscribes to the updates of a task, which arrive in `Server::task_updates`. Never returns.
+async fn subscribe_to_task(connection: &Connection, id: &str) -> Value {
     let params = json!({"notifications": {"taskIds": [id]}});
     let request = CustomRequest::new("subscriptions/listen", Some(params));
     let request = ClientRequest::CustomRequest(request);
-    match connection.request(request, None).await {
+    match connection.send_request(request, None).await {
         Ok(_) => tracing::debug!(task = id, "the server ended a task subscription"),
         Err(error) => tracing::debug!(task = id, %error, "no task subscription"),
     }
@@ -117,24 +117,24 @@ async fn next_update(updates: &mut broadcast::Receiver<Value>, id: &str) -> Valu
 }
 
 /// Requests the state of a task with `tasks/get`.
-async fn poll(connection: &Connection, id: &str) -> Result<Value, RequestFailure> {
+async fn poll_task(connection: &Connection, id: &str) -> Result<Value, RequestFailure> {
     let mut lost = 0;
     loop {
         let get = GetTaskRequest::new(GetTaskParams::new(id));
         let request = ClientRequest::GetTaskRequest(get);
-        let reason = match connection.request(request, None).await {
+        let reason = match connection.send_request(request, None).await {
             Ok(state) => return Ok(serde_json::to_value(state).unwrap_or_default()),
             Err(ServiceError::McpError(error)) => {
                 return Err(match invalid_answer_reason(&error) {
                     Some(reason) => RequestFailure::InvalidAnswer(reason.to_owned()),
-                    None => protocol(format!(
+                    None => protocol_error(format!(
                         "it does not report the status of its task: {} (code {})",
                         error.message, error.code.0
                     )),
                 });
             }
             Err(ServiceError::TransportSend(error)) => TransportFailure::new(&error).reason,
-            Err(ServiceError::TransportClosed) => connection.ended().await,
+            Err(ServiceError::TransportClosed) => connection.wait_until_ended().await,
             Err(other) => other.to_string(),
         };
         lost += 1;
@@ -146,7 +146,7 @@ async fn poll(connection: &Connection, id: &str) -> Result<Value, RequestFailure
     }
 }
 
-/// Sends the input that a task requests, unless the input was already sent.
+/// Collects and sends the input that a task requests. Skips requests in `answered`.
 async fn send_input(
     server: &Server,
     connection: &Connection,
@@ -167,12 +167,12 @@ async fn send_input(
     }
     answered.extend(new.keys().cloned());
     let required = json!({"resultType": "input_required", "inputRequests": new});
-    let context = RequestContext::of_call(&call.context);
+    let context = RequestContext::from_call(&call.context);
     let input = match server.responder.collect_input(&required, &context).await {
         Some(Ok(input)) => input,
         Some(Err(error)) => {
             let reason = format!("its task requests unavailable input: {}", error.message);
-            return Err(protocol(reason));
+            return Err(protocol_error(reason));
         }
         None => return Ok(()),
     };
@@ -181,13 +181,15 @@ async fn send_input(
     };
     let update = UpdateTaskRequest::new(UpdateTaskParams::new(id, responses));
     let request = ClientRequest::UpdateTaskRequest(update);
-    match connection.request(request, None).await {
+    match connection.send_request(request, None).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(protocol(format!("its task did not accept input: {error}"))),
+        Err(error) => Err(protocol_error(format!(
+            "its task did not accept input: {error}"
+        ))),
     }
 }
 
-fn protocol(reason: impl Into<String>) -> RequestFailure {
+fn protocol_error(reason: impl Into<String>) -> RequestFailure {
     RequestFailure::Protocol(reason.into())
 }
 
@@ -200,11 +202,11 @@ fn task_error(state: &Value) -> RequestFailure {
     let code = field("code").and_then(Value::as_i64);
     match code.and_then(|code| i32::try_from(code).ok()) {
         Some(code) => RequestFailure::Refused(ErrorData::new(ErrorCode(code), message, None)),
-        None => protocol(message),
+        None => protocol_error(message),
     }
 }
 
-fn interval(state: &Value) -> Duration {
+fn parse_poll_interval(state: &Value) -> Duration {
     let interval = state.get("pollIntervalMs").and_then(Value::as_u64);
     interval
         .map_or(DEFAULT_INTERVAL, Duration::from_millis)
@@ -219,15 +221,15 @@ struct StatusReporter {
 }
 
 impl StatusReporter {
-    fn report(&mut self, call: &CallRequest, state: &Value) {
+    fn report_status(&mut self, call: &CallRequest, state: &Value) {
         let message = state.get("statusMessage").and_then(Value::as_str);
         let Some(message) = message.filter(|message| self.last.as_deref() != Some(*message)) else {
             return;
         };
         self.reports += 1;
         self.last = Some(message.to_owned());
-        call.progress.report(ToolProgress {
-            // A task status has no measure of progress, but the progress value must increase.
+        call.progress.report_progress(ToolProgress {
+            // A task reports no numeric progress, but MCP requires that the value increases.
             progress: f64::from(self.reports),
             total: None,
             message: self.last.clone(),

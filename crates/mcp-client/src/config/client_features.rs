@@ -13,7 +13,7 @@ pub type Root = rmcp::model::Root;
 
 /// Creates the root of an absolute path, named after its last component. Returns `None` for a
 /// relative path.
-pub fn root_folder(path: &Path) -> Option<Root> {
+pub fn root_from_path(path: &Path) -> Option<Root> {
     let root = Root::new(Url::from_file_path(path).ok()?);
     Some(match path.file_name() {
         Some(name) => root.with_name(name.to_string_lossy()),

@@ -7,7 +7,7 @@ use super::*;
 fn shown(server: &ServerConfig) -> Value {
     let secrets: serde_json::Map<_, _> = server
         .transport
-        .secrets()
+        .env_or_headers()
         .iter()
         .map(|(name, value)| (name.clone(), value.expose_secret().into()))
         .collect();
@@ -62,14 +62,17 @@ fn our_own_form_with_everything_in_it() {
         "short": {"command": "server"},
         "renamed": {"name": "other", "url": "http://localhost:1/mcp"},
     });
-    insta::assert_json_snapshot!(all(&from_ours(&value).unwrap()));
+    insta::assert_json_snapshot!(all(&parse_mcp_servers(&value).unwrap()));
 }
 
 #[test]
 fn a_list_is_the_same_as_a_map() {
     let map = json!({"a": {"command": "x"}, "b": {"url": "http://h/"}});
     let list = json!([{"name": "a", "command": "x"}, {"name": "b", "url": "http://h/"}]);
-    let (map, list) = (from_ours(&map).unwrap(), from_ours(&list).unwrap());
+    let (map, list) = (
+        parse_mcp_servers(&map).unwrap(),
+        parse_mcp_servers(&list).unwrap(),
+    );
     assert_eq!(all(&map), all(&list));
 }
 
@@ -117,7 +120,7 @@ fn files_of_other_hosts_are_read_as_they_are() {
     ]
     .into_iter()
     .map(|(form, document)| {
-        let servers = from_document(&document).unwrap();
+        let servers = parse_config_document(&document).unwrap();
         (form.to_owned(), all(&servers).into())
     })
     .collect();
@@ -144,7 +147,8 @@ fn times_are_seconds_or_text_with_a_unit() {
         (json!([1]), None),
     ] {
         let value = json!({"s": {"command": "x", "timeout": written}});
-        let read = from_ours(&value).map(|servers| servers[0].call_timeout.unwrap().as_secs_f64());
+        let read =
+            parse_mcp_servers(&value).map(|servers| servers[0].call_timeout.unwrap().as_secs_f64());
         if let Some(seconds) = seconds {
             assert_eq!(read, Ok(seconds), "{written}");
         } else {
@@ -171,7 +175,7 @@ fn our_keys_and_known_filters_count_in_the_forms_of_other_hosts() {
         "cline": {"command": "x", "autoApprove": ["a"], "alwaysAllow": ["a"], "timeout": "3600",
                   "autoApproveTools": ["a"], "allowed_tools": null, "timeoutOfNobody": 5},
     }});
-    insta::assert_json_snapshot!(all(&from_document(&document).unwrap()));
+    insta::assert_json_snapshot!(all(&parse_config_document(&document).unwrap()));
 }
 
 /// Reasons for a person, like the errors below.
@@ -199,7 +203,7 @@ fn one_bad_server_of_another_host_hides_no_other() {
     ];
     let shown = bad.map(|bad| {
         let document = json!({"servers": {"bad": bad, "good": good}});
-        let servers = from_document(&document).unwrap();
+        let servers = parse_config_document(&document).unwrap();
         assert_eq!(servers.len(), 2, "{document}");
         assert!(servers[1].transport.is_stdio());
         let ServerTransport::Unusable { reason } = &servers[0].transport else {
@@ -225,7 +229,7 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         let mut servers = foreign_servers_mut(&mut marked);
         assert_eq!(servers.len(), 2, "{document}");
         mark_unusable(servers[0], "the variable `K` is not set");
-        let servers = from_document(&marked).unwrap();
+        let servers = parse_config_document(&marked).unwrap();
         let ServerTransport::Unusable { reason } = &servers[0].transport else {
             panic!("{document}");
         };
@@ -236,8 +240,12 @@ fn a_server_of_another_host_can_be_marked_as_unusable() {
         assert!(servers[0].required);
         assert!(servers[1].transport.is_stdio());
         // No file can say this of itself.
-        select(&mut marked);
-        assert!(from_document(&marked).unwrap()[0].transport.is_stdio());
+        select_used_parts(&mut marked);
+        assert!(
+            parse_config_document(&marked).unwrap()[0]
+                .transport
+                .is_stdio()
+        );
     }
     let mut ours = json!({"mcp_servers": {"a": {"command": "x"}}});
     assert!(foreign_servers_mut(&mut ours).is_empty());
@@ -250,7 +258,7 @@ fn what_has_no_effect_in_a_server_of_another_host_is_a_warning() {
         "b": {"url": "http://h/mcp", "headersHelper": null},
         "c": {"command": "x", "envFile": ".env"},
     }});
-    let servers = from_document(&document).unwrap();
+    let servers = parse_config_document(&document).unwrap();
     assert_eq!(
         servers[0].warnings,
         [
@@ -302,10 +310,10 @@ fn of_another_hosts_document_only_its_servers_are_selected() {
         });
         let mut with_others = document.clone();
         let servers = json!({"on": selected, "odd": "text"});
-        select(&mut document);
+        select_used_parts(&mut document);
         assert_eq!(document, json!({key: servers}));
         let once = document.clone();
-        select(&mut document);
+        select_used_parts(&mut document);
         assert_eq!(document, once);
 
         select_servers(&mut with_others);
@@ -315,21 +323,21 @@ fn of_another_hosts_document_only_its_servers_are_selected() {
     }
 
     let mut settings = json!({"editor": "${x", "mcp": {"inputs": "${y", "servers": {"off": off}}});
-    select(&mut settings);
+    select_used_parts(&mut settings);
     assert_eq!(settings, json!({"mcp": {"servers": {}}}));
-    assert!(from_document(&settings).unwrap().is_empty());
+    assert!(parse_config_document(&settings).unwrap().is_empty());
 
     let mut list = json!([with_more, off_too]);
-    select(&mut list);
+    select_used_parts(&mut list);
     assert_eq!(list, json!([selected]));
 
     let ours = json!({"mcp_servers": {"a": {"command": "${A}", "comand": "${input:a}"}}});
     let mut same = ours.clone();
-    select(&mut same);
+    select_used_parts(&mut same);
     assert_eq!(same, ours);
     for other in [json!(null), json!("${A}"), json!(5)] {
         let mut same = other.clone();
-        select(&mut same);
+        select_used_parts(&mut same);
         assert_eq!(same, other);
     }
 }
@@ -369,7 +377,7 @@ fn errors_say_where_what_and_what_to_do() {
         json!([{"name": "a", "command": "x"}, {"name": "a", "command": "y"}]),
     ]
     .map(|value| {
-        let error = from_ours(&value).unwrap_err().to_string();
+        let error = parse_mcp_servers(&value).unwrap_err().to_string();
         json!({"ours": value.to_string(), "error": error})
     });
     let documents = [
@@ -381,7 +389,7 @@ fn errors_say_where_what_and_what_to_do() {
         json!({"mcp_servers": {"a": {"command": "x"}}, "mcpServers": {"a": {"command": "y"}}}),
     ]
     .map(|value| {
-        let error = from_document(&value).unwrap_err().to_string();
+        let error = parse_config_document(&value).unwrap_err().to_string();
         json!({"document": value.to_string(), "error": error})
     });
     insta::assert_json_snapshot!([&ours[..], &documents[..]].concat());
@@ -394,7 +402,7 @@ fn debug_text_and_description_show_no_secrets() {
         "b": {"url": "https://u:secret-3@h/mcp?k=secret-4", "headers": {"X": "secret-5"},
               "authorization": "Bearer secret-6"},
     });
-    let mut servers = from_ours(&value).unwrap();
+    let mut servers = parse_mcp_servers(&value).unwrap();
     let mut third = ServerConfig::http("c", "https://h/secret-7/mcp");
     third.secrets.push("secret-7".into());
     let mut fourth = ServerConfig::stdio("d", "x", ["secret-8"]);
@@ -422,8 +430,8 @@ fn what_calls_are_allowed_is_read_in_every_form() {
         "command": "x", "idle_timeout": "20s", "max_concurrent_calls": 4,
         "tool_timeouts": {"build": "10m", "ping": 2},
     });
-    let ours = from_ours(&json!({"s": server})).unwrap();
-    let theirs = from_document(&json!({"mcpServers": {"s": server}})).unwrap();
+    let ours = parse_mcp_servers(&json!({"s": server})).unwrap();
+    let theirs = parse_config_document(&json!({"mcpServers": {"s": server}})).unwrap();
     for server in [&ours[0], &theirs[0]] {
         assert_eq!(server.idle_timeout, Some(Duration::from_secs(20)));
         assert_eq!(server.max_concurrent_calls, Some(4));
@@ -438,14 +446,14 @@ fn what_calls_are_allowed_is_read_in_every_form() {
         ("max_concurrent_calls", json!(0), "s.max_concurrent_calls"),
         ("max_concurrent_calls", json!(1.5), "s.max_concurrent_calls"),
     ] {
-        let error = from_ours(&json!({"s": {"command": "x", key: value}})).unwrap_err();
+        let error = parse_mcp_servers(&json!({"s": {"command": "x", key: value}})).unwrap_err();
         assert!(error.to_string().contains(place), "{error}");
     }
 }
 
 #[test]
 fn what_a_server_may_ask_is_said_per_server() {
-    let configs = from_ours(&json!({
+    let configs = parse_mcp_servers(&json!({
         "a": {"command": "a", "sampling": true, "roots": ["/srv/data"], "log_level": "warning"},
         "b": {"command": "b", "sampling": {"calls": 3}},
         "c": {"command": "c", "sampling": false},
@@ -453,7 +461,7 @@ fn what_a_server_may_ask_is_said_per_server() {
     .unwrap();
     let usual = SamplingLimits::default();
     assert_eq!(configs[0].sampling, Some(usual));
-    let folder = root_folder(std::path::Path::new("/srv/data"));
+    let folder = root_from_path(std::path::Path::new("/srv/data"));
     assert_eq!(configs[0].roots, folder.map(|folder| vec![folder]));
     assert_eq!(configs[0].log_level, LogLevel::Warning);
     assert_eq!(
@@ -472,7 +480,9 @@ fn what_a_server_may_ask_is_said_per_server() {
             .as_object_mut()
             .unwrap()
             .extend(wrong.as_object().unwrap().clone());
-        let error = from_ours(&json!({"a": server})).unwrap_err().to_string();
+        let error = parse_mcp_servers(&json!({"a": server}))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(named), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of the configuration of servers.
 
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::nearest::{did_you_mean, find_most_similar};
 
 /// Error in the configuration of MCP servers. No variant contains a value that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum ConfigError {
     /// A server in the Switchboard format has an unknown key.
     #[error(
         "`{path}` is not a known key{}; known keys: {}",
-        suggestion(path, known),
+        suggest_key(path, known),
         known.join(", ")
     )]
     UnknownKey {
@@ -38,7 +38,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    pub(super) fn invalid(path: &str, reason: impl Into<String>) -> Self {
+    pub(super) fn invalid_value(path: &str, reason: impl Into<String>) -> Self {
         Self::Invalid {
             path: if path.is_empty() { "document" } else { path }.to_owned(),
             reason: reason.into(),
@@ -63,7 +63,7 @@ impl ConfigError {
             };
         }
         let Some((_, expected)) = message.rsplit_once(", expected ") else {
-            return Self::invalid(path, message);
+            return Self::invalid_value(path, message);
         };
         let expected = match expected {
             "a boolean" => "true or false",
@@ -71,11 +71,11 @@ impl ConfigError {
             "a nonzero usize" => "a whole number, at least 1",
             other => other,
         };
-        Self::invalid(path, format!("must be {expected}"))
+        Self::invalid_value(path, format!("must be {expected}"))
     }
 }
 
-fn suggestion(path: &str, known: &[String]) -> String {
+fn suggest_key(path: &str, known: &[String]) -> String {
     let key = path.rsplit('.').next().unwrap_or(path);
-    did_you_mean(nearest(key, known.iter().map(String::as_str)))
+    did_you_mean(find_most_similar(key, known.iter().map(String::as_str)))
 }

@@ -1,14 +1,14 @@
-//! The forms of other hosts. Parsing is lenient: unknown keys are ignored, and a server that cannot
-//! be used does not affect the others. A server is converted to our own form and then parsed.
+//! Parser of the formats of other hosts. Unknown keys are ignored, and a server that cannot be used
+//! does not affect the others. A server is converted to the Switchboard format and then parsed.
 
 use serde_json::{Map, Value};
 
 use crate::config::{
     ServerConfig, ServerTransport,
     error::ConfigError,
-    ours,
-    read::{self, Listed, join},
+    read::{self, RawServerEntry, join_path},
     select::editor_variable,
+    switchboard_format,
 };
 
 /// Keys for the URL of a server, in order of precedence. Gemini CLI uses `httpUrl` for streamable
@@ -18,16 +18,16 @@ const URLS: [&str; 3] = ["httpUrl", "serverUrl", "url"];
 pub(super) const HEADERS_HELPER: &str = "headersHelper";
 /// Key in VS Code and Cursor for a file with environment variables of the server.
 pub const ENV_FILE: &str = "envFile";
-/// Internal key for the reason why a server cannot be used. [`select`](super::select) removes this
-/// key from files.
+/// Internal key for the reason why a server cannot be used. A file cannot set it, because
+/// [`select_used_parts`](super::select_used_parts) removes it.
 const UNUSABLE: &str = "$unusable";
-/// Maximum `timeout` that is read as seconds, which is the maximum of Cline and Roo Code. Larger
-/// numbers are milliseconds, as in Gemini CLI.
+/// Maximum `timeout` that is a number of seconds, as in Cline and Roo Code. Larger numbers are
+/// milliseconds, as in Gemini CLI.
 const MAX_SECONDS: f64 = 3600.0;
 
 /// Effect of a tool filter in the format of another host.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Filter {
+enum ToolFilter {
     /// Makes only the listed tools available.
     Allow,
     /// Makes all tools except the listed ones available.
@@ -36,10 +36,10 @@ enum Filter {
     Unsupported,
 }
 
-/// Returns the kind of tool filter that a key stands for. Gemini CLI and Amp use `includeTools` and
+/// Returns the tool filter that a key stands for, if any. Gemini CLI and Amp use `includeTools` and
 /// `excludeTools`, Codex `enabled_tools` and `disabled_tools`, Roo Code, Windsurf and Kiro
 /// `disabledTools`, Goose `available_tools`, GitHub Copilot `tools`.
-fn filter_of(key: &str) -> Option<Filter> {
+fn parse_tool_filter(key: &str) -> Option<ToolFilter> {
     const LIMITS: [&str; 17] = [
         "allow", "block", "config", "denied", "deny", "disable", "enable", "exclu", "filter",
         "hid", "inclu", "only", "permi", "polic", "restrict", "white", "black",
@@ -48,19 +48,19 @@ fn filter_of(key: &str) -> Option<Filter> {
     let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     match normalized.as_str() {
         "allowedtools" | "enabledtools" | "includetools" | "includedtools" | "availabletools"
-        | "tools" => Some(Filter::Allow),
+        | "tools" => Some(ToolFilter::Allow),
         "excludetools" | "excludedtools" | "disabledtools" | "disallowedtools" | "blockedtools"
-        | "deniedtools" => Some(Filter::Exclude),
+        | "deniedtools" => Some(ToolFilter::Exclude),
         // Keys for automatic approval contain tool names, but do not filter tools.
         _ if normalized.contains("auto") || normalized.contains("always") => None,
         _ => (normalized.contains("tool") && LIMITS.iter().any(|word| normalized.contains(word)))
-            .then_some(Filter::Unsupported),
+            .then_some(ToolFilter::Unsupported),
     }
 }
 
 /// Returns whether a key in a server entry is used by this host.
 pub(super) fn is_known_key(key: &str) -> bool {
-    is_plain_key(key) || filter_of(key).is_some()
+    is_plain_key(key) || parse_tool_filter(key).is_some()
 }
 
 /// Returns whether a key is used by this host and is not a tool filter.
@@ -94,8 +94,8 @@ fn is_plain_key(key: &str) -> bool {
     )
 }
 
-/// Marks a server entry of another host as unusable. [`from_document`](super::from_document) then
-/// returns an unusable server with the reason.
+/// Marks a server entry of another host as unusable. The parser then returns it as
+/// [`ServerTransport::Unusable`] with the reason.
 pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
     if !server.is_object() {
         *server = Value::Object(Map::new());
@@ -105,10 +105,10 @@ pub fn mark_unusable(server: &mut Value, reason: impl Into<String>) {
     }
 }
 
-pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
-    let listed = read::listed(value, path)?.into_iter();
+pub(super) fn parse_servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
+    let listed = read::list_server_entries(value, path)?.into_iter();
     let enabled = listed.filter(|listed| !is_disabled(listed.value));
-    enabled.map(|listed| server(&listed)).collect()
+    enabled.map(|listed| parse_server(&listed)).collect()
 }
 
 pub(super) fn is_disabled(server: &Value) -> bool {
@@ -116,16 +116,16 @@ pub(super) fn is_disabled(server: &Value) -> bool {
     is("disabled", true) || is("enabled", false)
 }
 
-/// Parses a server entry. In a list, `id` is the name of the server and `name` is its title.
-fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
-    let Listed { key, value, path } = listed;
+/// Parses a server entry. In a list, the name of the server is in `id`, or else in `name`.
+fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, ConfigError> {
+    let RawServerEntry { key, value, path } = listed;
     let listed_name = || value.get("id").or_else(|| value.get("name"));
     let name = key.map(str::to_owned);
-    let name = name.or_else(|| listed_name().and_then(read::scalar));
-    let name = read::name(name, path)?;
+    let name = name.or_else(|| listed_name().and_then(read::scalar_to_text));
+    let name = read::check_server_name(name, path)?;
     let read = match value.get(UNUSABLE).and_then(Value::as_str) {
         Some(reason) => Err(format!("`{path}`: {reason}")),
-        None => usable(&name, value, path).map_err(|error| error.to_string()),
+        None => parse_usable_server(&name, value, path).map_err(|error| error.to_string()),
     };
     Ok(read.unwrap_or_else(|reason| {
         let mut server = ServerConfig::new(name, ServerTransport::Unusable { reason });
@@ -134,23 +134,23 @@ fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
     }))
 }
 
-fn usable(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigError> {
+fn parse_usable_server(name: &str, value: &Value, path: &str) -> Result<ServerConfig, ConfigError> {
     let Value::Object(fields) = value else {
-        return Err(ConfigError::invalid(path, "must be a map of keys"));
+        return Err(ConfigError::invalid_value(path, "must be a map of keys"));
     };
     let mut warnings = Vec::new();
-    let ours = Listed {
+    let ours = RawServerEntry {
         key: Some(name),
-        value: &to_ours(fields, path, &mut warnings)?,
+        value: &to_own_format(fields, path, &mut warnings)?,
         path: path.to_owned(),
     };
-    let mut config = ours::server(&ours)?;
+    let mut config = switchboard_format::parse_server(&ours)?;
     config.warnings = warnings;
     Ok(config)
 }
 
 /// Converts a server entry of another host to the Switchboard format.
-fn to_ours(
+fn to_own_format(
     fields: &Map<String, Value>,
     path: &str,
     warnings: &mut Vec<String>,
@@ -160,13 +160,13 @@ fn to_ours(
     let mut ours = Map::new();
     let (mut allowed, mut excluded) = (None, Vec::new());
     for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let path = join(path, key);
-        if let Some(filter) = filter_of(key) {
-            let names = names_of(filter, value, &path)?;
+        let path = join_path(path, key);
+        if let Some(filter) = parse_tool_filter(key) {
+            let names = parse_tool_names(filter, value, &path)?;
             match (filter, names, &mut allowed) {
                 (_, None, _) => {}
-                (Filter::Allow, Some(names), None) => allowed = Some(names),
-                (Filter::Allow, Some(names), Some(allowed)) => {
+                (ToolFilter::Allow, Some(names), None) => allowed = Some(names),
+                (ToolFilter::Allow, Some(names), Some(allowed)) => {
                     allowed.retain(|name| names.contains(name));
                 }
                 (_, Some(names), _) => excluded.extend(names),
@@ -176,13 +176,13 @@ fn to_ours(
         if !is_plain_key(key) {
             continue;
         }
-        no_editor_variable(value, &path)?;
+        reject_editor_variables(value, &path)?;
         match key.as_str() {
-            // `type` is ignored, because `command` or the URL determines the transport.
+            // The type is only validated. `command` or the URL determines the transport.
             "type" | "transport" => {
                 let kind = value.as_str().unwrap_or_default();
-                let kind = ours::transport_kind(kind);
-                kind.map_err(|reason| ConfigError::invalid(&path, reason))?;
+                let kind = switchboard_format::parse_transport_kind(kind);
+                kind.map_err(|reason| ConfigError::invalid_value(&path, reason))?;
             }
             ENV_FILE => warnings.push(format!(
                 "`{path}` is not supported: set the variables of that file under `env`"
@@ -195,7 +195,7 @@ fn to_ours(
             "args" | "env" | "cwd" if !is_program => {}
             "headers" | "authorization" if is_program => {}
             "timeout" => {
-                ours.insert(key.clone(), in_seconds(value));
+                ours.insert(key.clone(), timeout_to_seconds(value));
             }
             _ => {
                 ours.insert(key.clone(), value.clone());
@@ -212,7 +212,7 @@ fn to_ours(
     Ok(ours.into())
 }
 
-fn in_seconds(timeout: &Value) -> Value {
+fn timeout_to_seconds(timeout: &Value) -> Value {
     let number = match timeout {
         Value::String(text) => text.trim().parse().ok(),
         other => other.as_f64(),
@@ -223,15 +223,19 @@ fn in_seconds(timeout: &Value) -> Value {
     }
 }
 
-/// Returns the tool names in a filter. `None` stands for every tool.
-fn names_of(filter: Filter, value: &Value, path: &str) -> Result<Option<Vec<String>>, ConfigError> {
-    let names = read::scalars(value).filter(|_| filter != Filter::Unsupported);
+/// Returns the tool names in a filter, or `None` if it allows every tool.
+fn parse_tool_names(
+    filter: ToolFilter,
+    value: &Value,
+    path: &str,
+) -> Result<Option<Vec<String>>, ConfigError> {
+    let names = read::scalars_to_texts(value).filter(|_| filter != ToolFilter::Unsupported);
     let Some(names) = names else {
         let reason = "seems to filter the tools, but is not supported: use `allowed_tools` or \
                       `exclude_tools` with a list of tool names, or remove it";
-        return Err(ConfigError::invalid(path, reason));
+        return Err(ConfigError::invalid_value(path, reason));
     };
-    if filter == Filter::Allow && names == ["*"] {
+    if filter == ToolFilter::Allow && names == ["*"] {
         return Ok(None);
     }
     let is_pattern = |name: &&String| name.contains(['*', '?', '[', '(']);
@@ -239,15 +243,15 @@ fn names_of(filter: Filter, value: &Value, path: &str) -> Result<Option<Vec<Stri
         let reason = format!(
             "contains `{pattern}`: patterns are not supported, so list the names of the tools"
         );
-        return Err(ConfigError::invalid(path, reason));
+        return Err(ConfigError::invalid_value(path, reason));
     }
     Ok(Some(names))
 }
 
-fn no_editor_variable(value: &Value, path: &str) -> Result<(), ConfigError> {
+fn reject_editor_variables(value: &Value, path: &str) -> Result<(), ConfigError> {
     match value {
         Value::String(text) => match editor_variable(text) {
-            Some(variable) => Err(ConfigError::invalid(
+            Some(variable) => Err(ConfigError::invalid_value(
                 path,
                 format!(
                     "contains `{variable}`, which only an editor can substitute: use `${{NAME}}` \
@@ -256,13 +260,12 @@ fn no_editor_variable(value: &Value, path: &str) -> Result<(), ConfigError> {
             )),
             None => Ok(()),
         },
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .try_for_each(|(index, item)| no_editor_variable(item, &format!("{path}[{index}]"))),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+            reject_editor_variables(item, &format!("{path}[{index}]"))
+        }),
         Value::Object(fields) => fields
             .iter()
-            .try_for_each(|(key, item)| no_editor_variable(item, &join(path, key))),
+            .try_for_each(|(key, item)| reject_editor_variables(item, &join_path(path, key))),
         _ => Ok(()),
     }
 }

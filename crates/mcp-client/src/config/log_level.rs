@@ -30,7 +30,7 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// The levels of both types, in the same order.
+/// Equal levels of the two types. The discriminants of both types are indexes of this array.
 const LEVELS: [(LogLevel, LoggingLevel); 8] = [
     (LogLevel::Debug, LoggingLevel::Debug),
     (LogLevel::Info, LoggingLevel::Info),

@@ -1,4 +1,4 @@
-//! The login of one server.
+//! Login settings of one server.
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,25 +6,25 @@ use serde_json::Value;
 
 use crate::config::{
     error::ConfigError,
-    read::{self, converted},
+    read::{self, deserialize_converted},
 };
 
-/// Login settings of one server: the keys below `authorization:` in its configuration. A server
-/// that registers clients dynamically needs none of them. `Debug` shows no secrets.
+/// Login settings of one server: the keys below `authorization:` in its configuration. None of them
+/// is needed if clients can register dynamically. `Debug` shows no secrets.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AuthConfig {
     /// `grant`: the OAuth grant type.
     pub grant: GrantType,
     /// `client_id`: id of a client that is registered with the authorization server.
-    #[serde(deserialize_with = "read::text")]
+    #[serde(deserialize_with = "read::deserialize_text")]
     pub client_id: Option<String>,
     /// `client_secret`: secret of the client. Requires an `issuer` or a `metadata_url`.
-    #[serde(deserialize_with = "read::text")]
+    #[serde(deserialize_with = "read::deserialize_text")]
     pub client_secret: Option<SecretString>,
     /// `private_key`: key for `private_key_jwt` (RFC 7523). A P-256 or RSA key as PKCS #8 in PEM
     /// format.
-    #[serde(deserialize_with = "read::text")]
+    #[serde(deserialize_with = "read::deserialize_text")]
     pub private_key: Option<SecretString>,
     /// `token_endpoint_auth_method`: authentication method of the client. `None` selects a method
     /// that the authorization server supports.
@@ -33,26 +33,26 @@ pub struct AuthConfig {
     /// `client_metadata_url`: URL of a Client ID Metadata Document. The URL is the client id if the
     /// authorization server supports such documents. Overrides
     /// [`AuthOptions::client_metadata_url`](crate::auth::AuthOptions::client_metadata_url).
-    #[serde(deserialize_with = "document_url")]
+    #[serde(deserialize_with = "deserialize_document_url")]
     pub client_metadata_url: Option<String>,
     /// `scopes`: scopes of the first login. They replace the scopes that the server proposes.
     /// Scopes that a call needs are requested as well.
-    #[serde(deserialize_with = "scopes")]
+    #[serde(deserialize_with = "deserialize_scopes")]
     pub scopes: Option<Vec<String>>,
     /// `issuer`: issuer of the only authorization server that may receive this client's
     /// credentials.
-    #[serde(deserialize_with = "read::url")]
+    #[serde(deserialize_with = "read::deserialize_url")]
     pub issuer: Option<String>,
     /// `metadata_url`: URL of the authorization-server metadata, for an MCP server that does not
     /// announce it.
-    #[serde(deserialize_with = "read::url")]
+    #[serde(deserialize_with = "read::deserialize_url")]
     pub metadata_url: Option<String>,
-    /// `account`: principal of the tokens. Two accounts can use the same server URL.
-    #[serde(deserialize_with = "read::text")]
+    /// `account`: name under which the tokens are stored, to use one server URL with two accounts.
+    #[serde(deserialize_with = "read::deserialize_text")]
     pub account: Option<String>,
     /// `redirect_port`: port on 127.0.0.1 for the redirect, for clients that are registered with a
     /// fixed port. The path is `/callback`.
-    #[serde(deserialize_with = "port")]
+    #[serde(deserialize_with = "deserialize_port")]
     pub redirect_port: Option<u16>,
 }
 
@@ -93,8 +93,8 @@ impl ClientAuth {
 }
 
 impl AuthConfig {
-    /// Returns the principal under which the token store keeps the tokens.
-    pub(crate) fn principal(&self) -> &str {
+    /// Returns the principal in the token store's key: account, client id or `default`.
+    pub(crate) fn token_principal(&self) -> &str {
         match (&self.account, self.grant, &self.client_id) {
             (Some(account), ..) => account,
             (None, GrantType::ClientCredentials, Some(client)) => client,
@@ -113,56 +113,60 @@ impl AuthConfig {
             || self.account.is_some()
     }
 
-    /// Returns whether the client secret could go to an authorization server that the MCP server
-    /// chooses.
+    /// Returns whether the MCP server could choose which authorization server receives the client
+    /// secret.
     pub(crate) fn lacks_issuer(&self) -> bool {
         self.client_secret.is_some() && self.issuer.is_none() && self.metadata_url.is_none()
     }
 
     /// Checks that the login settings do not contradict each other.
-    pub(super) fn check(&self, path: &str) -> Result<(), ConfigError> {
+    pub(super) fn check_settings(&self, path: &str) -> Result<(), ConfigError> {
         let needs_client = self.grant == GrantType::ClientCredentials
             || self.client_secret.is_some()
             || self.private_key.is_some();
         if needs_client && self.client_id.is_none() {
             let reason = "needs a `client_id`: set the id of a client that is registered with the \
                           authorization server";
-            return Err(ConfigError::invalid(path, reason));
+            return Err(ConfigError::invalid_value(path, reason));
         }
         if self.lacks_issuer() {
             let reason = "contains a `client_secret` and also needs an `issuer`, the URL of its \
                           authorization server. Otherwise the MCP server could choose who receives \
                           the secret";
-            return Err(ConfigError::invalid(path, reason));
+            return Err(ConfigError::invalid_value(path, reason));
         }
         Ok(())
     }
 
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &SecretString> {
+    pub(crate) fn secret_values(&self) -> impl Iterator<Item = &SecretString> {
         self.client_secret.iter().chain(&self.private_key)
     }
 }
 
 /// Deserializes a list of scopes, or a text with spaces between scopes as in OAuth.
-fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    converted(deserializer, "a list of texts", |value| match value {
+fn deserialize_scopes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    deserialize_converted(deserializer, "a list of texts", |value| match value {
         Value::String(text) => Some(text.split_whitespace().map(str::to_owned).collect()),
-        other => read::scalars(other),
+        other => read::scalars_to_texts(other),
     })
 }
 
 /// Deserializes the URL of a Client ID Metadata Document. The URL must use `https` and have a path.
-fn document_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn deserialize_document_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
     let expected = "a URL that starts with `https://` and has a path";
-    converted(deserializer, expected, |value| {
+    deserialize_converted(deserializer, expected, |value| {
         let url = value.as_str()?;
         let (_, document) = url.strip_prefix("https://")?.split_once('/')?;
         (!document.is_empty()).then(|| url.to_owned())
     })
 }
 
-fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
-    converted(deserializer, "a port, 1 to 65535", |value| {
+fn deserialize_port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+    deserialize_converted(deserializer, "a port, 1 to 65535", |value| {
         let port = value.as_u64().and_then(|port| u16::try_from(port).ok());
         port.filter(|port| *port > 0)
     })

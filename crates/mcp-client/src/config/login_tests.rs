@@ -2,11 +2,11 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 
 use super::*;
-use crate::config::{ServerConfig, ServerTransport, from_document, from_ours};
+use crate::config::{ServerConfig, ServerTransport, parse_config_document, parse_mcp_servers};
 
 fn one(authorization: &Value) -> Result<ServerConfig, ConfigError> {
     let server = json!({"url": "https://h/mcp", "authorization": authorization});
-    from_ours(&json!({"s": server})).map(|mut servers| servers.remove(0))
+    parse_mcp_servers(&json!({"s": server})).map(|mut servers| servers.remove(0))
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn everything_about_a_login_is_read() {
     );
     insta::assert_debug_snapshot!(read);
     assert!(!format!("{config:?}").contains("secret-"));
-    assert!(config.transport.secrets().is_empty());
+    assert!(config.transport.env_or_headers().is_empty());
 
     let plain = one(&json!({})).unwrap().authorization;
     assert_eq!(plain.grant, GrantType::AuthorizationCode);
@@ -44,7 +44,7 @@ fn everything_about_a_login_is_read() {
 #[test]
 fn as_text_it_is_a_header_as_before() {
     let config = one(&json!("Bearer t")).unwrap();
-    assert_eq!(config.transport.secrets()[0].0, "Authorization");
+    assert_eq!(config.transport.env_or_headers()[0].0, "Authorization");
     assert!(config.authorization.client_id.is_none());
 }
 
@@ -53,7 +53,7 @@ fn a_bad_one_of_another_host_hides_no_other_server() {
     let server = json!({"url": "https://h/mcp", "authorization": {"client": "x"}});
     let good = json!({"url": "https://h/mcp", "authorization": {"client_id": "x"}});
     let document = json!({"mcpServers": {"bad": server, "good": good}});
-    let servers = from_document(&document).unwrap();
+    let servers = parse_config_document(&document).unwrap();
     assert!(matches!(
         servers[0].transport,
         ServerTransport::Unusable { .. }
@@ -90,8 +90,9 @@ fn errors_say_where_what_and_what_to_do() {
         "authorization": {"client_id": "x"},
         "headers": {"AUTHORIZATION": "y"},
     }});
-    let both = json!({"ours": both, "error": from_ours(&both).unwrap_err().to_string()});
+    let both = json!({"ours": both, "error": parse_mcp_servers(&both).unwrap_err().to_string()});
     let process = json!({"s": {"command": "x", "authorization": {"client_id": "x"}}});
-    let process = json!({"ours": process, "error": from_ours(&process).unwrap_err().to_string()});
+    let process =
+        json!({"ours": process, "error": parse_mcp_servers(&process).unwrap_err().to_string()});
     insta::assert_json_snapshot!([&errors[..], &[both, process]].concat());
 }

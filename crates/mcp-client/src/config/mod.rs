@@ -1,19 +1,19 @@
 //! The configuration of servers.
 //!
-//! Parsing is pure: it reads no file and no environment variable. The caller passes parsed values
-//! with substituted `${VAR}`. [`from_ours`] parses the value of `mcp_servers:`; [`from_document`]
-//! parses a whole document in any known form, such as the files of other hosts. [`select`] must run
-//! before the substitution in such files, because their other parts may contain unset variables.
+//! The parsers read no file and no environment variable. The caller substitutes `${VAR}` first.
+//! [`parse_mcp_servers`] parses the value of `mcp_servers:`. [`parse_config_document`] parses a
+//! document in any known format, such as the files of other hosts. For these files, the caller runs
+//! [`select_used_parts`] before the substitution, because unused parts may contain unset variables.
 
 pub(crate) mod client_features;
 pub(crate) mod error;
 mod foreign;
 pub(crate) mod log_level;
 pub(crate) mod login;
-mod ours;
 mod read;
 mod select;
 pub(crate) mod show;
+mod switchboard_format;
 
 use std::{collections::HashSet, fmt, path::PathBuf, time::Duration};
 
@@ -21,13 +21,13 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use switchboard_domain::redact::Redactor;
 
-pub use client_features::{Root, SamplingLimits, root_folder};
+pub use client_features::{Root, SamplingLimits, root_from_path};
 pub use error::ConfigError;
 pub use foreign::{ENV_FILE, mark_unusable};
 pub use log_level::LogLevel;
-pub use select::{foreign_servers_mut, select, select_servers};
-use show::{secrets_of_args, secrets_of_url};
-pub(crate) use show::{shown_command, shown_url};
+pub use select::{foreign_servers_mut, select_servers, select_used_parts};
+use show::{find_argument_secrets, find_url_secrets};
+pub(crate) use show::{redact_command, redact_url};
 
 use self::login::AuthConfig;
 
@@ -57,7 +57,7 @@ pub struct ServerConfig {
     /// Without a configured `connect_timeout` it is the longer of [`DEFAULT_CONNECT_TIMEOUT`] and
     /// the configured `timeout`, of which at most two minutes count.
     pub connect_timeout: Duration,
-    /// Time limit of a call without a deadline. Defaults to
+    /// Time limit of a call that has no deadline of its own. Defaults to
     /// [`HostOptions::call_timeout`](crate::HostOptions::call_timeout).
     pub call_timeout: Option<Duration>,
     /// Additional secrets, for example values of variables in arguments or in the URL. Secrets of
@@ -72,7 +72,7 @@ pub struct ServerConfig {
     pub exclude_tools: Vec<String>,
     /// Required protocol version, one of [`PROTOCOL_VERSIONS`]. `None` negotiates the version.
     pub protocol_version: Option<String>,
-    /// Whether [`McpHost::ready`](crate::McpHost::ready) fails if this server is not available.
+    /// Whether [`McpHost::wait_until_ready`](crate::McpHost::wait_until_ready) fails if this server is not available.
     pub required: bool,
     /// Whether the calls of this server run one at a time.
     pub sequential: bool,
@@ -119,8 +119,8 @@ pub enum ServerTransport {
         /// Headers that are added to every request.
         headers: Vec<(String, SecretString)>,
     },
-    /// Server entry of another host's file that cannot be used here. It becomes a failed server, so
-    /// that the other servers of the file still work.
+    /// Server entry in a file of another host that cannot be used. The server has the state failed,
+    /// and the other servers of the file work.
     Unusable {
         /// Reason from the [`ConfigError`].
         reason: String,
@@ -182,28 +182,35 @@ impl ServerConfig {
     /// login, values of options such as `--api-key`, and the password and query of URLs. Short
     /// values may be ordinary settings (`8080`), which the redactor ignores.
     pub fn hidden_values(&self) -> Vec<SecretString> {
-        let further = self.secrets.iter().chain(self.authorization.secrets());
-        let configured = self.transport.secrets().iter().map(|(_, value)| value);
+        let further = self
+            .secrets
+            .iter()
+            .chain(self.authorization.secret_values());
+        let configured = self
+            .transport
+            .env_or_headers()
+            .iter()
+            .map(|(_, value)| value);
         let mut hidden = Vec::new();
         for value in configured.chain(further) {
             let text = value.expose_secret();
-            // A server may output a token without its scheme, or a password without its URL.
+            // The output may contain a token without its scheme, or a password without its URL.
             if let Some((_, token)) = text.split_once(' ') {
                 hidden.push(token.trim().into());
             }
-            hidden.extend(secrets_of_url(text).into_iter().map(SecretString::from));
+            hidden.extend(find_url_secrets(text).into_iter().map(SecretString::from));
             hidden.push(value.clone());
         }
         let of_transport = match &self.transport {
-            ServerTransport::Stdio { args, .. } => secrets_of_args(args),
-            ServerTransport::StreamableHttp { url, .. } => secrets_of_url(url),
+            ServerTransport::Stdio { args, .. } => find_argument_secrets(args),
+            ServerTransport::StreamableHttp { url, .. } => find_url_secrets(url),
             ServerTransport::Unusable { .. } => Vec::new(),
         };
         hidden.extend(of_transport.into_iter().map(SecretString::from));
         hidden
     }
 
-    /// Returns a redactor for [`redactor`](Self::redactor) and the [hidden
+    /// Returns a redactor for the secrets of [`redactor`](Self::redactor) and the [hidden
     /// values](Self::hidden_values).
     pub(crate) fn server_redactor(&self) -> Redactor {
         let hidden = self.hidden_values();
@@ -217,8 +224,10 @@ impl ServerTransport {
     /// and query of a URL.
     pub fn describe(&self) -> String {
         match self {
-            Self::Stdio { command, args, .. } => format!("stdio: {}", shown_command(command, args)),
-            Self::StreamableHttp { url, .. } => format!("streamable-http: {}", shown_url(url)),
+            Self::Stdio { command, args, .. } => {
+                format!("stdio: {}", redact_command(command, args))
+            }
+            Self::StreamableHttp { url, .. } => format!("streamable-http: {}", redact_url(url)),
             Self::Unusable { .. } => "unusable".to_owned(),
         }
     }
@@ -227,7 +236,7 @@ impl ServerTransport {
         matches!(self, Self::Stdio { .. })
     }
 
-    pub(crate) fn secrets(&self) -> &[(String, SecretString)] {
+    pub(crate) fn env_or_headers(&self) -> &[(String, SecretString)] {
         match self {
             Self::Stdio { env, .. } => env,
             Self::StreamableHttp { headers, .. } => headers,
@@ -251,7 +260,7 @@ impl fmt::Debug for ServerConfig {
 
 impl fmt::Debug for ServerTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.secrets().iter().map(|(name, _)| name);
+        let names = self.env_or_headers().iter().map(|(name, _)| name);
         f.debug_struct("ServerTransport")
             .field("transport", &self.describe())
             .field("variables_or_headers", &names.collect::<Vec<_>>())
@@ -261,26 +270,26 @@ impl fmt::Debug for ServerTransport {
 
 /// Parses the value of the key `mcp_servers`: a map from name to server, or a list of servers.
 /// Unknown keys are errors.
-pub fn from_ours(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
-    unique(ours::servers(value, "mcp_servers")?)
+pub fn parse_mcp_servers(value: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
+    check_unique_names(switchboard_format::parse_servers(value, "mcp_servers")?)
 }
 
-/// Parses a whole document: `mcp_servers` (our own form), `mcpServers` (Claude Desktop, Cursor and
-/// others), `servers` or `mcp.servers` (VS Code), and lists of servers under these keys or at the
-/// top.
+/// Parses a document with `mcp_servers` (Switchboard), `mcpServers` (Claude Desktop, Cursor and
+/// others), `servers` or `mcp.servers` (VS Code). Each key contains a map or a list of servers. The
+/// document may also be a list of servers itself.
 ///
-/// The forms of other hosts may contain unknown keys, and also our own ones. Disabled servers are
+/// Entries of other hosts may also contain Switchboard keys and unknown keys. Disabled servers are
 /// skipped. A server that cannot be used becomes [`ServerTransport::Unusable`]. Known tool filters
 /// are applied (such as `includeTools`, `disabledTools`); a server with an unknown filter is
 /// unusable.
 ///
-/// A number as `timeout` is seconds up to 3600, and milliseconds above, because hosts differ.
-pub fn from_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
+/// A number as `timeout` means seconds up to 3600 and milliseconds above, because hosts differ.
+pub fn parse_config_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut found = false;
     let mut servers = Vec::new();
     if let Some(value) = document.get("mcp_servers") {
         found = true;
-        servers.extend(ours::servers(value, "mcp_servers")?);
+        servers.extend(switchboard_format::parse_servers(value, "mcp_servers")?);
     }
     let foreign = [
         ("mcpServers", document.get("mcpServers")),
@@ -291,17 +300,17 @@ pub fn from_document(document: &Value) -> Result<Vec<ServerConfig>, ConfigError>
     for (path, value) in foreign {
         if let Some(value) = value {
             found = true;
-            servers.extend(foreign::servers(value, path)?);
+            servers.extend(foreign::parse_servers(value, path)?);
         }
     }
     if found {
-        unique(servers)
+        check_unique_names(servers)
     } else {
         Err(ConfigError::NoServers)
     }
 }
 
-fn unique(servers: Vec<ServerConfig>) -> Result<Vec<ServerConfig>, ConfigError> {
+fn check_unique_names(servers: Vec<ServerConfig>) -> Result<Vec<ServerConfig>, ConfigError> {
     let mut names = HashSet::new();
     for server in &servers {
         if !names.insert(server.name.as_str()) {

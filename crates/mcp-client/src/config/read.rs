@@ -1,4 +1,4 @@
-//! Deserialization of values. Every error contains the path, and no value, which may be a secret.
+//! Deserialization of configuration values. Errors never contain a value, which may be a secret.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::config::error::ConfigError;
 
 /// Unparsed server entry of a map or a list.
-pub(super) struct Listed<'a> {
+pub(super) struct RawServerEntry<'a> {
     /// Key of the entry, which is the server name in a map. `None` in a list.
     pub(super) key: Option<&'a str>,
     pub(super) value: &'a Value,
@@ -20,26 +20,29 @@ pub(super) struct Listed<'a> {
 }
 
 /// Returns the server entries of a map or a list.
-pub(super) fn listed<'a>(value: &'a Value, path: &str) -> Result<Vec<Listed<'a>>, ConfigError> {
+pub(super) fn list_server_entries<'a>(
+    value: &'a Value,
+    path: &str,
+) -> Result<Vec<RawServerEntry<'a>>, ConfigError> {
     match value {
         Value::Object(map) => Ok(map
             .iter()
-            .map(|(name, value)| Listed {
+            .map(|(name, value)| RawServerEntry {
                 key: Some(name),
                 value,
-                path: join(path, name),
+                path: join_path(path, name),
             })
             .collect()),
         Value::Array(list) => Ok(list
             .iter()
             .enumerate()
-            .map(|(index, value)| Listed {
+            .map(|(index, value)| RawServerEntry {
                 key: None,
                 value,
                 path: format!("{path}[{index}]"),
             })
             .collect()),
-        _ => Err(ConfigError::invalid(
+        _ => Err(ConfigError::invalid_value(
             path,
             "must be a map of servers by name, or a list of servers",
         )),
@@ -47,22 +50,25 @@ pub(super) fn listed<'a>(value: &'a Value, path: &str) -> Result<Vec<Listed<'a>>
 }
 
 /// Deserializes a JSON object to a struct.
-pub(super) fn section<T: DeserializeOwned>(value: &Value, path: &str) -> Result<T, ConfigError> {
-    // Serde also accepts a list for a struct, so only objects are accepted here.
+pub(super) fn deserialize_object<T: DeserializeOwned>(
+    value: &Value,
+    path: &str,
+) -> Result<T, ConfigError> {
+    // Serde would also deserialize a struct from a list.
     if !value.is_object() {
-        return Err(ConfigError::invalid(path, "must be a map of keys"));
+        return Err(ConfigError::invalid_value(path, "must be a map of keys"));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = match error.path().to_string().as_str() {
             "." => path.to_owned(),
-            inner => join(path, inner),
+            inner => join_path(path, inner),
         };
         ConfigError::from_serde(&path, &error.inner().to_string())
     })
 }
 
 /// Returns the path of a key: `parent.key`.
-pub(super) fn join(parent: &str, key: &str) -> String {
+pub(super) fn join_path(parent: &str, key: &str) -> String {
     if parent.is_empty() {
         key.to_owned()
     } else {
@@ -70,15 +76,15 @@ pub(super) fn join(parent: &str, key: &str) -> String {
     }
 }
 
-/// Checks that the name of a server is set and valid.
-pub(super) fn name(name: Option<String>, path: &str) -> Result<String, ConfigError> {
+/// Checks that the name of a server is set and not blank.
+pub(super) fn check_server_name(name: Option<String>, path: &str) -> Result<String, ConfigError> {
     name.filter(|name| !name.trim().is_empty())
-        .ok_or_else(|| ConfigError::invalid(path, "has no name: set `name`"))
+        .ok_or_else(|| ConfigError::invalid_value(path, "has no name: set `name`"))
 }
 
 /// Converts a scalar to text. Accepts numbers and booleans, because YAML parses `PORT: 8080` as a
 /// number.
-pub(super) fn scalar(value: &Value) -> Option<String> {
+pub(super) fn scalar_to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -87,13 +93,13 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-pub(super) fn scalars(value: &Value) -> Option<Vec<String>> {
-    value.as_array()?.iter().map(scalar).collect()
+pub(super) fn scalars_to_texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(scalar_to_text).collect()
 }
 
-/// Deserializes a value with `convert`, which returns `None` for an invalid value. `null` counts as
-/// an absent value.
-pub(super) fn converted<'de, D: Deserializer<'de>, T>(
+/// Deserializes a value with `convert`, which returns `None` for an invalid value. `null` becomes
+/// `None`. `expected` describes valid values in the error message.
+pub(super) fn deserialize_converted<'de, D: Deserializer<'de>, T>(
     deserializer: D,
     expected: &str,
     convert: impl FnOnce(&Value) -> Option<T>,
@@ -107,53 +113,53 @@ pub(super) fn converted<'de, D: Deserializer<'de>, T>(
 }
 
 /// Deserializes text that must not be blank.
-pub(super) fn text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
+pub(super) fn deserialize_text<'de, D: Deserializer<'de>, T: for<'a> From<&'a str>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    converted(deserializer, "text, not empty", |value| {
+    deserialize_converted(deserializer, "text, not empty", |value| {
         let text = value.as_str().filter(|text| !text.trim().is_empty());
         text.map(T::from)
     })
 }
 
-pub(super) fn texts<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_text_list<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<String>>, D::Error> {
-    converted(deserializer, "a list of texts", scalars)
+    deserialize_converted(deserializer, "a list of texts", scalars_to_texts)
 }
 
-pub(super) fn secrets<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_secrets<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<(String, SecretString)>>, D::Error> {
-    converted(deserializer, "a map of texts", |value| {
+    deserialize_converted(deserializer, "a map of texts", |value| {
         let fields = value.as_object()?.iter();
         fields
-            .map(|(name, value)| Some((name.clone(), scalar(value)?.into())))
+            .map(|(name, value)| Some((name.clone(), scalar_to_text(value)?.into())))
             .collect()
     })
 }
 
 const TIME: &str = "a time above zero: seconds as a number, or text such as `30s`, `500ms` or `2m`";
 
-pub(super) fn time<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_duration<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
-    converted(deserializer, TIME, duration)
+    deserialize_converted(deserializer, TIME, parse_duration)
 }
 
-pub(super) fn times<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_tool_timeouts<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<(String, Duration)>>, D::Error> {
     let expected = format!("a map of tools, each with {TIME}");
-    converted(deserializer, &expected, |value| {
+    deserialize_converted(deserializer, &expected, |value| {
         let fields = value.as_object()?.iter();
         fields
-            .map(|(tool, value)| Some((tool.clone(), duration(value)?)))
+            .map(|(tool, value)| Some((tool.clone(), parse_duration(value)?)))
             .collect()
     })
 }
 
-fn duration(value: &Value) -> Option<Duration> {
+fn parse_duration(value: &Value) -> Option<Duration> {
     let seconds = match value {
         Value::Number(number) => number.as_f64()?,
         Value::String(text) => {
@@ -175,9 +181,11 @@ fn duration(value: &Value) -> Option<Duration> {
     duration.filter(|duration| !duration.is_zero())
 }
 
-pub(super) fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn deserialize_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
     let expected = "a URL that begins with http:// or https://";
-    converted(deserializer, expected, |value| {
+    deserialize_converted(deserializer, expected, |value| {
         let text = value.as_str()?;
         let url = reqwest::Url::parse(text).ok()?;
         let is_http = matches!(url.scheme(), "http" | "https") && text.contains("://");

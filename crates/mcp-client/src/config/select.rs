@@ -1,4 +1,4 @@
-//! Selection of the used parts of another host's document, before variables are substituted.
+//! Removal of unused parts from the configuration of another host, before variable substitution.
 
 use serde_json::{Map, Value};
 
@@ -8,15 +8,15 @@ use crate::config::foreign;
 /// editor settings.
 const EDITOR_VARIABLES: [&str; 3] = ["${input:", "${command:", "${config:"];
 
-/// Removes everything from a document that [`from_document`](super::from_document) does not use, so
-/// that variables are substituted only in used values. In the forms of other hosts it keeps the
-/// known keys of servers that are not disabled.
+/// Removes everything that [`parse_config_document`](super::parse_config_document) does not use, so
+/// that variables are substituted only in used values. In the formats of other hosts, disabled
+/// servers and unknown keys are removed.
 ///
 /// Escapes `${input:…}`, `${command:…}` and `${config:…}` with a second `$`, so that they are not
-/// substituted. `from_document` then marks the server as unusable.
+/// substituted. `parse_config_document` then returns an unusable server.
 ///
-/// Does not change `mcp_servers`, our own form, and other documents.
-pub fn select(document: &mut Value) {
+/// Does not change the value of `mcp_servers`, the key of the Switchboard format.
+pub fn select_used_parts(document: &mut Value) {
     if let Value::Object(fields) = document {
         fields.retain(|key, value| match key.as_str() {
             "mcp_servers" | "mcpServers" | "servers" => true,
@@ -35,7 +35,7 @@ pub fn select(document: &mut Value) {
 
 /// Returns every server entry of a document that is in the format of another host.
 pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
-    lists_mut(document)
+    server_lists_mut(document)
         .into_iter()
         .flat_map(|servers| match servers {
             Value::Object(map) => map.values_mut().collect(),
@@ -45,13 +45,15 @@ pub fn foreign_servers_mut(document: &mut Value) -> Vec<&mut Value> {
         .collect()
 }
 
-/// Works like [`select`], but keeps all keys outside of the server entries of other hosts.
+/// Works like [`select_used_parts`], but keeps all keys outside of the server entries.
 pub fn select_servers(document: &mut Value) {
-    lists_mut(document).into_iter().for_each(select_in);
+    server_lists_mut(document)
+        .into_iter()
+        .for_each(select_enabled_servers);
 }
 
-/// Returns the maps and lists of servers that are in the formats of other hosts.
-fn lists_mut(document: &mut Value) -> Vec<&mut Value> {
+/// Returns the maps and lists that contain the server entries of other hosts.
+fn server_lists_mut(document: &mut Value) -> Vec<&mut Value> {
     match document {
         Value::Object(fields) => fields
             .iter_mut()
@@ -66,24 +68,24 @@ fn lists_mut(document: &mut Value) -> Vec<&mut Value> {
     }
 }
 
-fn select_in(servers: &mut Value) {
+fn select_enabled_servers(servers: &mut Value) {
     match servers {
         Value::Object(map) => {
             map.retain(|_, server| !foreign::is_disabled(server));
-            map.values_mut().for_each(select_keys);
+            map.values_mut().for_each(select_known_keys);
         }
         Value::Array(list) => {
             list.retain(|server| !foreign::is_disabled(server));
-            list.iter_mut().for_each(select_keys);
+            list.iter_mut().for_each(select_known_keys);
         }
         _ => {}
     }
 }
 
-fn select_keys(server: &mut Value) {
+fn select_known_keys(server: &mut Value) {
     if let Value::Object(fields) = server {
         fields.retain(|key, _| foreign::is_known_key(key));
-        // The command of a headers helper contains shell variables. The command is removed, because
+        // The command in `headersHelper` may contain shell variables. `true` replaces it, because
         // only its presence is used.
         if let Some(helper) = fields
             .get_mut(foreign::HEADERS_HELPER)
@@ -91,15 +93,15 @@ fn select_keys(server: &mut Value) {
         {
             *helper = Value::Bool(true);
         }
-        escape_all(fields);
+        escape_field_values(fields);
     }
 }
 
-fn escape_all(fields: &mut Map<String, Value>) {
-    fields.values_mut().for_each(escape);
+fn escape_field_values(fields: &mut Map<String, Value>) {
+    fields.values_mut().for_each(escape_editor_variables);
 }
 
-fn escape(value: &mut Value) {
+fn escape_editor_variables(value: &mut Value) {
     match value {
         Value::String(text) => {
             for start in EDITOR_VARIABLES {
@@ -110,8 +112,8 @@ fn escape(value: &mut Value) {
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(escape),
-        Value::Object(fields) => escape_all(fields),
+        Value::Array(items) => items.iter_mut().for_each(escape_editor_variables),
+        Value::Object(fields) => escape_field_values(fields),
         _ => {}
     }
 }

@@ -1,13 +1,13 @@
-//! Descriptions of a configuration without secrets.
+//! Redaction of secrets in the URLs and command lines of a configuration.
 
 use reqwest::Url;
 
 /// Returns a URL without its user info, query and fragment, which may contain secrets.
-pub(crate) fn shown_url(url: &str) -> String {
+pub(crate) fn redact_url(url: &str) -> String {
     let Ok(mut parsed) = Url::parse(url) else {
         return "(invalid URL)".to_owned();
     };
-    // The setters fail only for URLs without a host.
+    // The setters fail only for URLs without a host, which contain no user info.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     parsed.set_query(None);
@@ -16,8 +16,8 @@ pub(crate) fn shown_url(url: &str) -> String {
 }
 
 /// Returns a command line in which probable secrets are replaced by an ellipsis.
-pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
-    let shown = parsed_args(args).map(|(shown, _)| shown);
+pub(crate) fn redact_command(command: &str, args: &[String]) -> String {
+    let shown = split_argument_secrets(args).map(|(shown, _)| shown);
     [command.to_owned()]
         .into_iter()
         .chain(shown)
@@ -25,56 +25,58 @@ pub(crate) fn shown_command(command: &str, args: &[String]) -> String {
         .join(" ")
 }
 
-/// Returns the secrets that [`shown_command`] removes from arguments.
-pub(crate) fn secrets_of_args(args: &[String]) -> Vec<String> {
-    parsed_args(args).flat_map(|(_, secrets)| secrets).collect()
+/// Returns the secrets that [`redact_command`] removes from arguments.
+pub(crate) fn find_argument_secrets(args: &[String]) -> Vec<String> {
+    split_argument_secrets(args)
+        .flat_map(|(_, secrets)| secrets)
+        .collect()
 }
 
 /// Returns each argument without its probable secrets, together with these secrets.
-fn parsed_args(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
+fn split_argument_secrets(args: &[String]) -> impl Iterator<Item = (String, Vec<String>)> {
     let mut after_secret_flag = false;
     args.iter().map(move |arg| {
         let is_secret = after_secret_flag;
         after_secret_flag =
             !is_secret && arg.starts_with('-') && !arg.contains('=') && looks_secret(arg);
         match arg.split_once('=') {
-            _ if is_secret => ("…".to_owned(), secrets_of_header(arg)),
+            _ if is_secret => ("…".to_owned(), find_header_secrets(arg)),
             // A URL argument may contain `=` in its query, but is not an option.
             Some((flag, value)) if !flag.contains("://") => {
                 let (shown, secrets) = if looks_secret(flag) && !value.is_empty() {
-                    ("…".to_owned(), secrets_of_header(value))
+                    ("…".to_owned(), find_header_secrets(value))
                 } else {
-                    parsed_value(value)
+                    split_value_secrets(value)
                 };
                 (format!("{flag}={shown}"), secrets)
             }
-            _ => parsed_value(arg),
+            _ => split_value_secrets(arg),
         }
     })
 }
 
-fn parsed_value(value: &str) -> (String, Vec<String>) {
+fn split_value_secrets(value: &str) -> (String, Vec<String>) {
     if value.contains("://") {
-        return (shown_url(value), secrets_of_url(value));
+        return (redact_url(value), find_url_secrets(value));
     }
     match value.split_once(':') {
         // Matches a header argument such as `Authorization: Bearer …`.
-        Some((name, _)) if looks_secret(name) => ("…".to_owned(), secrets_of_header(value)),
+        Some((name, _)) if looks_secret(name) => ("…".to_owned(), find_header_secrets(value)),
         _ => (value.to_owned(), Vec::new()),
     }
 }
 
 /// Returns the secrets in a header argument: the text `Name: Bearer token`, its value and its
 /// token.
-fn secrets_of_header(text: &str) -> Vec<String> {
+fn find_header_secrets(text: &str) -> Vec<String> {
     let value = text.split_once(':').map_or(text, |(_, value)| value).trim();
     let token = value.split_once(' ').map(|(_, token)| token.trim());
     let secrets = [Some(text), Some(value), token];
     secrets.into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// Returns the secrets that [`shown_url`] removes from a URL.
-pub(crate) fn secrets_of_url(url: &str) -> Vec<String> {
+/// Returns the secrets that [`redact_url`] removes from a URL.
+pub(crate) fn find_url_secrets(url: &str) -> Vec<String> {
     let Ok(parsed) = Url::parse(url) else {
         return Vec::new();
     };
@@ -109,10 +111,10 @@ mod tests {
     #[test]
     fn urls_are_shown_without_user_info_query_and_fragment() {
         assert_eq!(
-            shown_url("https://u:p@example.org:8443/mcp?key=s#f"),
+            redact_url("https://u:p@example.org:8443/mcp?key=s#f"),
             "https://example.org:8443/mcp"
         );
-        assert_eq!(shown_url("not one"), "(invalid URL)");
+        assert_eq!(redact_url("not one"), "(invalid URL)");
     }
 
     #[test]
@@ -133,11 +135,11 @@ mod tests {
         ]
         .map(str::to_owned);
         assert_eq!(
-            shown_command("npx", &args),
+            redact_command("npx", &args),
             "npx -y server --api-key … --token=… --port=80 postgres://db/x --db=postgres://db/y \
              --header … … last"
         );
-        let hidden = secrets_of_args(&args);
+        let hidden = find_argument_secrets(&args);
         for value in ["sk-1", "t", "p", "k", "Bearer b", "b", "c"] {
             assert!(hidden.iter().any(|hidden| hidden == value), "{hidden:?}");
         }

@@ -1,5 +1,5 @@
-//! Pages of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26). Servers have them to
-//! display what their tools do. This module finds and reads them; an application displays them.
+//! Pages of MCP Apps (extension `io.modelcontextprotocol/ui`, 2026-01-26): HTML pages that display
+//! the calls of a tool. This module finds and reads pages; an application displays them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     tools::visibility::APP_MEDIA_TYPE,
 };
 
-/// Tool with a page of MCP Apps that displays it.
+/// Tool whose calls a page of MCP Apps can display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct App {
     /// Original name of the tool on its server.
@@ -44,7 +44,7 @@ pub struct AppPage {
 /// Methods for pages of MCP Apps.
 impl McpHost {
     /// Returns the tools of a server that have a page, including tools that models may not call.
-    pub async fn apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
+    pub async fn list_apps(&self, server: &str) -> Result<Listing<App>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client.connect(Capability::TOOLS).await?;
         let snapshot = client.server.snapshot();
@@ -65,29 +65,29 @@ impl McpHost {
     /// Returns the tools of a server that only its pages may call. The tool catalog does not
     /// contain these tools. Returns an empty list for an unknown server.
     pub fn app_tools(&self, server: &str) -> Vec<Arc<ToolDefinition>> {
-        let Some(server) = self.server(server) else {
+        let Some(server) = self.get_server(server) else {
             return Vec::new();
         };
         let tools = server.snapshot().tools;
-        let tools = tools.only_for_apps();
+        let tools = tools.app_only_tools();
         tools.map(|tool| tool.definition.clone()).collect()
     }
 
     /// Calls a tool for a page of the same server, by its original name. Rejects a tool that pages
-    /// may not call. Otherwise works like [`McpHost::call_raw`].
+    /// may not call. Otherwise works like [`McpHost::call_server_tool`].
     pub async fn call_from_app(
         &self,
         server: &str,
         tool: &str,
         input: JsonObject,
     ) -> Result<ToolOutput, ToolCallError> {
-        self.call_original(server, tool, input, true).await
+        self.call_by_original_name(server, tool, input, true).await
     }
 
     /// Reads a page. Returns an error if the URI does not start with `ui://`, or if the resource is
     /// not a page.
     pub async fn read_app(&self, server: &str, uri: &str) -> Result<AppPage, FeatureError> {
-        // A caller that is allowed to read pages must not be able to read other resources.
+        // This method must not give access to resources that are not pages.
         if !is_app_uri(uri) {
             return Err(FeatureError::NotAPage {
                 server: server.to_owned(),
@@ -95,7 +95,7 @@ impl McpHost {
             });
         }
         let client = FeatureClient::new(self, server)?;
-        let invalid = |reason: String| client.invalid("resources/read", reason);
+        let invalid = |reason: String| client.invalid_answer_error("resources/read", reason);
         let read = self.read_resource(server, uri).await?;
         let page = read.items.into_iter().find(|content| {
             is_app_uri(&content.uri) && content.media_type.as_deref().is_some_and(is_app_media_type)

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     features::request::{Capability, FeatureClient, FeatureError},
     host::McpHost,
-    primitives::error::shortened,
+    primitives::error::shorten_text,
 };
 
-/// Prompt or resource template whose argument is completed.
+/// Prompt or resource template that has the argument to complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionOf {
     /// An argument of a prompt.
@@ -57,7 +57,7 @@ pub struct Completion {
 /// Methods for completions of arguments.
 impl McpHost {
     /// Requests proposals for the value of an argument.
-    pub async fn complete(
+    pub async fn complete_argument(
         &self,
         server: &str,
         request: CompletionRequest,
@@ -76,11 +76,13 @@ impl McpHost {
             params = params.with_context(CompletionContext::with_arguments(known));
         }
         let request = ClientRequest::CompleteRequest(CompleteRequest::new(params));
-        let result = client.request(Capability::COMPLETIONS, request).await?;
+        let result = client
+            .send_request(Capability::COMPLETIONS, request)
+            .await?;
         let completion = Completion::deserialize(&result["completion"]);
         completion.map_err(|error| {
-            let error = shortened(&error.to_string());
-            client.invalid(
+            let error = shorten_text(&error.to_string());
+            client.invalid_answer_error(
                 "completion/complete",
                 format!("is not a valid completion: {error}"),
             )

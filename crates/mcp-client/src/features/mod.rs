@@ -1,7 +1,7 @@
 //! Features of servers beside tools: resources, prompts, completions and pages of MCP Apps.
 //!
-//! A feature is requested when it is used, by the configured name of the server. Invalid items of
-//! an answer are skipped and reported.
+//! Methods take the configured name of the server and send their request when they are called.
+//! Invalid items of an answer are skipped and reported.
 
 pub(crate) mod apps;
 pub(crate) mod completions;

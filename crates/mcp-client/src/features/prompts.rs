@@ -82,15 +82,15 @@ pub enum PromptRole {
 /// Methods for prompts.
 impl McpHost {
     /// Lists all prompts of a server.
-    pub async fn prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
+    pub async fn list_prompts(&self, server: &str) -> Result<Listing<Prompt>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
-            .list(Capability::PROMPTS, "prompts/list", "prompts")
+            .list_items(Capability::PROMPTS, "prompts/list", "prompts")
             .await
     }
 
     /// Renders a prompt with the given argument values.
-    pub async fn prompt(
+    pub async fn render_prompt(
         &self,
         server: &str,
         name: &str,
@@ -104,7 +104,7 @@ impl McpHost {
             params.arguments = Some(arguments.collect::<McpObject>());
         }
         let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-        let result = client.request(Capability::PROMPTS, request).await?;
+        let result = client.send_request(Capability::PROMPTS, request).await?;
         let messages = client.parse_items("prompts/get", &result, "messages", parse_messages)?;
         Ok(RenderedPrompt {
             description: result

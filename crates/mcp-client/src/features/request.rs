@@ -1,5 +1,5 @@
-//! Requests for features of a server, within a deadline. They only read, so they are repeated after
-//! a failure.
+//! Requests for resources, prompts and other features of a server, within a deadline. They have no
+//! side effects, so they are repeated after a failure.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use tokio::time::Instant;
 
 use crate::{
     calls::{
-        call::{CallRequest, send, wait_for_connection},
-        deadline::{Deadline, Limits},
+        call::{CallRequest, send_with_retries, wait_for_connection},
+        deadline::{CallTimeLimits, Deadline},
     },
     host::McpHost,
-    primitives::error::shortened,
+    primitives::error::shorten_text,
     server::{connection::Connection, state::Server},
     tools::pagination::{ItemList, collect_pages, page_request},
 };
 
-/// First protocol version with a capability for completions. Servers of older versions do not
-/// declare this capability.
+/// First protocol version with the capability `completions`. Older servers can support completions
+/// without declaring it.
 const FIRST_WITH_COMPLETIONS: &str = "2025-03-26";
 
 /// Error of a request for resources, prompts, completions or pages. Configured secrets are
@@ -72,7 +72,7 @@ impl Capability {
     }
 
     /// Checks that the server declares the capability.
-    pub(super) fn require(
+    pub(super) fn check_declared(
         self,
         server: &Server,
         connection: &Connection,
@@ -81,10 +81,10 @@ impl Capability {
         if info.is_none_or(|info| self.is_declared(&info)) {
             return Ok(());
         }
-        Err(self.missing(server))
+        Err(self.unsupported_error(server))
     }
 
-    fn missing(self, server: &Server) -> FeatureError {
+    fn unsupported_error(self, server: &Server) -> FeatureError {
         let server = server.config.name.clone();
         FeatureError::Unsupported {
             server,
@@ -99,7 +99,7 @@ impl Capability {
             ToolCallError::Refused { code, .. }
                 if code == i64::from(ErrorCode::METHOD_NOT_FOUND.0) =>
             {
-                self.missing(server)
+                self.unsupported_error(server)
             }
             error => error.into(),
         }
@@ -131,7 +131,7 @@ impl<'a> FeatureClient<'a> {
             .unwrap_or(host.options.call_timeout);
         Ok(Self {
             server,
-            deadline: Deadline::new(Instant::now(), Limits { total, idle: None }),
+            deadline: Deadline::new(Instant::now(), CallTimeLimits { total, idle: None }),
             retries: host.options.retries,
         })
     }
@@ -142,12 +142,12 @@ impl<'a> FeatureClient<'a> {
         capability: Capability,
     ) -> Result<Arc<Connection>, FeatureError> {
         let connection = wait_for_connection(self.server, &self.deadline, None).await?;
-        capability.require(self.server, &connection)?;
+        capability.check_declared(self.server, &connection)?;
         Ok(connection)
     }
 
     /// Sends a request and returns the result as JSON, because rmcp cannot parse some results.
-    pub(super) async fn request(
+    pub(super) async fn send_request(
         &self,
         capability: Capability,
         request: ClientRequest,
@@ -163,14 +163,14 @@ impl<'a> FeatureClient<'a> {
             is_tool_call: false,
             progress: ProgressSink::default(),
         };
-        match Box::pin(send(self.server, call)).await {
+        match Box::pin(send_with_retries(self.server, call)).await {
             Ok(result) => Ok(serde_json::to_value(result).unwrap_or_default()),
             Err(error) => Err(capability.convert_error(self.server, error)),
         }
     }
 
     /// Requests all pages of a list. `key` is the field of a page that contains the items.
-    pub(super) async fn list<T: DeserializeOwned>(
+    pub(super) async fn list_items<T: DeserializeOwned>(
         &self,
         capability: Capability,
         method: &'static str,
@@ -179,15 +179,15 @@ impl<'a> FeatureClient<'a> {
         self.connect(capability).await?;
         let list = collect_pages(
             key,
-            |cursor| self.page(capability, method, cursor),
+            |cursor| self.fetch_page(capability, method, cursor),
             |item| parse_item(item, key),
-            |reason| self.invalid(method, reason),
+            |reason| self.invalid_answer_error(method, reason),
         );
-        Ok(self.listing(list.await?))
+        Ok(self.to_listing(list.await?))
     }
 
-    /// Returns a page of a list from the cache or from the server.
-    async fn page(
+    /// Returns a page of a list from the cache. Requests it from the server if it is not cached.
+    async fn fetch_page(
         &self,
         capability: Capability,
         method: &'static str,
@@ -200,7 +200,7 @@ impl<'a> FeatureClient<'a> {
         }
         let generation = cache.generation();
         let request = page_request(method, cursor);
-        let page = self.request(capability, request).await?;
+        let page = self.send_request(capability, request).await?;
         cache.insert(key, &page, generation);
         Ok(page)
     }
@@ -214,14 +214,14 @@ impl<'a> FeatureClient<'a> {
         parse: impl Fn(&Value) -> Result<T, String>,
     ) -> Result<Listing<T>, FeatureError> {
         let mut list = ItemList::new();
-        if list.add(result, key, parse) {
-            Ok(self.listing(list))
+        if list.add_items(result, key, parse) {
+            Ok(self.to_listing(list))
         } else {
-            Err(self.invalid(method, format!("has no {key}")))
+            Err(self.invalid_answer_error(method, format!("has no {key}")))
         }
     }
 
-    fn listing<T>(&self, list: ItemList<T>) -> Listing<T> {
+    fn to_listing<T>(&self, list: ItemList<T>) -> Listing<T> {
         let problems = list.problems.into_iter().map(|it| self.server.redact(it));
         let problems: Vec<String> = problems.collect();
         for problem in &problems {
@@ -231,8 +231,12 @@ impl<'a> FeatureClient<'a> {
         Listing { items, problems }
     }
 
-    /// Creates the error for an answer with invalid content. `reason` is a clause for its message.
-    pub(super) fn invalid(&self, method: &str, reason: impl Into<String>) -> FeatureError {
+    /// Creates the error for an invalid answer. `reason` is a clause such as `has no contents`.
+    pub(super) fn invalid_answer_error(
+        &self,
+        method: &str,
+        reason: impl Into<String>,
+    ) -> FeatureError {
         let (server, tool) = (self.server.config.name.clone(), method.to_owned());
         let reason = self.server.redact(reason.into());
         ToolCallError::InvalidAnswer {
@@ -247,7 +251,7 @@ impl<'a> FeatureClient<'a> {
 /// Parses one item of a list. The error is shortened, because it may contain text of the server.
 pub(super) fn parse_item<T: DeserializeOwned>(item: &Value, list: &str) -> Result<T, String> {
     T::deserialize(item).map_err(|error| {
-        let error = shortened(&error.to_string());
+        let error = shorten_text(&error.to_string());
         format!("an item of {list} is not valid: {error}")
     })
 }

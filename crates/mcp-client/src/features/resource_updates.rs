@@ -2,7 +2,7 @@
 //!
 //! A server of 2025-11-25 or older has one subscription per resource (`resources/subscribe`), which
 //! all watchers share. A server of 2026-07-28 has one stream per watcher (`subscriptions/listen`).
-//! A subscription is renewed on a new connection.
+//! The client subscribes again on a new connection.
 
 #![allow(
     deprecated,
@@ -37,17 +37,17 @@ use crate::{
     server::{connection::Connection, state::Server},
 };
 
-/// Number of updates that are buffered for a slow watcher. Further updates are dropped: the watcher
-/// reads the resource after the buffered ones anyway.
+/// Number of updates that are buffered for a slow watcher. Further updates are dropped, because a
+/// buffered update already makes the watcher read the resource.
 const CHANNEL_CAPACITY: usize = 64;
 /// Name of the subscribe request in errors. The actual method is `resources/subscribe` or
 /// `subscriptions/listen`.
 const SUBSCRIBE: &str = "subscribe";
-/// Time limit to end a subscription.
+/// Time limit of an unsubscribe request.
 const UNSUBSCRIBE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Nominal delay before an ended subscription is renewed. The delay doubles after each failure.
+/// Delay before an ended subscription is renewed, without jitter. It doubles after each failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum nominal delay before an ended subscription is renewed.
+/// Maximum delay before an ended subscription is renewed, without jitter.
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Notification that a watched resource has changed.
@@ -81,7 +81,7 @@ impl McpHost {
             connection: client.connect(Capability::SUBSCRIPTIONS).await?,
             source: None,
         };
-        watch.source = Some(watch.open().await?);
+        watch.source = Some(watch.open_subscription().await?);
         let (updates, receiver) = mpsc::channel(CHANNEL_CAPACITY);
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
@@ -113,28 +113,28 @@ struct Watch {
     /// Time limit of a subscribe request.
     time_limit: Duration,
     connection: Arc<Connection>,
-    source: Option<Source>,
+    source: Option<UpdateSource>,
 }
 
-enum Source {
+enum UpdateSource {
     /// Subscription stream of protocol version 2026-07-28.
     Stream(Box<Subscription>),
-    /// Notifications of protocol versions up to 2025-11-25, and the subscription.
+    /// Notifications of protocol versions up to 2025-11-25, and the share of the subscription.
     Notifications(
         broadcast::Receiver<String>,
-        #[expect(dead_code)] Registration,
+        #[expect(dead_code)] SubscriptionShare,
     ),
 }
 
 impl Watch {
-    /// Returns the URI of the next changed resource. Subscribes again after an interruption.
+    /// Returns the URI of the next changed resource. Subscribes again if a subscription ended.
     /// Returns `None` if the server is stopped or no longer supports subscriptions.
     async fn next(&mut self) -> Option<String> {
         let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
         if let Some(source) = &mut self.source {
             tokio::select! {
                 biased;
-                _ = self.connection.ended() => {}
+                _ = self.connection.wait_until_ended() => {}
                 uri = source.next(&self.uri) => if uri.is_some() {
                     return uri;
                 },
@@ -148,7 +148,7 @@ impl Watch {
             if self.connection.has_ended() {
                 self.connection = self.server.next_connection(&self.connection).await?;
             }
-            match self.open().await {
+            match self.open_subscription().await {
                 Ok(source) => {
                     self.source = Some(source);
                     // The resource may have changed during the interruption.
@@ -163,13 +163,13 @@ impl Watch {
         }
     }
 
-    async fn open(&self) -> Result<Source, FeatureError> {
-        Capability::SUBSCRIPTIONS.require(&self.server, &self.connection)?;
+    async fn open_subscription(&self) -> Result<UpdateSource, FeatureError> {
+        Capability::SUBSCRIPTIONS.check_declared(&self.server, &self.connection)?;
         let opened = async {
             tokio::select! {
                 biased;
                 opened = self.subscribe() => opened,
-                reason = self.connection.ended() => Err(RequestFailure::Broken(reason)),
+                reason = self.connection.wait_until_ended() => Err(RequestFailure::Broken(reason)),
             }
         };
         let error = match timeout(self.time_limit, opened).await {
@@ -184,13 +184,13 @@ impl Watch {
         Err(Capability::SUBSCRIPTIONS.convert_error(&self.server, error))
     }
 
-    async fn subscribe(&self) -> Result<Source, RequestFailure> {
+    async fn subscribe(&self) -> Result<UpdateSource, RequestFailure> {
         let connection = &self.connection;
         let error = if connection.is_legacy() {
             // The receiver is created before the subscription, so that no update is missed.
             let updates = self.server.resource_updates.subscribe();
-            match Registration::new(connection, &self.uri).await {
-                Ok(registration) => return Ok(Source::Notifications(updates, registration)),
+            match SubscriptionShare::new(connection, &self.uri).await {
+                Ok(registration) => return Ok(UpdateSource::Notifications(updates, registration)),
                 Err(error) => error,
             }
         } else {
@@ -199,7 +199,7 @@ impl Watch {
                 Ok(subscription) => {
                     let accepted = subscription.acknowledged().resource_subscriptions.as_ref();
                     if accepted.is_some_and(|uris| uris.contains(&self.uri)) {
-                        return Ok(Source::Stream(Box::new(subscription)));
+                        return Ok(UpdateSource::Stream(Box::new(subscription)));
                     }
                     let reason = format!("did not accept the subscription to `{}`", self.uri);
                     return Err(RequestFailure::InvalidAnswer(reason));
@@ -207,24 +207,24 @@ impl Watch {
                 Err(error) => error,
             }
         };
-        Err(RequestFailure::classify(&self.server, connection, error).await)
+        Err(RequestFailure::from_service_error(&self.server, connection, error).await)
     }
 }
 
-/// Share of the subscription of a connection to one resource in protocol versions up to 2025-11-25,
-/// which have only one subscription for each resource. Dropping the last share unsubscribes.
-struct Registration {
+/// Share of a subscription. In protocol versions up to 2025-11-25, all watchers of a resource share
+/// the subscription of the connection. Dropping the last share unsubscribes.
+struct SubscriptionShare {
     connection: Arc<Connection>,
     uri: String,
 }
 
-impl Registration {
+impl SubscriptionShare {
     async fn new(connection: &Arc<Connection>, uri: &str) -> Result<Self, ServiceError> {
         let mut watchers = connection.watchers.lock().await;
         if !watchers.contains_key(uri) {
             let params = SubscribeRequestParams::new(uri);
             let request = ClientRequest::SubscribeRequest(SubscribeRequest::new(params));
-            connection.request(request, None).await?;
+            connection.send_request(request, None).await?;
         }
         *watchers.entry(uri.to_owned()).or_default() += 1;
         Ok(Self {
@@ -234,7 +234,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for SubscriptionShare {
     fn drop(&mut self) {
         let (connection, uri) = (Arc::clone(&self.connection), std::mem::take(&mut self.uri));
         // The token keeps the connection open until the subscription has ended.
@@ -247,7 +247,7 @@ impl Drop for Registration {
                 watchers.remove(&uri);
                 let params = UnsubscribeRequestParams::new(uri);
                 let request = ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(params));
-                let _ = connection.request(request, None).await;
+                let _ = connection.send_request(request, None).await;
             }
             drop(token);
         };
@@ -259,23 +259,23 @@ impl Drop for Registration {
     }
 }
 
-impl Source {
+impl UpdateSource {
     /// Waits for the next change of the watched resource, or of a resource below it. Returns its
     /// URI.
     async fn next(&mut self, watched: &str) -> Option<String> {
         loop {
             match self {
-                Source::Stream(subscription) => match subscription.next().await {
+                UpdateSource::Stream(subscription) => match subscription.next().await {
                     Ok(Some(ServerNotification::ResourceUpdatedNotification(updated))) => {
                         return Some(updated.params.uri);
                     }
                     Ok(Some(_)) => {}
                     Ok(None) | Err(_) => return None,
                 },
-                Source::Notifications(updates, _) => match updates.recv().await {
+                UpdateSource::Notifications(updates, _) => match updates.recv().await {
                     Ok(uri) if is_below(&uri, watched) => return Some(uri),
                     Ok(_) => {}
-                    // The dropped updates may include one for the watched resource.
+                    // The receiver missed updates, which may include one for the watched resource.
                     Err(RecvError::Lagged(_)) => return Some(watched.to_owned()),
                     Err(RecvError::Closed) => return None,
                 },
@@ -284,7 +284,7 @@ impl Source {
     }
 }
 
-/// Returns whether a URI is the watched one or is below it. A server may report a changed
+/// Returns whether `uri` is the watched resource or below it. A server may report a changed
 /// sub-resource of the resource that the client subscribed to (2025-11-25).
 fn is_below(uri: &str, watched: &str) -> bool {
     uri.strip_prefix(watched).is_some_and(|rest| {

@@ -1,4 +1,4 @@
-//! Resources: listing and reading them.
+//! Lists and reads resources of servers.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rmcp::model::{ClientRequest, ReadResourceRequest, ReadResourceRequestParams};
@@ -89,7 +89,7 @@ pub enum ResourceBody {
 
 impl ResourceContent {
     /// Returns the content as bytes. Returns `None` for invalid base64.
-    pub fn bytes(&self) -> Option<Vec<u8>> {
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
         match &self.body {
             ResourceBody::Text(text) => Some(text.clone().into_bytes()),
             ResourceBody::Blob(blob) => BASE64_STANDARD.decode(blob).ok(),
@@ -103,7 +103,7 @@ pub(super) fn is_app_uri(uri: &str) -> bool {
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("ui://"))
 }
 
-/// Returns whether a media type is the one for pages of MCP Apps. Ignores white space.
+/// Returns whether a media type means a page of MCP Apps. Ignores white space and case.
 pub(super) fn is_app_media_type(media_type: &str) -> bool {
     let compact: String = media_type.split_whitespace().collect();
     compact.eq_ignore_ascii_case(APP_MEDIA_TYPE)
@@ -115,22 +115,22 @@ pub(super) fn is_app_media_type(media_type: &str) -> bool {
 /// a starting server waits until the server is ready.
 impl McpHost {
     /// Lists all resources of a server.
-    pub async fn resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
+    pub async fn list_resources(&self, server: &str) -> Result<Listing<Resource>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         client
-            .list(Capability::RESOURCES, "resources/list", "resources")
+            .list_items(Capability::RESOURCES, "resources/list", "resources")
             .await
     }
 
     /// Lists all resource templates of a server.
-    pub async fn resource_templates(
+    pub async fn list_resource_templates(
         &self,
         server: &str,
     ) -> Result<Listing<ResourceTemplate>, FeatureError> {
         let client = FeatureClient::new(self, server)?;
         let method = "resources/templates/list";
         client
-            .list(Capability::RESOURCES, method, "resourceTemplates")
+            .list_items(Capability::RESOURCES, method, "resourceTemplates")
             .await
     }
 
@@ -143,11 +143,11 @@ impl McpHost {
         let client = FeatureClient::new(self, server)?;
         let params = ReadResourceRequestParams::new(uri);
         let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-        let result = client.request(Capability::RESOURCES, request).await?;
+        let result = client.send_request(Capability::RESOURCES, request).await?;
         let parse = |part: &Value| parse_item::<ResourceContent>(part, "contents");
         let mut read = client.parse_items("resources/read", &result, "contents", parse)?;
         for content in &mut read.items {
-            // Some servers omit the requested URI in the answer.
+            // Some servers omit the URI of a part, so it gets the requested URI.
             if content.uri.is_empty() {
                 uri.clone_into(&mut content.uri);
             }

@@ -56,8 +56,8 @@ pub(crate) enum StartError {
         after: Duration,
         waiting_for: &'static str,
     },
-    /// The server requires authorization. `needs_person` is set if only a person can remove the
-    /// cause.
+    /// The server requires authorization. `needs_person` is set if a person must act, for example
+    /// log in.
     #[error("{reason}")]
     Unauthorized { reason: String, needs_person: bool },
     #[error("no protocol version in common: it supports {}", server_supports.join(", "))]
@@ -65,7 +65,7 @@ pub(crate) enum StartError {
     #[error("the handshake failed: {reason}")]
     Handshake {
         reason: String,
-        /// Whether the connection broke. The exit status of the process explains such a failure
+        /// Whether the connection broke. The exit status of the process then explains the failure
         /// better.
         broke: bool,
         /// Whether the server supports only protocol versions without `initialize`.
@@ -86,7 +86,7 @@ impl StartError {
         )
     }
 
-    /// Returns whether another handshake may succeed.
+    /// Returns whether a second attempt with another handshake may succeed.
     pub(crate) fn is_retryable(&self) -> bool {
         matches!(
             self,
@@ -94,7 +94,7 @@ impl StartError {
         )
     }
 
-    /// Returns whether only a person can remove the cause.
+    /// Returns whether a person must act before the server can start.
     pub(crate) fn needs_person(&self) -> bool {
         matches!(
             self,
@@ -130,7 +130,7 @@ impl fmt::Display for StatusReason {
     }
 }
 
-/// Returns the last lines of standard error, at most as many as an error message contains.
+/// Returns the last [`STDERR_LINES`] lines, which an error message contains.
 pub(crate) fn last_lines(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(STDERR_LINES)..]
 }
@@ -175,7 +175,7 @@ pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
 
 /// Shortens untrusted text to one line of at most 200 characters and removes control characters. A
 /// server that does not speak MCP often answers with a whole web page.
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn shorten_text(text: &str) -> String {
     const MAX_CHARS: usize = 200;
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     text.retain(|c| !c.is_control());
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn long_texts_are_shortened_to_one_line() {
         assert_eq!(
-            shortened("HTTP 404:\n  <p>\tno\u{7}</p>\n"),
+            shorten_text("HTTP 404:\n  <p>\tno\u{7}</p>\n"),
             "HTTP 404: <p> no</p>"
         );
-        assert_eq!(shortened(&"ä\n".repeat(500)).chars().count(), 201);
+        assert_eq!(shorten_text(&"ä\n".repeat(500)).chars().count(), 201);
     }
 }

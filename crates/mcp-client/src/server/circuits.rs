@@ -1,9 +1,9 @@
 //! The circuit breakers of one server: one for the server and one for each of its tools.
 //!
 //! A breaker stops calls to a target that did not answer several times in a row. The breaker of a
-//! tool counts calls of that tool without an answer, the breaker of the server calls of any tool.
-//! Only calls that were sent count. The end of a process does not count for the server, because the
-//! supervisor restarts it, but it counts once for each tool that was being called.
+//! tool counts the unanswered calls of that tool, the breaker of the server those of all its tools.
+//! Only calls that were sent count. The exit of a process does not count for the server, because
+//! the supervisor restarts it, but counts once for each tool that was being called.
 //!
 //! An open breaker rejects calls until a pause is over, and then admits one call as a probe. An
 //! answer to any call closes the breaker. If the probe has no answer, the pause doubles. If the
@@ -13,9 +13,9 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{options::CircuitOptions, primitives::sync::lock, server::status::ServerState};
+use crate::{options::CircuitOptions, primitives::sync::lock_mutex, server::status::ServerState};
 
-/// Outcome of a call for a circuit breaker.
+/// Outcome of a call, as a circuit breaker counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The server or tool answered, possibly with an error.
@@ -34,7 +34,7 @@ pub(crate) struct Circuits {
 #[derive(Default)]
 struct Breakers {
     server: Breaker,
-    /// Breakers of the tools that were called.
+    /// Breakers of the tools that were called, by tool name.
     tools: HashMap<String, Breaker>,
 }
 
@@ -55,14 +55,14 @@ struct Open {
     is_probed: bool,
 }
 
-/// Admission of a call by the circuit breakers. Its outcome is recorded on drop, and is unknown
-/// without [`CallAdmission::record`].
+/// Permission of the circuit breakers for one call. Dropping it reports the outcomes to the
+/// breakers: [`Outcome::Unknown`], unless they were set before.
 pub(crate) struct CallAdmission<'a> {
     circuits: &'a Circuits,
     tool: &'a str,
     /// Whether the call is a probe of the server, and whether it is a probe of the tool.
     probes: (bool, bool),
-    /// Outcomes for the server and for the tool.
+    /// Outcomes of the call for the breaker of the server and for the breaker of the tool.
     outcomes: (Outcome, Outcome),
     reason: String,
 }
@@ -75,20 +75,24 @@ impl Circuits {
         }
     }
 
-    /// Returns the reason if an open breaker would reject a call of the tool.
-    pub(crate) fn check(&self, tool: &str) -> Result<(), String> {
-        lock(&self.breakers).check(tool)
+    /// Returns an error with the reason if an open breaker would reject a call of the tool.
+    pub(crate) fn check_call_allowed(&self, tool: &str) -> Result<(), String> {
+        lock_mutex(&self.breakers).check_call_allowed(tool)
     }
 
-    /// Admits a call of the tool, or returns the reason why an open breaker rejects it.
-    pub(crate) fn admit<'a>(&'a self, tool: &'a str) -> Result<CallAdmission<'a>, String> {
-        let mut breakers = lock(&self.breakers);
-        breakers.check(tool)?;
-        let of_tool = breakers.tools.entry(tool.to_owned()).or_default().probe();
+    /// Admits a call of the tool. Returns an error with the reason if an open breaker rejects it.
+    pub(crate) fn admit_call<'a>(&'a self, tool: &'a str) -> Result<CallAdmission<'a>, String> {
+        let mut breakers = lock_mutex(&self.breakers);
+        breakers.check_call_allowed(tool)?;
+        let of_tool = breakers
+            .tools
+            .entry(tool.to_owned())
+            .or_default()
+            .start_probe_if_open();
         Ok(CallAdmission {
             circuits: self,
             tool,
-            probes: (breakers.server.probe(), of_tool),
+            probes: (breakers.server.start_probe_if_open(), of_tool),
             outcomes: (Outcome::Unknown, Outcome::Unknown),
             reason: String::new(),
         })
@@ -96,18 +100,18 @@ impl Circuits {
 
     /// Closes all breakers after a restart that a person requested.
     pub(crate) fn reset(&self) {
-        *lock(&self.breakers) = Breakers::default();
+        *lock_mutex(&self.breakers) = Breakers::default();
     }
 
     /// Closes the breaker of the server after a restart. The breakers of its tools are unchanged.
-    pub(crate) fn reset_server(&self) {
-        lock(&self.breakers).server = Breaker::default();
+    pub(crate) fn reset_server_breaker(&self) {
+        lock_mutex(&self.breakers).server = Breaker::default();
     }
 
-    /// Returns the server state that open breakers cause, with its reason. Returns `None` if all
-    /// breakers are closed.
-    pub(crate) fn status(&self) -> Option<(ServerState, String)> {
-        let breakers = lock(&self.breakers);
+    /// Returns the server state that results from open breakers, with its reason. Returns `None` if
+    /// all breakers are closed.
+    pub(crate) fn derive_server_state(&self) -> Option<(ServerState, String)> {
+        let breakers = lock_mutex(&self.breakers);
         if breakers.server.open.is_some() {
             let reason = format!(
                 "its last calls had no answer ({}); it is called again after a pause",
@@ -129,19 +133,19 @@ impl Circuits {
 }
 
 impl Breakers {
-    fn check(&self, tool: &str) -> Result<(), String> {
-        self.server.check("its last calls")?;
+    fn check_call_allowed(&self, tool: &str) -> Result<(), String> {
+        self.server.check_call_allowed("its last calls")?;
         match self.tools.get(tool) {
-            Some(breaker) => breaker.check(&format!("the last calls of `{tool}`")),
+            Some(breaker) => breaker.check_call_allowed(&format!("the last calls of `{tool}`")),
             None => Ok(()),
         }
     }
 }
 
 impl Breaker {
-    /// Returns the reason if the breaker rejects a call. `calls` describes the unanswered calls in
-    /// the message.
-    fn check(&self, calls: &str) -> Result<(), String> {
+    /// Returns an error with the reason if the breaker rejects a call. `calls` describes the
+    /// unanswered calls in this reason.
+    fn check_call_allowed(&self, calls: &str) -> Result<(), String> {
         let Some(open) = &self.open else {
             return Ok(());
         };
@@ -158,15 +162,15 @@ impl Breaker {
         Err(format!("{calls} had no answer ({reason}); {retry}"))
     }
 
-    /// Admits a call. Returns whether the call is a probe of an open breaker.
-    fn probe(&mut self) -> bool {
+    /// Marks an admitted call as the probe if the breaker is open. Returns whether it is open.
+    fn start_probe_if_open(&mut self) -> bool {
         if let Some(open) = &mut self.open {
             open.is_probed = true;
         }
         self.open.is_some()
     }
 
-    fn record(
+    fn record_outcome(
         &mut self,
         outcome: Outcome,
         is_probe: bool,
@@ -196,7 +200,7 @@ impl Breaker {
                 open.is_probed = false;
                 return;
             }
-            // The call started before the breaker opened, or has no outcome.
+            // Ignored: the call started before the breaker opened, or its outcome is unknown.
             (Outcome::NoAnswer | Outcome::Unknown, _) => return,
         };
         let pause = pause.min(max_pause);
@@ -209,9 +213,8 @@ impl Breaker {
 }
 
 impl CallAdmission<'_> {
-    /// Records the outcomes of the call for the server and for the tool, and the reason of a
-    /// failure.
-    pub(crate) fn record(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
+    /// Records the outcomes of the call for server and tool, and the reason of a failure.
+    pub(crate) fn record_outcomes(mut self, of_server: Outcome, of_tool: Outcome, reason: &str) {
         self.outcomes = (of_server, of_tool);
         reason.clone_into(&mut self.reason);
     }
@@ -220,13 +223,15 @@ impl CallAdmission<'_> {
 impl Drop for CallAdmission<'_> {
     fn drop(&mut self) {
         let options = &self.circuits.options;
-        let mut breakers = lock(&self.circuits.breakers);
+        let mut breakers = lock_mutex(&self.circuits.breakers);
         let (of_server, of_tool) = self.outcomes;
         let max = options.server_failures;
-        breakers.server.record(of_server, self.probes.0, max, self);
+        breakers
+            .server
+            .record_outcome(of_server, self.probes.0, max, self);
         // A reset during the call may have removed the breaker of the tool.
         if let Some(tool) = breakers.tools.get_mut(self.tool) {
-            tool.record(of_tool, self.probes.1, options.tool_failures, self);
+            tool.record_outcome(of_tool, self.probes.1, options.tool_failures, self);
         }
     }
 }
@@ -248,8 +253,8 @@ mod tests {
     }
 
     fn call(circuits: &Circuits, tool: &str, outcome: Outcome) {
-        let admission = circuits.admit(tool).unwrap();
-        admission.record(outcome, outcome, "silence");
+        let admission = circuits.admit_call(tool).unwrap();
+        admission.record_outcomes(outcome, outcome, "silence");
     }
 
     #[tokio::test(start_paused = true)]
@@ -257,40 +262,40 @@ mod tests {
         let circuits = circuits();
         call(&circuits, "a", NoAnswer);
         call(&circuits, "b", Answered);
-        assert_eq!(circuits.status(), None);
+        assert_eq!(circuits.derive_server_state(), None);
         call(&circuits, "a", NoAnswer);
         let rejection = "the last calls of `a` had no answer (silence); retry in 10 s";
-        assert_eq!(circuits.check("a").unwrap_err(), rejection);
-        assert_eq!(circuits.admit("a").err().as_deref(), Some(rejection));
+        assert_eq!(circuits.check_call_allowed("a").unwrap_err(), rejection);
+        assert_eq!(circuits.admit_call("a").err().as_deref(), Some(rejection));
         call(&circuits, "b", Answered);
-        let (state, reason) = circuits.status().unwrap();
+        let (state, reason) = circuits.derive_server_state().unwrap();
         assert_eq!(state, ServerState::Degraded);
         assert!(reason.ends_with("`a` (silence)"), "{reason}");
 
         advance(Duration::from_secs(10)).await;
-        let probe = circuits.admit("a").ok();
-        let rejection = circuits.check("a").unwrap_err();
+        let probe = circuits.admit_call("a").ok();
+        let rejection = circuits.check_call_allowed("a").unwrap_err();
         assert!(rejection.ends_with("another call probes it now"));
         // The probe is cancelled, so the next call is the probe.
         drop(probe);
         call(&circuits, "a", Answered);
-        assert_eq!(circuits.status(), None);
+        assert_eq!(circuits.derive_server_state(), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_failed_probe_doubles_the_pause_up_to_the_maximum() {
         let circuits = circuits();
         call(&circuits, "a", NoAnswer);
-        let late = circuits.admit("a").ok();
+        let late = circuits.admit_call("a").ok();
         call(&circuits, "a", NoAnswer);
         // A failure of a call from before the opening does not count.
-        late.unwrap().record(Unknown, NoAnswer, "late");
+        late.unwrap().record_outcomes(Unknown, NoAnswer, "late");
         for pause in [10, 20, 30, 30] {
-            let rejection = circuits.check("a").unwrap_err();
+            let rejection = circuits.check_call_allowed("a").unwrap_err();
             assert!(rejection.ends_with(&format!("retry in {pause} s")));
             advance(Duration::from_secs(pause)).await;
-            let probe = circuits.admit("a").ok().unwrap();
-            probe.record(Unknown, NoAnswer, "silence");
+            let probe = circuits.admit_call("a").ok().unwrap();
+            probe.record_outcomes(Unknown, NoAnswer, "silence");
         }
     }
 
@@ -300,12 +305,12 @@ mod tests {
         for _ in 0..10 {
             call(&circuits, "a", Unknown);
         }
-        assert_eq!(circuits.status(), None);
+        assert_eq!(circuits.derive_server_state(), None);
         call(&circuits, "a", NoAnswer);
         call(&circuits, "a", NoAnswer);
-        assert!(circuits.check("a").is_err());
+        assert!(circuits.check_call_allowed("a").is_err());
         circuits.reset();
-        assert!(circuits.check("a").is_ok());
-        assert_eq!(circuits.status(), None);
+        assert!(circuits.check_call_allowed("a").is_ok());
+        assert_eq!(circuits.derive_server_state(), None);
     }
 }

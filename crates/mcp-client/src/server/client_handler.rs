@@ -30,8 +30,8 @@ use crate::{
 /// Notification of MCP 2025-11-25 that a URL elicitation is complete.
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// Handler of messages that a server sends on one connection. The client does not declare a
-/// capability without a handler, and declines its requests.
+/// Handler of messages that a server sends on one connection. The client does not declare
+/// capabilities without a handler, and declines requests for them.
 pub(crate) struct ConnectionHandler {
     pub(crate) server: Arc<Server>,
     /// Requests of the client on this connection that have no answer yet.
@@ -43,7 +43,7 @@ pub(crate) struct ConnectionHandler {
 impl ConnectionHandler {
     /// Waits for the answer to a server request. Returns `None` if the server cancels the request,
     /// or if the calls that it belongs to end.
-    async fn during_calls<T>(
+    async fn wait_for_answer<T>(
         &self,
         mcp: &McpContext<RoleClient>,
         context: &RequestContext,
@@ -52,20 +52,20 @@ impl ConnectionHandler {
         tokio::select! {
             biased;
             () = mcp.ct.cancelled() => None,
-            () = self.open_requests.all_closed(context) => None,
+            () = self.open_requests.wait_until_calls_end(context) => None,
             answer = answer => Some(answer),
         }
     }
 
-    async fn elicit(
+    async fn handle_elicitation(
         &self,
         params: Value,
         mcp: &McpContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
         let answer = async {
             let context = request_context(mcp)?;
-            let answer = self.server.responder.elicit(params, &context);
-            self.during_calls(mcp, &context, answer).await
+            let answer = self.server.responder.answer_elicitation(params, &context);
+            self.wait_for_answer(mcp, &context, answer).await
         };
         answer.await.unwrap_or_else(|| {
             tracing::debug!(
@@ -82,7 +82,7 @@ fn request_context(mcp: &McpContext<RoleClient>) -> Option<RequestContext> {
     mcp.extensions.get::<RequestContext>().cloned()
 }
 
-fn call_ended() -> ErrorData {
+fn call_ended_error() -> ErrorData {
     let message = "the call that this request belongs to has ended";
     ErrorData::new(ErrorCode::INVALID_REQUEST, message, None)
 }
@@ -93,10 +93,10 @@ impl ClientHandler for ConnectionHandler {
         params: CreateMessageRequestParams,
         mcp: McpContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let context = request_context(&mcp).ok_or_else(call_ended)?;
-        let answer = self.server.responder.sample(params, &context);
-        let answer = self.during_calls(&mcp, &context, answer).await;
-        answer.unwrap_or_else(|| Err(call_ended()))
+        let context = request_context(&mcp).ok_or_else(call_ended_error)?;
+        let answer = self.server.responder.answer_sampling(params, &context);
+        let answer = self.wait_for_answer(&mcp, &context, answer).await;
+        answer.unwrap_or_else(|| Err(call_ended_error()))
     }
 
     async fn create_elicitation(
@@ -105,7 +105,7 @@ impl ClientHandler for ConnectionHandler {
         mcp: McpContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let params = serde_json::to_value(params).unwrap_or_default();
-        let answer = self.elicit(params, &mcp).await?;
+        let answer = self.handle_elicitation(params, &mcp).await?;
         serde_json::from_value(answer).or(Ok(ElicitResult::new(ElicitationAction::Cancel)))
     }
 
@@ -122,16 +122,19 @@ impl ClientHandler for ConnectionHandler {
     ) -> Result<CustomResult, ErrorData> {
         let params = request.params.unwrap_or_default();
         if request.method == "elicitation/create" {
-            return self.elicit(params, &mcp).await.map(CustomResult::new);
+            return self
+                .handle_elicitation(params, &mcp)
+                .await
+                .map(CustomResult::new);
         }
-        let context = request_context(&mcp).ok_or_else(call_ended)?;
+        let context = request_context(&mcp).ok_or_else(call_ended_error)?;
         let answer = self
             .server
             .responder
-            .answer(&request.method, params, &context);
-        let answer = self.during_calls(&mcp, &context, answer).await;
+            .answer_request(&request.method, params, &context);
+        let answer = self.wait_for_answer(&mcp, &context, answer).await;
         answer
-            .unwrap_or_else(|| Err(call_ended()))
+            .unwrap_or_else(|| Err(call_ended_error()))
             .map(CustomResult::new)
     }
 
@@ -189,13 +192,13 @@ impl ClientHandler for ConnectionHandler {
         params: TaskStatusNotificationParams,
         _: NotificationContext<RoleClient>,
     ) {
-        // Sending fails if no call waits for a task.
         let task = serde_json::to_value(params.task).unwrap_or_default();
+        // Sending fails if no call waits for a task.
         let _ = self.server.task_updates.send(task);
     }
 
     fn get_info(&self) -> ClientConfig {
-        let mut capabilities = self.server.responder.capabilities();
+        let mut capabilities = self.server.responder.client_capabilities();
         let extensions = capabilities.extensions.get_or_insert_default();
         extensions.insert(TASKS_EXTENSION_ID.to_owned(), JsonObject::new());
         if self.server.supports_apps {

@@ -1,7 +1,7 @@
-//! Connecting to a server: the choice of the handshake, and a second attempt if the first fails.
+//! Connects to a server: selects the handshake, and tries another one if the first fails.
 //!
-//! 2026-07-28 starts with `server/discover`, older versions with `initialize`. Unless the
-//! configuration fixes the version, the client tries `server/discover` first.
+//! MCP 2026-07-28 starts with `server/discover`, older versions with `initialize`. Unless the
+//! configuration sets the version, the client tries `server/discover` first.
 
 #![allow(deprecated, reason = "servers of 2025-11-25 and older still log")]
 
@@ -53,15 +53,15 @@ const RETRY_GRACE: Grace = Grace {
 /// Connection to a server after the handshake.
 pub(super) type Service = RunningService<RoleClient, ConnectionHandler>;
 
-/// Kind of handshake: the mode of rmcp, and the protocol version for `initialize`.
+/// Kind of handshake: rmcp's lifecycle mode, and the protocol version to send in `initialize`.
 type Handshake = (ClientLifecycleMode, ProtocolVersion);
 
 const NEWEST: ProtocolVersion = ProtocolVersion::LATEST;
 const NEWEST_LEGACY: ProtocolVersion = ProtocolVersion::LATEST_WITH_INITIALIZE;
 
-/// Returns the handshake for any version: `server/discover`, then `initialize` on the same
-/// connection.
-fn auto() -> Handshake {
+/// Returns the handshake for any version: `server/discover` first, and if it fails, `initialize` on
+/// the same connection.
+fn auto_handshake() -> Handshake {
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![NEWEST],
         legacy_version: Some(NEWEST_LEGACY),
@@ -69,25 +69,25 @@ fn auto() -> Handshake {
     (mode, NEWEST_LEGACY)
 }
 
-fn discover() -> Handshake {
+fn discover_handshake() -> Handshake {
     let preferred_versions = vec![NEWEST];
     let mode = ClientLifecycleMode::Discover { preferred_versions };
     (mode, NEWEST)
 }
 
-fn initialize() -> Handshake {
+fn initialize_handshake() -> Handshake {
     (ClientLifecycleMode::Initialize, NEWEST_LEGACY)
 }
 
 /// Returns the handshake for the configured protocol version, if the configuration sets one.
-fn configured(server: &Server) -> Option<Handshake> {
+fn configured_handshake(server: &Server) -> Option<Handshake> {
     let configured = server.config.protocol_version.as_deref()?;
     let mut known = ProtocolVersion::KNOWN_VERSIONS.iter();
     let version = known.find(|version| version.as_str() == configured)?;
     Some(if version.has_initialize() {
         (ClientLifecycleMode::Initialize, version.clone())
     } else {
-        discover()
+        discover_handshake()
     })
 }
 
@@ -112,21 +112,21 @@ async fn connect_stdio(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
 ) -> Result<Service, StartError> {
-    if let Some(handshake) = configured(server) {
-        return attempt_stdio(server, process, handshake).await;
+    if let Some(handshake) = configured_handshake(server) {
+        return try_connect_stdio(server, process, handshake).await;
     }
-    let first = match attempt_stdio(server, process, auto()).await {
+    let first = match try_connect_stdio(server, process, auto_handshake()).await {
         Ok(service) => return Ok(service),
         Err(error) if !error.is_retryable() => return Err(error),
         Err(error) => error,
     };
     tracing::debug!(server = server.config.name, %first, "second attempt in a new process");
     if let Some(process) = process.take() {
-        process.end(RETRY_GRACE).await;
+        process.stop_gracefully(RETRY_GRACE).await;
     }
     server.stderr.clear();
-    // A server of version 2026-07-28 that starts slowly may answer `server/discover` after rmcp's
-    // time limit.
+    // A slow server of version 2026-07-28 answers `server/discover` after rmcp's time limit. It
+    // does not support the `initialize` that rmcp then sends.
     let is_modern = matches!(
         first,
         StartError::Handshake {
@@ -134,11 +134,15 @@ async fn connect_stdio(
             ..
         }
     );
-    let handshake = if is_modern { discover() } else { initialize() };
-    attempt_stdio(server, process, handshake).await
+    let handshake = if is_modern {
+        discover_handshake()
+    } else {
+        initialize_handshake()
+    };
+    try_connect_stdio(server, process, handshake).await
 }
 
-async fn attempt_stdio(
+async fn try_connect_stdio(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
     handshake: Handshake,
@@ -153,9 +157,9 @@ async fn attempt_stdio(
             Ok(service) => return Ok(service),
             Err(failed) => failed,
         },
-        status = process.exited() => {
-            // The pipe may still contain the answer. A child process of the server may keep the
-            // pipe open.
+        status = process.wait_for_exit() => {
+            // The answer may still be in the pipe. The wait is limited, because a child process of
+            // the server may keep the pipe open.
             if let Ok(Ok(service)) = timeout(LAST_OUTPUT_TIMEOUT, &mut handshake).await {
                 return Ok(service);
             }
@@ -165,7 +169,7 @@ async fn attempt_stdio(
     // A closed pipe usually precedes the exit of the process, whose status explains the failure
     // better.
     if let StartError::Handshake { broke: true, .. } = failed
-        && let Ok(status) = timeout(EXIT_TIMEOUT, process.exited()).await
+        && let Ok(status) = timeout(EXIT_TIMEOUT, process.wait_for_exit()).await
     {
         return Err(StartError::Exited { status });
     }
@@ -177,8 +181,8 @@ async fn connect_http(
     url: &str,
     headers: &[(String, SecretString)],
 ) -> Result<Service, StartError> {
-    let client = http_client::client(url, server.config.connect_timeout)?;
-    let headers = http_client::headers(headers)?;
+    let client = http_client::build_client(url, server.config.connect_timeout)?;
+    let headers = http_client::parse_headers(headers)?;
     // Every handshake uses a new transport, because rmcp sends no second message on a transport
     // whose first message got no answer.
     let attempt = async |handshake: Handshake| {
@@ -190,14 +194,14 @@ async fn connect_http(
         };
         let transport = http_transport(client, url, headers.clone());
         let service = shake_hands(server, transport, handshake).await?;
-        stream.settled().await;
+        stream.wait_for_answer().await;
         Ok(service)
     };
-    if let Some(handshake) = configured(server) {
+    if let Some(handshake) = configured_handshake(server) {
         return attempt(handshake).await;
     }
     let limit = DISCOVERY_TIMEOUT.min(server.config.connect_timeout / 3);
-    let first_error = match timeout(limit, attempt(discover())).await {
+    let first_error = match timeout(limit, attempt(discover_handshake())).await {
         Ok(Ok(service)) => return Ok(service),
         Ok(Err(error)) if !error.is_retryable() => return Err(error),
         Ok(Err(StartError::Handshake { reason, .. })) => reason,
@@ -209,7 +213,7 @@ async fn connect_http(
         first_error,
         "trying `initialize`"
     );
-    let mut second = attempt(initialize()).await;
+    let mut second = attempt(initialize_handshake()).await;
     if let Err(StartError::Handshake { reason, .. }) = &mut second
         && *reason != first_error
     {
@@ -271,7 +275,7 @@ fn start_error(server: &Server, error: &ClientInitializeError) -> StartError {
         let server_supports = server_supported.iter().map(ToString::to_string).collect();
         return StartError::NoCommonVersion { server_supports };
     }
-    let TransportFailure { kind, reason } = TransportFailure::of_handshake(error);
+    let TransportFailure { kind, reason } = TransportFailure::from_handshake_error(error);
     let reason = server.redact(reason);
     if let FailureKind::Unauthorized { needs_person } = kind {
         return StartError::Unauthorized {

@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::task::{TaskTracker, task_tracker::TaskTrackerToken};
 
-use crate::primitives::sync::lock;
+use crate::primitives::sync::lock_mutex;
 
 /// Time limit to send a cancellation.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ pub(crate) struct Connection {
     pub(crate) watchers: tokio::sync::Mutex<HashMap<String, usize>>,
     /// Reason why the connection ended. `None` while it is open.
     end: watch::Sender<Option<String>>,
-    /// Reason why the connection is unusable, for example an expired session.
+    /// Reason why the connection is unusable, for example an expired session. `None` while usable.
     stale: watch::Sender<Option<String>>,
     /// Tools that were running when the connection ended. The end of the connection counts as one
     /// failure for each of them.
@@ -66,7 +66,7 @@ impl Connection {
     }
 
     /// Sends a request and waits for the result. Dropping the future cancels the request.
-    pub(crate) async fn request(
+    pub(crate) async fn send_request(
         &self,
         request: ClientRequest,
         meta: Option<RequestMetaObject>,
@@ -98,8 +98,8 @@ impl Connection {
 
     /// Records that the connection ended during a call of this tool. Returns whether this is the
     /// first record for the tool.
-    pub(crate) fn blame(&self, tool: &str) -> bool {
-        lock(&self.blamed_tools).insert(tool.to_owned())
+    pub(crate) fn record_interrupted_tool(&self, tool: &str) -> bool {
+        lock_mutex(&self.blamed_tools).insert(tool.to_owned())
     }
 
     /// Returns whether the connection has ended or is unusable.
@@ -120,19 +120,19 @@ impl Connection {
     }
 
     /// Waits until the connection ends and returns the reason.
-    pub(crate) async fn ended(&self) -> String {
-        reason(&self.end).await
+    pub(crate) async fn wait_until_ended(&self) -> String {
+        wait_for_reason(&self.end).await
     }
 
     /// Waits until the connection is unusable and returns the reason.
-    pub(crate) async fn became_stale(&self) -> String {
-        reason(&self.stale).await
+    pub(crate) async fn wait_until_stale(&self) -> String {
+        wait_for_reason(&self.stale).await
     }
 }
 
-async fn reason(sender: &watch::Sender<Option<String>>) -> String {
+async fn wait_for_reason(sender: &watch::Sender<Option<String>>) -> String {
     let mut receiver = sender.subscribe();
-    // Waiting fails only after the sender was dropped, which this function borrows.
+    // Waiting fails only if the sender is dropped, and this function borrows the sender.
     let reason = receiver.wait_for(Option::is_some).await;
     reason
         .ok()
@@ -156,7 +156,7 @@ impl CancelGuard {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        // If the runtime is gone, the connection is closed too and nothing can be cancelled.
+        // Without a runtime the connection is closed too, so there is no request to cancel.
         let (Some(cancellation), Ok(runtime)) = (self.cancellation.take(), Handle::try_current())
         else {
             return;

@@ -1,7 +1,7 @@
-//! The cache of lists with a time to live (2026-07-28, "Caching"), and changes of lists.
+//! Cache of `…/list` results with a time to live (MCP 2026-07-28, "Caching"), and list changes.
 //!
-//! A list is valid for one connection and until the server reports a change. A host is one user for
-//! a server, so private lists are cached too.
+//! A cached list is valid until the connection ends or the server reports a change. Private lists
+//! are cached too, because the host is a single user of the server.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,7 +11,9 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::{primitives::sync::lock, server::status::ListFreshness, tools::pagination::Freshness};
+use crate::{
+    primitives::sync::lock_mutex, server::status::ListFreshness, tools::pagination::Freshness,
+};
 
 /// Maximum number of cached list pages per server.
 const MAX_PAGES: usize = 512;
@@ -26,8 +28,8 @@ pub(crate) enum ListKind {
 }
 
 impl ListKind {
-    /// Returns the kind of list that a request method reads.
-    fn of_method(method: &str) -> Option<Self> {
+    /// Returns the kind of cached list that a request method reads. Tool lists are not cached.
+    fn from_method(method: &str) -> Option<Self> {
         match method {
             "prompts/list" => Some(Self::Prompts),
             "resources/list" | "resources/templates/list" => Some(Self::Resources),
@@ -36,8 +38,8 @@ impl ListKind {
     }
 }
 
-/// Cache of the lists of one server. The supervisor stores the list of tools for models separately,
-/// even after it has expired.
+/// Cache of the prompt and resource lists of one server. The tools are part of the server state,
+/// where they stay even after their list has expired.
 #[derive(Default)]
 pub(crate) struct ListCache {
     pages: Mutex<Pages>,
@@ -53,34 +55,34 @@ struct Pages {
     cached: HashMap<PageKey, (Value, Freshness)>,
     /// Number of list changes so far. A page that was requested before a change is not cached.
     generation: u64,
-    /// Lists that have changed since the last published change.
+    /// Changed lists whose change has not been published yet.
     changed: BTreeSet<ListKind>,
 }
 
 impl ListCache {
     /// Returns a cached page that has not expired.
     pub(crate) fn get(&self, key: &PageKey) -> Option<Value> {
-        let pages = lock(&self.pages);
+        let pages = lock_mutex(&self.pages);
         let (page, freshness) = pages.cached.get(key)?;
-        (!freshness.remaining().is_zero()).then(|| page.clone())
+        (!freshness.remaining_ttl().is_zero()).then(|| page.clone())
     }
 
     /// Returns the number of list changes so far.
     pub(crate) fn generation(&self) -> u64 {
-        lock(&self.pages).generation
+        lock_mutex(&self.pages).generation
     }
 
-    /// Caches a page, if the page declares a time to live. `requested` is the generation before the
-    /// request.
+    /// Caches a page that declares a time to live. Drops the page if a list has changed since
+    /// generation `requested`, in which the page was requested.
     pub(crate) fn insert(&self, key: PageKey, page: &Value, requested: u64) {
         let Some(freshness) = Freshness::from_json(page) else {
             return;
         };
-        let mut pages = lock(&self.pages);
+        let mut pages = lock_mutex(&self.pages);
         if pages.generation != requested {
             return;
         }
-        let is_fresh = |freshness: &Freshness| !freshness.remaining().is_zero();
+        let is_fresh = |freshness: &Freshness| !freshness.remaining_ttl().is_zero();
         pages.cached.retain(|_, (_, freshness)| is_fresh(freshness));
         if is_fresh(&freshness) && pages.cached.len() < MAX_PAGES {
             pages.cached.insert(key, (page.clone(), freshness));
@@ -93,7 +95,7 @@ impl ListCache {
         // For tools, the supervisor publishes the change itself after it has listed the tools
         // again.
         if which != ListKind::Tools {
-            lock(&self.pages).changed.insert(which);
+            lock_mutex(&self.pages).changed.insert(which);
             self.changed.notify_one();
         }
     }
@@ -105,12 +107,12 @@ impl ListCache {
 
     /// Returns the changed lists and clears the record of changes.
     pub(crate) fn take_changed(&self) -> BTreeSet<ListKind> {
-        std::mem::take(&mut lock(&self.pages).changed)
+        std::mem::take(&mut lock_mutex(&self.pages).changed)
     }
 
-    /// Returns the validity of each cached list. The page that expires first determines it.
-    pub(crate) fn status(&self) -> Vec<ListFreshness> {
-        let pages = lock(&self.pages);
+    /// Returns the time to live of each cached list: that of the page that expires first.
+    pub(crate) fn list_freshness(&self) -> Vec<ListFreshness> {
+        let pages = lock_mutex(&self.pages);
         let lists = [
             ("prompts", "prompts/list"),
             ("resources", "resources/list"),
@@ -126,9 +128,9 @@ impl ListCache {
     }
 
     fn remove(&self, which: impl Fn(ListKind) -> bool) {
-        let mut pages = lock(&self.pages);
+        let mut pages = lock_mutex(&self.pages);
         pages.generation += 1;
-        let is_removed = |method| ListKind::of_method(method).is_some_and(&which);
+        let is_removed = |method| ListKind::from_method(method).is_some_and(&which);
         pages.cached.retain(|(method, _), _| !is_removed(method));
     }
 }

@@ -1,5 +1,5 @@
-//! The last output of a server: lines of its standard error, and log messages that it sends through
-//! the protocol (`notifications/message`).
+//! The last output of a server: lines of its standard error, and log messages that it sends over
+//! MCP (`notifications/message`).
 
 #![allow(deprecated, reason = "servers of every version still log")]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use switchboard_domain::redact::Redactor;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
-use crate::{config::LogLevel, primitives::sync::lock};
+use crate::{config::LogLevel, primitives::sync::lock_mutex};
 
 /// Maximum number of stored lines of standard error per server.
 pub(crate) const MAX_LINES: usize = 20;
@@ -51,16 +51,16 @@ impl<T: Clone> Tail<T> {
         }
     }
 
-    pub(crate) fn items(&self) -> Vec<T> {
-        lock(&self.items).iter().cloned().collect()
+    pub(crate) fn to_vec(&self) -> Vec<T> {
+        lock_mutex(&self.items).iter().cloned().collect()
     }
 
     pub(crate) fn clear(&self) {
-        lock(&self.items).clear();
+        lock_mutex(&self.items).clear();
     }
 
     fn push(&self, item: T) {
-        let mut items = lock(&self.items);
+        let mut items = lock_mutex(&self.items);
         if items.len() == self.max {
             items.pop_front();
         }
@@ -83,7 +83,7 @@ pub(crate) async fn read_stderr(
     while let Ok(1..) = (&mut stderr).take(max).read_until(b'\n', &mut line).await {
         let is_cut = line.len() == MAX_SIZE && !line.ends_with(b"\n");
         if !is_rest {
-            let mut text = clean(&redactor, &String::from_utf8_lossy(&line));
+            let mut text = sanitize_text(&redactor, &String::from_utf8_lossy(&line));
             if is_cut {
                 text.push('…');
             }
@@ -112,8 +112,10 @@ pub(crate) fn record_log(
         Value::String(text) => text,
         other => other.to_string(),
     };
-    let text = clean(redactor, &text);
-    let logger = message.logger.map(|logger| clean(redactor, &logger));
+    let text = sanitize_text(redactor, &text);
+    let logger = message
+        .logger
+        .map(|logger| sanitize_text(redactor, &logger));
     match level {
         LogLevel::Debug => tracing::debug!(server, logger, text, "server log"),
         LogLevel::Info | LogLevel::Notice => tracing::info!(server, logger, text, "server log"),
@@ -127,19 +129,19 @@ pub(crate) fn record_log(
     });
 }
 
-/// Redacts secrets before the text is cut, because a part of a secret would not be recognized.
-fn clean(redactor: &Redactor, text: &str) -> String {
+/// Redacts secrets, then cuts the text to [`MAX_SIZE`]. A secret that was cut is not recognized.
+fn sanitize_text(redactor: &Redactor, text: &str) -> String {
     let text = redactor.redact_known(text);
     let end = text.floor_char_boundary(MAX_SIZE);
-    let mut clean = printable(&text[..end]);
+    let mut clean = strip_control_characters(&text[..end]);
     if end < text.len() {
         clean.push('…');
     }
     clean
 }
 
-/// Removes colors and control characters, because terminals show the text.
-fn printable(text: &str) -> String {
+/// Removes terminal colors and control characters except tabs, because terminals show the text.
+fn strip_control_characters(text: &str) -> String {
     let mut text = strip_str(text.trim_end()).to_string();
     text.retain(|c| c == '\t' || !c.is_control());
     text
@@ -167,7 +169,7 @@ mod tests {
         text.push_str("\n\u{1b}[31mred\u{1b}[0m \u{7}key sk-secret-1\nunfinished");
         let tail = Arc::new(Tail::new(MAX_LINES));
         read_stderr(tail.clone(), "s".into(), redactor(), text.as_bytes()).await;
-        let lines = tail.items();
+        let lines = tail.to_vec();
         assert_eq!(lines.len(), MAX_LINES);
         assert_eq!(lines[0], "line 13");
         assert_eq!(lines[17].chars().count(), MAX_SIZE + 1);
@@ -190,7 +192,7 @@ mod tests {
         record(LoggingLevel::Error, json!({"key": "sk-secret-1"}));
         let long = format!("{}sk-secret-1", "ä".repeat(MAX_SIZE / 2 - 2));
         record(LoggingLevel::Emergency, json!(long));
-        let messages = tail.items();
+        let messages = tail.to_vec();
         assert_eq!(messages.len(), MAX_LOGS);
         assert_eq!(messages[0].text, "2");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The process of a server and its descendants: one process group, which ends as a whole.
+//! The process of a server and its descendants, which form one process group and end together.
 //!
 //! If this program is killed (`SIGKILL`, out of memory), the watchdog ends the group
 //! (`process/watchdog.rs`). A descendant with its own session (`setsid`) has left the group and is
@@ -30,7 +30,7 @@ use crate::{
     server::{
         output::read_stderr,
         process::{
-            environment::{child_environment, lookup},
+            environment::{child_environment, find_variable},
             group::ProcessGroup,
         },
         state::Server,
@@ -44,8 +44,7 @@ const GROUP_POLL: Duration = Duration::from_millis(10);
 /// Time limit to read the rest of the standard error after the process has exited.
 const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Running process of a stdio server. Dropping it kills the process group. [`ServerProcess::end`]
-/// ends it gracefully.
+/// Running process of a stdio server. Dropping it kills the process group without a grace period.
 pub(crate) struct ServerProcess {
     child: Child,
     group: ProcessGroup,
@@ -68,8 +67,8 @@ impl ServerProcess {
             return Err(StartError::Configuration { reason });
         };
         let environment = child_environment(std::env::vars_os(), env);
-        let directory = directory(cwd.as_deref())?;
-        let executable = executable(program, &directory, &environment)?;
+        let directory = resolve_working_directory(cwd.as_deref())?;
+        let executable = find_executable(program, &directory, &environment)?;
         let mut command = Command::new(executable);
         command
             .args(args)
@@ -87,8 +86,8 @@ impl ServerProcess {
             source,
         };
         let mut child = command.spawn().map_err(failed)?;
-        let group = server.new_group();
-        group.enter(&child);
+        let group = server.new_process_group();
+        group.set_leader(&child);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
             group.kill();
@@ -117,40 +116,40 @@ impl ServerProcess {
 
     /// Waits until the process has exited and its standard error is closed. Returns a description
     /// of the exit.
-    pub(crate) async fn exited(&mut self) -> String {
+    pub(crate) async fn wait_for_exit(&mut self) -> String {
         let status = self.child.wait().await;
-        // A child process of the server may hold the pipe open.
+        // The wait is limited, because a child process of the server may keep the pipe open.
         let _ = timeout(STDERR_TIMEOUT, self.stderr_ended.cancelled()).await;
         match status {
-            Ok(status) => describe(status),
+            Ok(status) => describe_exit_status(status),
             Err(error) => format!("its exit status is unknown: {error}"),
         }
     }
 
     /// Ends the process group, whose standard input is already closed: waits for its exit, then
     /// sends `SIGTERM`, then kills the remaining processes.
-    pub(crate) async fn end(mut self, grace: Grace) {
-        if self.ended_within(grace.after_stdin).await {
+    pub(crate) async fn stop_gracefully(mut self, grace: Grace) {
+        if self.wait_for_group_exit(grace.after_stdin).await {
             return;
         }
         self.group.terminate();
-        if self.ended_within(grace.after_term).await {
+        if self.wait_for_group_exit(grace.after_term).await {
             return;
         }
         self.group.kill();
         let _ = self.child.start_kill();
-        if !self.ended_within(KILL_TIMEOUT).await {
+        if !self.wait_for_group_exit(KILL_TIMEOUT).await {
             tracing::warn!("processes of a server still exist after they were killed");
         }
     }
 
-    async fn ended_within(&mut self, limit: Duration) -> bool {
+    async fn wait_for_group_exit(&mut self, limit: Duration) -> bool {
         let ended = async {
             let _ = self.child.wait().await;
             while self.group.is_alive() {
                 sleep(GROUP_POLL).await;
             }
-            self.group.leave();
+            self.group.clear_leader();
         };
         timeout(limit, ended).await.is_ok()
     }
@@ -160,19 +159,19 @@ impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.group.kill();
         // The group must not be killed again, because the operating system may reuse its id.
-        self.group.leave();
+        self.group.clear_leader();
         self.stderr_reader.abort();
     }
 }
 
-fn describe(status: ExitStatus) -> String {
+fn describe_exit_status(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("it exited with code {code}"),
         None => format!("it was ended by {status}"),
     }
 }
 
-fn directory(configured: Option<&Path>) -> Result<PathBuf, StartError> {
+fn resolve_working_directory(configured: Option<&Path>) -> Result<PathBuf, StartError> {
     match configured {
         Some(path) if path.is_dir() => Ok(path.to_owned()),
         Some(path) => Err(StartError::NoDirectory {
@@ -188,12 +187,12 @@ fn directory(configured: Option<&Path>) -> Result<PathBuf, StartError> {
 /// Finds the program on the `PATH` of the child process, or relative to its working directory. The
 /// operating system would search on the `PATH` of the host process, and would not distinguish a
 /// missing program from a missing interpreter.
-fn executable(
+fn find_executable(
     command: &str,
     directory: &Path,
     environment: &[(OsString, OsString)],
 ) -> Result<PathBuf, StartError> {
-    let path = lookup(environment, "PATH");
+    let path = find_variable(environment, "PATH");
     which::which_in(command, path, directory).map_err(|_| {
         let first_word = command.split_whitespace().next().unwrap_or_default();
         StartError::NoExecutable {

@@ -15,7 +15,7 @@ use crate::{
     config::ServerConfig,
     options::HostOptions,
     primitives::error::{HostError, StatusReason},
-    primitives::sync::lock,
+    primitives::sync::lock_mutex,
     server::{
         circuits::Circuits,
         connection::Connection,
@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// Reason in the error of calls that fail because the host was closed.
+/// Reason in the errors of calls that failed because the host was closed.
 pub(crate) const CLOSED: &str = "it was closed";
 
 /// Default of the maximum number of concurrent calls per server.
@@ -57,8 +57,8 @@ pub(crate) struct Server {
     /// Channel for URIs of changed resources, for servers of versions up to 2025-11-25.
     pub(crate) resource_updates: broadcast::Sender<String>,
     pub(crate) list_cache: ListCache,
-    /// Channel for task updates that the server sends unasked. All calls that wait for a task
-    /// receive them.
+    /// Channel for task status notifications. Every call that waits for a task receives all of
+    /// them.
     pub(crate) task_updates: broadcast::Sender<Value>,
     /// Whether the application can display pages of MCP Apps.
     pub(crate) supports_apps: bool,
@@ -100,12 +100,12 @@ impl Snapshot {
     pub(crate) fn unavailable_reason(&self) -> String {
         match &self.reason {
             Some(reason) => reason.to_string(),
-            None => self.cause(),
+            None => self.unavailable_cause(),
         }
     }
 
-    /// Returns the reason why the server accepts no calls.
-    fn cause(&self) -> String {
+    /// Returns the reason why the server accepts no calls, without lines of its standard error.
+    fn unavailable_cause(&self) -> String {
         match (&self.reason, self.state) {
             (Some(reason), _) => return reason.cause.clone(),
             (None, ServerState::Starting) => "it is still starting",
@@ -151,7 +151,7 @@ impl Server {
             max_concurrent_calls,
             auth_session: SessionHandle::new(&config, &options.auth),
             circuits: Circuits::new(options.circuits),
-            pinned_tools: PinnedTools::new(options.tool_pins.of_server(&config.name)),
+            pinned_tools: PinnedTools::new(options.tool_pins.server_pins(&config.name)),
             group: Mutex::default(),
             watchdog,
             snapshot: watch::Sender::new(snapshot),
@@ -165,8 +165,8 @@ impl Server {
     }
 
     /// Finds a tool of this server by its catalog name.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
-        self.snapshot.borrow().tools.find(name)
+    pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<CatalogTool>> {
+        self.snapshot.borrow().tools.find_tool(name)
     }
 
     /// Returns whether no call runs or waits for a permit.
@@ -184,15 +184,15 @@ impl Server {
     }
 
     /// Waits until the server is no longer starting.
-    pub(crate) async fn settled(&self) {
-        self.wait_for(|snapshot| snapshot.state != ServerState::Starting)
+    pub(crate) async fn wait_for_startup(&self) {
+        self.wait_for_snapshot(|snapshot| snapshot.state != ServerState::Starting)
             .await;
     }
 
     /// Waits until another connection replaces `old`, or until the server is not expected to
     /// reconnect.
     pub(crate) async fn wait_until_replaced(&self, old: &Arc<Connection>) {
-        self.wait_for(|snapshot| match &snapshot.connection {
+        self.wait_for_snapshot(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
             None => snapshot.state != ServerState::Starting,
         })
@@ -201,21 +201,24 @@ impl Server {
 
     /// Waits for a connection other than `old`. Returns `None` after the server was stopped.
     pub(crate) async fn next_connection(&self, old: &Arc<Connection>) -> Option<Arc<Connection>> {
-        let snapshot = self.wait_for(|snapshot| match &snapshot.connection {
+        let snapshot = self.wait_for_snapshot(|snapshot| match &snapshot.connection {
             Some(connection) => !Arc::ptr_eq(connection, old),
             None => snapshot.state == ServerState::Stopped,
         });
         snapshot.await?.connection
     }
 
-    async fn wait_for(&self, condition: impl FnMut(&Snapshot) -> bool) -> Option<Snapshot> {
+    async fn wait_for_snapshot(
+        &self,
+        condition: impl FnMut(&Snapshot) -> bool,
+    ) -> Option<Snapshot> {
         let mut snapshots = self.snapshot.subscribe();
-        // Waiting fails only after the sender was dropped, and the sender is a field of the server.
+        // Waiting fails only if the sender is dropped, and the sender is a field of the server.
         let snapshot = snapshots.wait_for(condition).await.ok()?;
         Some(snapshot.clone())
     }
 
-    pub(crate) fn unavailable(&self, snapshot: &Snapshot) -> ToolCallError {
+    pub(crate) fn unavailable_error(&self, snapshot: &Snapshot) -> ToolCallError {
         ToolCallError::Unavailable {
             server: self.config.name.clone(),
             reason: snapshot.unavailable_reason(),
@@ -223,15 +226,15 @@ impl Server {
     }
 
     /// Returns an error if the server is marked as `required` and is not ready.
-    pub(crate) fn ready_if_required(&self) -> Result<(), HostError> {
+    pub(crate) fn check_required_ready(&self) -> Result<(), HostError> {
         let snapshot = self.snapshot();
         if !self.config.required || snapshot.connection.is_some() {
             return Ok(());
         }
         Err(HostError::RequiredServer {
             server: self.config.name.clone(),
-            reason: snapshot.cause(),
-            stderr_tail: self.stderr.items(),
+            reason: snapshot.unavailable_cause(),
+            stderr_tail: self.stderr.to_vec(),
         })
     }
 
@@ -251,14 +254,14 @@ impl Server {
                 version: info.version.clone(),
             }),
             instructions: instructions.map(|text| self.redact(text)),
-            tools: snapshot.tools.for_models().count(),
-            app_tools: snapshot.tools.only_for_apps().count(),
+            tools: snapshot.tools.model_tools().count(),
+            app_tools: snapshot.tools.app_only_tools().count(),
             lists: self.list_freshness(&snapshot),
             warnings: [&self.config.warnings[..], &snapshot.tools.problems].concat(),
             changed_tools: changed_tools.map(|change| change.tool).collect(),
-            pid: lock(&self.group).pid(),
-            stderr_tail: self.stderr.items(),
-            logs: self.logs.items(),
+            pid: lock_mutex(&self.group).pid(),
+            stderr_tail: self.stderr.to_vec(),
+            logs: self.logs.to_vec(),
             transport: self.redact(self.config.transport.describe()),
             required: self.config.required,
         }
@@ -274,11 +277,14 @@ impl Server {
         let tools = snapshot.tools.freshness.filter(|_| connected);
         let tools = tools.map(|tools| ListFreshness::new("tools", tools));
         let tools = tools.filter(|tools| tools.ttl_ms > 0);
-        tools.into_iter().chain(self.list_cache.status()).collect()
+        tools
+            .into_iter()
+            .chain(self.list_cache.list_freshness())
+            .collect()
     }
 
     pub(crate) fn set_starting(&self, reason: StatusReason) {
-        self.change(|snapshot| {
+        self.modify_snapshot(|snapshot| {
             snapshot.state = ServerState::Starting;
             snapshot.reason = Some(reason);
             snapshot.connection = None;
@@ -292,7 +298,7 @@ impl Server {
         let redefined = self.pinned_tools.update(&self.config.name, &tools);
         // After a reconnection the URL may lead to another server, so cached lists are dropped.
         self.list_cache.clear();
-        self.change(|snapshot| {
+        self.modify_snapshot(|snapshot| {
             (snapshot.state, snapshot.reason) = self.connected_state(None);
             snapshot.peer_info = connection.peer.peer_info();
             snapshot.connection = Some(connection);
@@ -300,7 +306,7 @@ impl Server {
             snapshot.outdated_tools = None;
         });
         self.publish_list_change(ListKind::Tools);
-        self.publish_redefined(redefined);
+        self.publish_redefined_tools(redefined);
     }
 
     pub(crate) fn set_tools(&self, tools: ServerTools) {
@@ -312,10 +318,10 @@ impl Server {
             snapshot.outdated_tools = None;
         });
         self.update_state();
-        if !before.is_same(&tools) {
+        if !before.has_same_tools(&tools) {
             self.publish_list_change(ListKind::Tools);
         }
-        self.publish_redefined(redefined);
+        self.publish_redefined_tools(redefined);
     }
 
     /// Keeps the old list of tools and stores the reason why it may be outdated.
@@ -344,7 +350,7 @@ impl Server {
     }
 
     fn connected_state(&self, outdated_tools: Option<&str>) -> (ServerState, Option<StatusReason>) {
-        let (state, reason) = match (self.circuits.status(), outdated_tools) {
+        let (state, reason) = match (self.circuits.derive_server_state(), outdated_tools) {
             (None, None) => return (ServerState::Ready, None),
             (None, Some(outdated)) => (ServerState::Degraded, outdated.to_owned()),
             (Some((ServerState::Degraded, open)), Some(outdated)) => {
@@ -356,20 +362,20 @@ impl Server {
     }
 
     /// Kills the process group and fails the running calls immediately.
-    pub(crate) fn kill(&self) {
+    pub(crate) fn kill_process_group(&self) {
         if let Some(connection) = self.snapshot().connection {
             connection.mark_ended(CLOSED.to_owned());
         }
-        lock(&self.group).kill();
+        lock_mutex(&self.group).kill();
     }
 
-    /// Sets a state without a connection and without tools.
-    pub(crate) fn set_gone(&self, state: ServerState, reason: Option<StatusReason>) {
+    /// Sets the state of a server without a connection, and removes its tools.
+    pub(crate) fn set_disconnected(&self, state: ServerState, reason: Option<StatusReason>) {
         if let Some(reason) = &reason {
             tracing::warn!(server = self.config.name, ?state, %reason, "lost an MCP server");
         }
         let had_tools = !self.snapshot.borrow().tools.tools.is_empty();
-        self.change(|snapshot| {
+        self.modify_snapshot(|snapshot| {
             snapshot.state = state;
             snapshot.reason = reason;
             snapshot.connection = None;
@@ -381,14 +387,14 @@ impl Server {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Snapshot)) {
+    fn modify_snapshot(&self, change: impl FnOnce(&mut Snapshot)) {
         self.snapshot.send_modify(change);
         self.publish_state();
     }
 
     fn publish_state(&self) {
         let snapshot = self.snapshot();
-        self.publish(ToolHostChange::ServerState {
+        self.publish_change(ToolHostChange::ServerState {
             server: self.config.name.clone(),
             state: snapshot.state.as_str().to_owned(),
             reason: snapshot.reason.map(|reason| reason.to_string()),
@@ -397,28 +403,28 @@ impl Server {
 
     pub(crate) fn publish_list_change(&self, list: ListKind) {
         let server = self.config.name.clone();
-        self.publish(match list {
+        self.publish_change(match list {
             ListKind::Prompts => ToolHostChange::PromptsChanged { server },
             ListKind::Resources => ToolHostChange::ResourcesChanged { server },
             ListKind::Tools => ToolHostChange::ToolsChanged { server },
         });
     }
 
-    fn publish_redefined(&self, redefined: Vec<ToolHostChange>) {
+    fn publish_redefined_tools(&self, redefined: Vec<ToolHostChange>) {
         for change in redefined {
             tracing::warn!(?change, "the definition of a tool has changed");
-            self.publish(change);
+            self.publish_change(change);
         }
     }
 
-    fn publish(&self, change: ToolHostChange) {
-        // Sending fails if nobody listens to changes.
+    fn publish_change(&self, change: ToolHostChange) {
+        // Sending fails if there is no subscriber.
         let _ = self.changes.send(change);
     }
 
-    /// Returns the pins of the tools that are not contained in `pins`.
-    pub(crate) fn new_pins(&self, pins: &ToolPins) -> BTreeMap<String, String> {
-        let pinned = self.pinned_tools.pinned().into_iter();
+    /// Returns the fingerprints of the tools that have no pin in `pins`, by original tool name.
+    pub(crate) fn new_tool_pins(&self, pins: &ToolPins) -> BTreeMap<String, String> {
+        let pinned = self.pinned_tools.pinned_fingerprints().into_iter();
         let new = pinned.filter(|(tool, _)| pins.get(&self.config.name, tool).is_none());
         new.collect()
     }
@@ -426,13 +432,13 @@ impl Server {
     /// Returns the current tools whose definition differs from the pinned one.
     pub(crate) fn changed_tools(&self) -> Vec<ToolChange> {
         let tools = self.snapshot().tools;
-        self.pinned_tools.changed(&self.config.name, &tools)
+        self.pinned_tools.changed_tools(&self.config.name, &tools)
     }
 
     /// Creates a process group for a process that is about to start.
-    pub(crate) fn new_group(&self) -> ProcessGroup {
+    pub(crate) fn new_process_group(&self) -> ProcessGroup {
         let group = ProcessGroup::with_watchdog(&self.watchdog);
-        *lock(&self.group) = group.clone();
+        *lock_mutex(&self.group) = group.clone();
         group
     }
 }

@@ -1,4 +1,4 @@
-//! The status of a server.
+//! The status of a server, as shown to users.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub struct ServerStatus {
     /// Number of tools that only pages of MCP Apps may call.
     #[serde(skip_serializing_if = "is_zero")]
     pub app_tools: usize,
-    /// Validity of the cached lists.
+    /// Time to live of each cached list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lists: Vec<ListFreshness>,
     /// Problems of a usable server, for example an invalid tool.
@@ -46,7 +46,7 @@ pub struct ServerStatus {
     pub required: bool,
 }
 
-/// Validity of a cached list (MCP 2026-07-28, "Caching").
+/// Time to live of a cached list (MCP 2026-07-28, "Caching").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ListFreshness {
     /// Name of the list: `tools`, `prompts`, `resources` or `resource_templates`.
@@ -63,7 +63,7 @@ impl ListFreshness {
         Self {
             list,
             ttl_ms: milliseconds(freshness.ttl),
-            fresh_for_ms: milliseconds(freshness.remaining()),
+            fresh_for_ms: milliseconds(freshness.remaining_ttl()),
         }
     }
 }
@@ -98,7 +98,7 @@ impl ServerState {
         matches!(self, Self::Ready | Self::Degraded)
     }
 
-    /// Returns the state as in JSON, HTTP and
+    /// Returns the name of the state in JSON, in HTTP responses and in
     /// [`ToolHostChange::ServerState`](switchboard_domain::ToolHostChange).
     pub fn as_str(self) -> &'static str {
         match self {

@@ -72,7 +72,7 @@ enum ExitReason {
 }
 
 /// Runs and restarts a server until the host is closed.
-pub(crate) async fn run(
+pub(crate) async fn supervise_server(
     server: Arc<Server>,
     options: Arc<HostOptions>,
     startup: Arc<Semaphore>,
@@ -90,7 +90,7 @@ pub(crate) async fn run(
         let reason = match exit {
             ExitReason::HostClosed => {
                 end_process(process, &options).await;
-                server.set_gone(ServerState::Stopped, None);
+                server.set_disconnected(ServerState::Stopped, None);
                 return;
             }
             ExitReason::RestartRequested => {
@@ -105,7 +105,7 @@ pub(crate) async fn run(
             ExitReason::NotStarted(error) => {
                 let cause = server.redact(error.to_string());
                 if error.includes_stderr() {
-                    with_stderr(&server, cause)
+                    build_status_reason(&server, cause)
                 } else {
                     StatusReason::new(cause)
                 }
@@ -126,7 +126,7 @@ pub(crate) async fn run(
         failures = failures.saturating_add(1);
         let retry_interval = || Backoff::new(RETRY_INTERVAL, RETRY_INTERVAL).next_delay();
         let delay = if needs_person {
-            server.set_gone(ServerState::Blocked, Some(reason));
+            server.set_disconnected(ServerState::Blocked, Some(reason));
             was_ready.then(retry_interval)
         } else if was_ready && failures <= options.restarts {
             let attempt = format!("restart {failures} of {}", options.restarts);
@@ -139,7 +139,7 @@ pub(crate) async fn run(
             let waits = failures > 1 || is_process;
             Some(if waits { delay } else { Duration::ZERO })
         } else {
-            server.set_gone(ServerState::Failed, Some(reason));
+            server.set_disconnected(ServerState::Failed, Some(reason));
             (was_ready && options.restarts > 0).then(retry_interval)
         };
         end_process(process, &options).await;
@@ -152,7 +152,7 @@ pub(crate) async fn run(
         tokio::select! {
             biased;
             () = stop.cancelled() => {
-                server.set_gone(ServerState::Stopped, None);
+                server.set_disconnected(ServerState::Stopped, None);
                 return;
             }
             () = server.restart_requested.notified() => {
@@ -168,11 +168,11 @@ pub(crate) async fn run(
 /// Ends a process whose standard input is already closed.
 async fn end_process(process: Option<ServerProcess>, options: &HostOptions) {
     if let Some(process) = process {
-        process.end(options.grace).await;
+        process.stop_gracefully(options.grace).await;
     }
 }
 
-/// Runs a server from its start to its exit. Stores the process in `process`.
+/// Runs a server from its start to its exit. Stores its process in `process`.
 async fn run_once(
     server: &Arc<Server>,
     options: &HostOptions,
@@ -183,16 +183,16 @@ async fn run_once(
     server.stderr.clear();
     let limit = server.config.connect_timeout;
     let is_listing = AtomicBool::new(false);
-    let start = async { timeout(limit, start(server, process, &is_listing)).await };
+    let start = async { timeout(limit, start_server(server, process, &is_listing)).await };
     let started = tokio::select! {
         biased;
         () = stop.cancelled() => return ExitReason::HostClosed,
         () = server.restart_requested.notified() => return ExitReason::RestartRequested,
-        started = with_startup_permit(startup, start) => started,
+        started = run_with_startup_permit(startup, start) => started,
     };
     match started {
         Ok(Ok((service, tools))) => {
-            Box::pin(watch(server, options, service, tools, process, stop)).await
+            Box::pin(watch_server(server, options, service, tools, process, stop)).await
         }
         Ok(Err(error)) => ExitReason::NotStarted(error),
         Err(_) => ExitReason::NotStarted(StartError::TimedOut {
@@ -206,8 +206,8 @@ async fn run_once(
     }
 }
 
-/// Runs a start with a startup permit. Releases the permit early if the start takes long.
-async fn with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Output {
+/// Runs `start` with a startup permit. Releases the permit after [`STARTUP_PERMIT_TIME`].
+async fn run_with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Output {
     // Acquiring fails only if the semaphore is closed, which never happens.
     let permit = startup.acquire().await;
     let mut start = pin!(start);
@@ -218,7 +218,7 @@ async fn with_startup_permit<F: Future>(startup: &Semaphore, start: F) -> F::Out
     start.await
 }
 
-async fn start(
+async fn start_server(
     server: &Arc<Server>,
     process: &mut Option<ServerProcess>,
     is_listing: &AtomicBool,
@@ -228,14 +228,14 @@ async fn start(
     let tools = tokio::select! {
         biased;
         tools = list_tools(&server.config, &server.redactor, service.peer()) => tools,
-        status = exited(process) => return Err(StartError::Exited { status }),
+        status = wait_for_process_exit(process) => return Err(StartError::Exited { status }),
     };
     match tools {
         Ok(tools) => Ok((service, tools)),
         Err(reason) => {
             // A closed pipe usually precedes the exit of the process, whose status explains the
             // failure better.
-            if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, exited(process)).await {
+            if let Ok(status) = timeout(LAST_OUTPUT_TIMEOUT, wait_for_process_exit(process)).await {
                 return Err(StartError::Exited { status });
             }
             Err(StartError::Listing { reason })
@@ -244,7 +244,7 @@ async fn start(
 }
 
 /// Watches a ready server until it exits or must be stopped.
-async fn watch(
+async fn watch_server(
     server: &Server,
     options: &HostOptions,
     service: Service,
@@ -258,7 +258,7 @@ async fn watch(
     let mut closed = pin!(service.waiting());
     server.set_ready(connection.clone(), tools);
     let lost = |cause: String| ExitReason::Lost {
-        reason: with_stderr(server, server.redact(cause)),
+        reason: build_status_reason(server, server.redact(cause)),
         uptime: ready_at.elapsed(),
     };
     let unsubscribe = CancellationToken::new();
@@ -269,19 +269,19 @@ async fn watch(
         () = server.restart_requested.notified() => (ExitReason::RestartRequested, false),
         _ = &mut closed => {
             // The pipe of a process closes shortly before its exit status is known.
-            let status = timeout(EXIT_TIMEOUT, exited(process)).await;
+            let status = timeout(EXIT_TIMEOUT, wait_for_process_exit(process)).await;
             (lost(status.unwrap_or_else(|_| "it closed the connection".to_owned())), true)
         }
-        status = exited(process) => {
-            // The pipe may still contain output. A child process of the server may keep the pipe
-            // open.
+        status = wait_for_process_exit(process) => {
+            // Output may still be in the pipe. The wait is limited, because a child process of the
+            // server may keep the pipe open.
             let is_closed = timeout(LAST_OUTPUT_TIMEOUT, &mut closed).await.is_ok();
             (lost(status), is_closed)
         }
-        reason = connection.became_stale() => (lost(format!("it is reconnected: {reason}")), false),
-        reason = hang_detection::detect(server, &connection, options.hang_detection) => {
-            // The breakers of individual tools are not reset by a restart.
-            server.circuits.reset_server();
+        reason = connection.wait_until_stale() => (lost(format!("it is reconnected: {reason}")), false),
+        reason = hang_detection::wait_for_hang(server, &connection, options.hang_detection) => {
+            // Only the breaker of the server is reset, not the breakers of its tools.
+            server.circuits.reset_server_breaker();
             (lost(reason), false)
         }
         () = relist_on_change(server, &connection.peer) => (ExitReason::HostClosed, false),
@@ -306,9 +306,9 @@ async fn watch(
     exit
 }
 
-/// Creates a reason with the last lines of standard error.
-fn with_stderr(server: &Server, cause: String) -> StatusReason {
-    let stderr_lines = last_lines(&server.stderr.items()).to_vec();
+/// Creates a status reason from a cause and the last lines of the server's standard error.
+fn build_status_reason(server: &Server, cause: String) -> StatusReason {
+    let stderr_lines = last_lines(&server.stderr.to_vec()).to_vec();
     StatusReason {
         cause,
         stderr_lines,
@@ -316,9 +316,9 @@ fn with_stderr(server: &Server, cause: String) -> StatusReason {
 }
 
 /// Waits for the exit of the process and describes it. Waits forever if there is no process.
-async fn exited(process: &mut Option<ServerProcess>) -> String {
+async fn wait_for_process_exit(process: &mut Option<ServerProcess>) -> String {
     match process {
-        Some(process) => process.exited().await,
+        Some(process) => process.wait_for_exit().await,
         None => pending().await,
     }
 }
@@ -331,8 +331,8 @@ struct Debounce {
 }
 
 impl Debounce {
-    /// Waits before the next read. The more frequent the changes, the longer the pause.
-    async fn wait(&mut self) {
+    /// Waits before the next read of the list. Frequent changes make the pause longer.
+    async fn wait_before_next_read(&mut self) {
         self.pause = match self.last {
             Some(last) if last.elapsed() < 2 * self.pause => (2 * self.pause).min(MAX_RELIST_PAUSE),
             _ => MIN_RELIST_PAUSE,
@@ -347,7 +347,7 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     let mut debounce = Debounce::default();
     loop {
         server.relist_requested.notified().await;
-        debounce.wait().await;
+        debounce.wait_before_next_read().await;
         let listed = timeout(
             server.config.connect_timeout,
             list_tools(&server.config, &server.redactor, peer),
@@ -362,12 +362,12 @@ async fn relist_on_change(server: &Server, peer: &Peer<RoleClient>) {
     }
 }
 
-/// Publishes the changes of lists that are read only on demand. Never returns.
+/// Publishes changes of the prompt and resource lists, which are read on demand. Never returns.
 async fn publish_list_changes(server: &Server) {
     let mut debounce = Debounce::default();
     loop {
         server.list_cache.changed.notified().await;
-        debounce.wait().await;
+        debounce.wait_before_next_read().await;
         for list in server.list_cache.take_changed() {
             server.publish_list_change(list);
         }
@@ -390,7 +390,7 @@ mod tests {
         let startup = Semaphore::new(3);
         let (running, max) = (Cell::new(0_u32), Cell::new(0_u32));
         let starts = (0..10).map(|_| {
-            with_startup_permit(&startup, async {
+            run_with_startup_permit(&startup, async {
                 running.set(running.get() + 1);
                 max.set(max.get().max(running.get()));
                 // sleep: the clock is paused; the duration of a start.
@@ -405,13 +405,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_servers_delay_other_starts_only_for_a_moment() {
         let startup = Semaphore::new(16);
-        let silent = (0..32).map(|_| with_startup_permit(&startup, pending::<()>()));
+        let silent = (0..32).map(|_| run_with_startup_permit(&startup, pending::<()>()));
         let mut silent = pin!(join_all(silent));
         let started = Instant::now();
         tokio::select! {
             biased;
             _ = &mut silent => unreachable!("they never answer"),
-            () = with_startup_permit(&startup, ready(())) => {}
+            () = run_with_startup_permit(&startup, ready(())) => {}
         }
         assert_eq!(started.elapsed(), 2 * STARTUP_PERMIT_TIME);
     }

@@ -4,11 +4,11 @@ use reqwest::Url;
 use rmcp::model::ErrorData;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_domain::{Candidates, Elicitation, ElicitationAnswer, ElicitationForm};
+use switchboard_domain::{CandidateCalls, Elicitation, ElicitationAnswer, ElicitationForm};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    server_requests::{form::Form, pending::register, responder::RequestResponder},
+    server_requests::{form::Form, pending::register_pending, responder::RequestResponder},
     transport::call_context::RequestContext,
 };
 
@@ -17,8 +17,8 @@ const MAX_MESSAGE: usize = 4000;
 /// Maximum number of attempts of a person to fill in a form correctly.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// Parameters of `elicitation/create`. The types of rmcp are not used: they drop unknown parts of a
-/// form and reject a form with an unknown kind of field.
+/// Parameters of `elicitation/create`. The types of rmcp are not used: they drop unknown keywords
+/// of a form and reject forms with an unknown field type.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Params {
@@ -34,7 +34,7 @@ pub(crate) struct Params {
     pub(super) elicitation_id: String,
 }
 
-/// Positive answer of a person to an elicitation.
+/// Answer of a person to an elicitation.
 pub(super) enum Answer {
     /// Values of the form fields.
     Content(Value),
@@ -47,7 +47,7 @@ pub(super) enum Answer {
 impl RequestResponder {
     /// Asks a person for input and returns the result of `elicitation/create`. Dropping the future
     /// withdraws the question.
-    pub(crate) async fn elicit(
+    pub(crate) async fn answer_elicitation(
         &self,
         params: Value,
         context: &RequestContext,
@@ -57,7 +57,7 @@ impl RequestResponder {
         }
         let params = Params::deserialize(params)
             .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-        let answer = self.ask(params, context).await;
+        let answer = self.ask_person(params, context).await;
         let answer = answer.map_err(|reason| ErrorData::invalid_params(reason, None))?;
         Ok(match answer {
             Answer::Content(values) => json!({"action": "accept", "content": values}),
@@ -68,7 +68,7 @@ impl RequestResponder {
     }
 
     /// Asks a person for input. Returns an error for an invalid elicitation.
-    pub(super) async fn ask(
+    pub(super) async fn ask_person(
         &self,
         params: Params,
         context: &RequestContext,
@@ -88,15 +88,15 @@ impl RequestResponder {
                 (Some(fields), ElicitationForm::Fields { schema })
             }
             Some("url") => {
-                let url = browser_url(&params.url.unwrap_or_default())?;
+                let url = normalize_url(&params.url.unwrap_or_default())?;
                 let id = params.elicitation_id;
                 (None, ElicitationForm::Url { url, id })
             }
             Some(other) => return Err(format!("unknown elicitation mode `{other}`")),
         };
         let (call, candidates) = match context.known_call() {
-            Some(call) => (call.idempotency_key.clone(), Candidates::default()),
-            None => (None, context.candidates()),
+            Some(call) => (call.idempotency_key.clone(), CandidateCalls::default()),
+            None => (None, context.candidate_calls()),
         };
         let mut elicitation = Elicitation {
             server: self.server.clone(),
@@ -105,7 +105,7 @@ impl RequestResponder {
             candidates,
             form,
         };
-        let Some(_pending) = register(&self.pending, context) else {
+        let Some(_pending) = register_pending(&self.pending, context) else {
             tracing::warn!(server = self.server, "too many pending requests");
             return Ok(Answer::Cancelled);
         };
@@ -120,7 +120,7 @@ impl RequestResponder {
             let Some(fields) = &fields else {
                 return Ok(Answer::Consent);
             };
-            match fields.complete(values) {
+            match fields.complete_content(values) {
                 Ok(values) => return Ok(Answer::Content(values.into())),
                 Err(reason) => {
                     elicitation.message =
@@ -135,7 +135,7 @@ impl RequestResponder {
 
 /// Normalizes a URL as a browser does. An internationalized host name is shown in its ASCII form,
 /// and a user name cannot hide the host.
-fn browser_url(text: &str) -> Result<String, String> {
+fn normalize_url(text: &str) -> Result<String, String> {
     let url = Url::parse(text).map_err(|error| format!("its URL is not valid: {error}"))?;
     if !matches!(url.scheme(), "https" | "http") {
         let scheme = url.scheme();
@@ -163,7 +163,7 @@ mod tests {
             ("not a URL", Err("is not valid")),
             ("", Err("is not valid")),
         ] {
-            match (browser_url(text), expected) {
+            match (normalize_url(text), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(url, expected),
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "{text}: {why}"),
                 (got, _) => panic!("{text}: {got:?}"),

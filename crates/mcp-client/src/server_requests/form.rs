@@ -1,5 +1,5 @@
-//! The form of an elicitation: one level of strings, numbers, booleans and choices (2025-11-25 and
-//! 2026-07-28, "Elicitation", "Requested Schema").
+//! The form of an elicitation: a flat object of strings, numbers, booleans and choices (MCP
+//! 2025-11-25 and 2026-07-28, "Elicitation", "Requested Schema").
 
 use serde_json::{Map, Value};
 use switchboard_domain::{
@@ -7,7 +7,7 @@ use switchboard_domain::{
     json_schema::{Draft, SchemaOptions, SchemaValidator},
 };
 
-/// Maximum number of validation errors in a message.
+/// Maximum number of validation errors in the message to the person.
 const MAX_ERRORS: usize = 5;
 
 /// Form of an elicitation: a flat JSON Schema with a validator.
@@ -29,14 +29,14 @@ impl Form {
         }
         let mut schema = schema.clone();
         if let Some(schema) = schema.as_object_mut() {
-            // The keywords of forms have the same meaning in every JSON Schema dialect.
+            // The dialect is ignored: form keywords mean the same in every JSON Schema dialect.
             schema.remove("$schema");
         }
         let options = SchemaOptions {
             draft: Some(Draft::Draft202012),
             assert_formats: Some(true),
         };
-        let validator = SchemaValidator::compile_with(&schema, options)
+        let validator = SchemaValidator::compile_with_options(&schema, options)
             .map_err(|error| format!("its form is not valid: {error}"))?;
         Ok(Self {
             properties,
@@ -46,7 +46,7 @@ impl Form {
 
     /// Completes and validates the form content for the server. Missing fields get their defaults.
     /// Fields with the value `null` are removed. Returns an error for invalid content.
-    pub(super) fn complete(&self, mut given: JsonObject) -> Result<JsonObject, String> {
+    pub(super) fn complete_content(&self, mut given: JsonObject) -> Result<JsonObject, String> {
         let mut filled = JsonObject::new();
         for (name, field) in &self.properties {
             let value = given
@@ -60,7 +60,7 @@ impl Form {
         let filled = Value::Object(filled);
         let errors: Vec<String> = self
             .validator
-            .errors(&filled)
+            .list_errors(&filled)
             .map_err(|error| error.to_string())?
             .iter()
             .take(MAX_ERRORS)
@@ -124,14 +124,14 @@ mod tests {
 
     #[test]
     fn missing_fields_have_their_defaults() {
-        let sent = form().complete(JsonObject::new()).unwrap();
+        let sent = form().complete_content(JsonObject::new()).unwrap();
         let expected =
             json!({"name": "Ada", "age": 36, "share": 0.5, "agreed": false, "colour": "red"});
         assert_eq!(Value::Object(sent), expected);
         // An emptied field and an unknown field are not sent.
         let given =
             json!({"age": null, "colour": "blue", "size": "l", "days": ["tu"], "pin": 1234});
-        let sent = form().complete(object(given)).unwrap();
+        let sent = form().complete_content(object(given)).unwrap();
         let expected = json!({
             "name": "Ada", "share": 0.5, "agreed": false, "colour": "blue", "size": "l", "days": ["tu"],
         });
@@ -152,7 +152,7 @@ mod tests {
             (json!({"days": ["mo", "tu"]}), "days: "),
             (json!({"days": ["we"]}), "days/0: "),
         ] {
-            let why = form().complete(object(given.clone())).unwrap_err();
+            let why = form().complete_content(object(given.clone())).unwrap_err();
             assert!(why.contains(expected), "{given}: {why}");
         }
     }

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use switchboard_domain::{Elicitor, Sampler};
 
-/// Handlers of the requests that servers send. The client does not declare a capability without a
-/// handler, and declines its requests.
+/// Handlers of the requests that servers send. The client does not declare capabilities without a
+/// handler, and declines requests for them.
 #[derive(Clone)]
 pub struct ClientHandlers {
     /// Handler of elicitations, which asks a person for input.

@@ -1,4 +1,4 @@
-//! Requests of a server that wait for a person or a model. They pause the deadlines of their calls.
+//! Requests of a server that wait for a person or a model, which pauses the deadline of the call.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ pub(crate) struct PendingForCall {
 }
 
 impl PendingForCall {
-    /// Waits until a request is pending (`is_pending`), or until none is pending.
-    pub(crate) async fn until(&mut self, is_pending: bool) {
+    /// Waits until a request of the call is pending, or until none is if `is_pending` is `false`.
+    pub(crate) async fn wait_for_pending_state(&mut self, is_pending: bool) {
         let Self { requests, call } = self;
         let changed = requests.wait_for(|requests| {
             let mut calls = requests.iter().flat_map(|context| &context.calls);
@@ -34,7 +34,7 @@ impl PendingForCall {
 }
 
 /// Registers a pending request until the guard is dropped. Returns `None` if too many are pending.
-pub(super) fn register<'a>(
+pub(super) fn register_pending<'a>(
     requests: &'a watch::Sender<PendingRequests>,
     context: &RequestContext,
 ) -> Option<PendingGuard<'a>> {

@@ -1,7 +1,7 @@
-//! Answers the requests of one server.
+//! Answers the requests that one server sends: elicitation, sampling and roots.
 //!
-//! A server of 2025-11-25 or older sends a request during a call (`client_handler.rs`). A server of
-//! 2026-07-28 answers the call with the input that it requires (`calls/multi_round.rs`).
+//! A server of 2025-11-25 or older sends its requests during a call (`client_handler.rs`). A server
+//! of 2026-07-28 lists them in the result of the call (`calls/multi_round.rs`).
 
 #![allow(deprecated, reason = "servers of every version use sampling and roots")]
 
@@ -37,7 +37,7 @@ use crate::{
 
 /// Maximum number of inputs that a server may request in one result.
 const MAX_INPUTS: usize = 16;
-/// Number of completed URL elicitations whose ids are stored.
+/// Maximum number of stored ids of completed URL elicitations.
 const MAX_COMPLETED: usize = 64;
 
 /// Handler of all requests that one server sends.
@@ -60,7 +60,7 @@ pub(crate) struct RequestResponder {
     pub(super) completed: watch::Sender<VecDeque<String>>,
 }
 
-/// Answers to the inputs that a server requested in a result. The repeated request contains them.
+/// Answers to the input requests in a call result. The client repeats the call with these answers.
 #[derive(Debug)]
 pub(crate) struct CollectedInput {
     /// Answers by input name. `None` if the server only requests that the call is repeated.
@@ -87,7 +87,7 @@ impl RequestResponder {
     }
 
     /// Returns the client capabilities for which a handler is set.
-    pub(crate) fn capabilities(&self) -> ClientCapabilities {
+    pub(crate) fn client_capabilities(&self) -> ClientCapabilities {
         let mut capabilities = ClientCapabilities::default();
         if self.elicitor.is_some() {
             let form = FormElicitationCapability::new();
@@ -108,7 +108,7 @@ impl RequestResponder {
 
     /// Returns the pending requests that pause the deadline of a call. Returns `None` if no handler
     /// is set.
-    pub(crate) fn pending_for(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
+    pub(crate) fn pending_for_call(&self, call: &Arc<CallContext>) -> Option<PendingForCall> {
         let has_handler = self.elicitor.is_some() || self.sampler.is_some();
         has_handler.then(|| PendingForCall {
             requests: self.pending.subscribe(),
@@ -158,8 +158,8 @@ impl RequestResponder {
         params: Value,
         context: &RequestContext,
     ) -> Result<Value, ErrorData> {
-        match (method, self.answer(method, params, context).await) {
-            // An error would end the call. An empty list also means that no roots are available.
+        match (method, self.answer_request(method, params, context).await) {
+            // The server receives an empty list, because an error would end the call.
             ("roots/list", Err(_)) => Ok(json!({"roots": []})),
             // The protocol has no negative answer to a sampling request (2026-07-28, "Multi
             // Round-Trip Requests"), so the call fails.
@@ -178,19 +178,19 @@ impl RequestResponder {
         }
     }
 
-    /// Answers one request of the server. `method` is the method of the request.
-    pub(crate) async fn answer(
+    /// Answers one request of the server with the handler for its method.
+    pub(crate) async fn answer_request(
         &self,
         method: &str,
         params: Value,
         context: &RequestContext,
     ) -> Result<Value, ErrorData> {
         match method {
-            "elicitation/create" => self.elicit(params, context).await,
+            "elicitation/create" => self.answer_elicitation(params, context).await,
             "sampling/createMessage" => {
                 let params: CreateMessageRequestParams = serde_json::from_value(params)
                     .map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
-                let result = self.sample(params, context).await?;
+                let result = self.answer_sampling(params, context).await?;
                 Ok(serde_json::to_value(result).unwrap_or_default())
             }
             "roots/list" => {
@@ -225,7 +225,7 @@ impl RequestResponder {
     }
 
     /// Counts one sampling request. Returns `false` if the server has reached its limit `max`.
-    pub(super) fn take_sampling(&self, max: u32) -> bool {
+    pub(super) fn count_sampling_request(&self, max: u32) -> bool {
         let next = |used: u32| (used < max).then_some(used + 1);
         self.samplings
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     server_requests::{
         elicitation::Params,
-        url_elicitation::{VisitedUrls, required_urls},
+        url_elicitation::{VisitedUrls, parse_url_elicitations},
     },
     transport::open_requests::OpenRequests,
 };
@@ -72,14 +72,14 @@ fn accept(content: Value) -> ElicitationAnswer {
 fn unattributed() -> RequestContext {
     let open = OpenRequests::default();
     for id in 0..2 {
-        open.begin(RequestId::Number(id), Some(Arc::default()), None);
+        open.record_request(RequestId::Number(id), Some(Arc::default()), None);
     }
-    open.candidates()
+    open.candidate_calls()
 }
 
 /// Returns the context of the call with this key.
 fn of_call(key: &str) -> RequestContext {
-    RequestContext::of_call(&CallContext::new(Some(key.to_owned())))
+    RequestContext::from_call(&CallContext::new(Some(key.to_owned())))
 }
 
 fn form() -> Value {
@@ -105,7 +105,7 @@ fn url_elicitations(ids: &[&str]) -> Vec<Params> {
         "log in first",
         Some(json!({"elicitations": elicitations})),
     );
-    required_urls(&error).unwrap()
+    parse_url_elicitations(&error).unwrap()
 }
 
 #[tokio::test]
@@ -114,7 +114,10 @@ async fn three_invalid_answers_cancel_the_elicitation() {
     let user = User::with_answers([wrong(), wrong(), wrong(), wrong()]);
     let responder = responder(&config(), Some(user.clone()));
     assert_eq!(
-        responder.elicit(form(), &unattributed()).await.unwrap(),
+        responder
+            .answer_elicitation(form(), &unattributed())
+            .await
+            .unwrap(),
         json!({"action": "cancel"})
     );
     let asked = user.asked();
@@ -134,7 +137,7 @@ async fn an_invalid_elicitation_is_an_error() {
         json!("?"),
     ] {
         let error = responder
-            .elicit(elicitation.clone(), &unattributed())
+            .answer_elicitation(elicitation.clone(), &unattributed())
             .await
             .unwrap_err();
         assert_eq!(error.code, ErrorCode::INVALID_PARAMS, "{elicitation}");
@@ -147,7 +150,10 @@ async fn an_elicitation_times_out() {
     let responder = responder(&config(), Some(User::with_answers([])));
     let begun = Instant::now();
     assert_eq!(
-        responder.elicit(form(), &unattributed()).await.unwrap(),
+        responder
+            .answer_elicitation(form(), &unattributed())
+            .await
+            .unwrap(),
         json!({"action": "cancel"})
     );
     assert_eq!(begun.elapsed(), ClientHandlers::default().answer_timeout);
@@ -162,7 +168,7 @@ async fn a_url_elicitation_waits_for_its_completion() {
     let begun = Instant::now();
     let context = unattributed();
     let mut visit =
-        Box::pin(responder.visit_urls(url_elicitations(&["a", "b"]), &mut visited, &context));
+        Box::pin(responder.ask_to_open_urls(url_elicitations(&["a", "b"]), &mut visited, &context));
     assert!((&mut visit).now_or_never().is_none());
     assert_eq!(
         user.asked()[0].form,
@@ -182,7 +188,7 @@ async fn a_url_elicitation_waits_for_its_completion() {
     let error = loop {
         let begun = Instant::now();
         match responder
-            .visit_urls(url_elicitations(&["a"]), &mut visited, &unattributed())
+            .ask_to_open_urls(url_elicitations(&["a"]), &mut visited, &unattributed())
             .await
         {
             Ok(()) => waits.push(begun.elapsed().as_secs()),

@@ -1,4 +1,4 @@
-//! Sampling: a server requests a model answer. The configuration must allow it, within limits.
+//! Sampling: a server requests a model answer. The configuration must allow it and sets limits.
 
 #![allow(deprecated, reason = "servers of every version use sampling")]
 
@@ -7,7 +7,7 @@ use switchboard_domain::SampleError;
 use tokio::time::timeout;
 
 use crate::{
-    server_requests::{pending::register, responder::RequestResponder, sampling_messages},
+    server_requests::{pending::register_pending, responder::RequestResponder, sampling_messages},
     transport::call_context::RequestContext,
 };
 
@@ -16,8 +16,8 @@ const REJECTED: ErrorCode = ErrorCode(-1);
 
 impl RequestResponder {
     /// Answers a sampling request with a model call. Returns an error if sampling is not allowed,
-    /// or if a limit is reached.
-    pub(crate) async fn sample(
+    /// if a limit is reached or if the model call fails.
+    pub(crate) async fn answer_sampling(
         &self,
         params: CreateMessageRequestParams,
         context: &RequestContext,
@@ -27,14 +27,14 @@ impl RequestResponder {
                 rmcp::model::CreateMessageRequestMethod,
             >());
         };
-        let request = sampling_messages::request(&self.server, params, limits.max_tokens)
+        let request = sampling_messages::to_sample_request(&self.server, params, limits.max_tokens)
             .map_err(|reason| ErrorData::invalid_params(reason, None))?;
-        if !self.take_sampling(limits.calls) {
+        if !self.count_sampling_request(limits.calls) {
             let reason = format!("all {} allowed model answers are used", limits.calls);
             tracing::warn!(server = self.server, reason, "sampling was rejected");
             return Err(ErrorData::new(REJECTED, reason, None));
         }
-        let _pending = register(&self.pending, context)
+        let _pending = register_pending(&self.pending, context)
             .ok_or_else(|| ErrorData::new(REJECTED, "too many pending requests", None))?;
         let response = timeout(self.answer_timeout, sampler.sample(&request)).await;
         let response = response.map_err(|_| {
@@ -45,12 +45,12 @@ impl RequestResponder {
             tracing::warn!(server = self.server, %error, "sampling failed");
             match error {
                 SampleError::NotAllowed { reason, .. } => ErrorData::new(REJECTED, reason, None),
-                // The error contains no details, because the server must not learn them about the
-                // provider.
+                // The error contains no details, because the server must not receive details about
+                // the model provider.
                 _ => ErrorData::internal_error("the model did not answer", None),
             }
         })?;
-        sampling_messages::result(response)
+        sampling_messages::to_sampling_result(response)
             .map_err(|reason| ErrorData::internal_error(reason, None))
     }
 }

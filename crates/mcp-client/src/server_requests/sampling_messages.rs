@@ -1,5 +1,5 @@
-//! Conversion of sampling: the conversation of a server to a model request, and the model's answer
-//! to the result (2025-11-25, "Sampling"; tools since that version).
+//! Conversion of sampling requests to chat requests, and of model responses to sampling results
+//! (MCP 2025-11-25, "Sampling"; tools since that version).
 
 #![allow(deprecated, reason = "servers of every version use sampling")]
 
@@ -23,7 +23,7 @@ const TOOL_USE: &str = CreateMessageResult::STOP_REASON_TOOL_USE;
 
 /// Converts a sampling request to a chat request. Returns an error for an invalid conversation.
 /// Ignores `includeContext`, because a server must not read other conversations.
-pub(crate) fn request(
+pub(crate) fn to_sample_request(
     server: &str,
     params: CreateMessageRequestParams,
     max_tokens: u32,
@@ -34,13 +34,13 @@ pub(crate) fn request(
     let messages = params
         .messages
         .into_iter()
-        .map(|message| self::message(message, &mut tool_names));
+        .map(|message| self::to_message(message, &mut tool_names));
     let mut request = ChatRequest::new(system.into_iter().chain(messages));
     request.tools = params
         .tools
         .unwrap_or_default()
         .iter()
-        .map(|tool| self::tool(tool).map(Arc::new))
+        .map(|tool| self::to_tool_definition(tool).map(Arc::new))
         .collect::<Result<_, _>>()?;
     request.tool_choice = match params.tool_choice.and_then(|choice| choice.mode) {
         Some(ToolChoiceMode::Required) => ToolChoice::Required,
@@ -48,7 +48,7 @@ pub(crate) fn request(
         _ => ToolChoice::Auto,
     };
     request.sampling = Sampling {
-        // The number is converted through text, so that 0.7 stays exactly 0.7.
+        // The `f32` is converted to `f64` through text, so that 0.7 stays exactly 0.7.
         temperature: params
             .temperature
             .and_then(|temperature| temperature.to_string().parse().ok()),
@@ -65,8 +65,8 @@ pub(crate) fn request(
     })
 }
 
-/// Converts a message of a sampling request. The protocol puts tool results into user messages.
-fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
+/// Converts a message of a sampling request. MCP puts tool results into user messages.
+fn to_message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -> Message {
     let mut role = match message.role {
         McpRole::User => Role::User,
         McpRole::Assistant => Role::Assistant,
@@ -75,8 +75,8 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
     for block in message.content.into_vec() {
         parts.push(match block {
             Block::Text(text) => Part::text(text.text),
-            Block::Image(image) => Part::Image(Media::base64(image.mime_type, image.data)),
-            Block::Audio(audio) => Part::Audio(Media::base64(audio.mime_type, audio.data)),
+            Block::Image(image) => Part::Image(Media::from_base64(image.mime_type, image.data)),
+            Block::Audio(audio) => Part::Audio(Media::from_base64(audio.mime_type, audio.data)),
             Block::ToolUse(tool_use) => {
                 tool_names.insert(tool_use.id.clone(), tool_use.name.clone());
                 let input = ToolInput::from(tool_use.input);
@@ -90,7 +90,11 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
                         .cloned()
                         .unwrap_or_default(),
                     tool_use_id: result.tool_use_id,
-                    content: result.content.into_iter().map(convert::content).collect(),
+                    content: result
+                        .content
+                        .into_iter()
+                        .map(convert::to_tool_content)
+                        .collect(),
                     structured: result.structured_content.map(Arc::new),
                     is_error: result.is_error.unwrap_or_default(),
                 })
@@ -103,7 +107,7 @@ fn message(message: SamplingMessage, tool_names: &mut HashMap<String, String>) -
 }
 
 /// Converts a tool of a sampling request. The server runs the tool, so its name is not changed.
-fn tool(listed: &Tool) -> Result<ToolDefinition, String> {
+fn to_tool_definition(listed: &Tool) -> Result<ToolDefinition, String> {
     let json = serde_json::to_value(listed).unwrap_or_default();
     let converted = convert::tool_from_json("", &json)?.tool;
     Ok(ToolDefinition {
@@ -115,16 +119,16 @@ fn tool(listed: &Tool) -> Result<ToolDefinition, String> {
 
 /// Converts a model response to a sampling result. Returns an error if the response has no usable
 /// content.
-pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, String> {
+pub(crate) fn to_sampling_result(response: ChatResponse) -> Result<CreateMessageResult, String> {
     let mut blocks = Vec::new();
     for part in response.message.parts {
         blocks.push(match part {
             Part::Text(text) => Block::text(text.text),
-            Part::Image(media) => match base64(media) {
+            Part::Image(media) => match to_base64_parts(media) {
                 Some((kind, data)) => Block::Image(ImageContent::new(data, kind)),
                 None => continue,
             },
-            Part::Audio(media) => match base64(media) {
+            Part::Audio(media) => match to_base64_parts(media) {
                 Some((kind, data)) => Block::Audio(AudioContent::new(data, kind)),
                 None => continue,
             },
@@ -139,7 +143,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
                     ));
                 }
             },
-            // The server does not receive reasoning and provider state.
+            // Reasoning and provider state are not sent to the server.
             _ => continue,
         });
     }
@@ -151,7 +155,8 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
     }
     .to_owned();
     let message = match <[Block; 1]>::try_from(blocks) {
-        // Servers of versions before 2025-11-25 accept only a single content block.
+        // A single block is not sent as a list: servers of versions before 2025-11-25 accept only a
+        // single block.
         Ok([block]) => SamplingMessage::new(McpRole::Assistant, block),
         Err(blocks) if blocks.is_empty() => match response.finish {
             FinishReason::Stop | FinishReason::Length => SamplingMessage::assistant_text(""),
@@ -164,7 +169,7 @@ pub(crate) fn result(response: ChatResponse) -> Result<CreateMessageResult, Stri
 }
 
 /// Returns the media type and the base64 data of media. Returns `None` for media with a URL.
-fn base64(media: Media) -> Option<(String, String)> {
+fn to_base64_parts(media: Media) -> Option<(String, String)> {
     match media.source {
         MediaSource::Base64(data) => Some((media.media_type, data)),
         _ => None,

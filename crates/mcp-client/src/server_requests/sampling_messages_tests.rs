@@ -43,7 +43,7 @@ fn a_servers_conversation_becomes_a_request_of_its_own() {
         "includeContext": "allServers",
         "modelPreferences": {"hints": [{"name": "claude"}, {}, {"name": "gpt"}], "speedPriority": 1},
     }));
-    let wanted = request("notes", asked, 100).unwrap();
+    let wanted = to_sample_request("notes", asked, 100).unwrap();
     assert_eq!(wanted.server, "notes");
     assert_eq!(wanted.model_hints, ["claude", "gpt"]);
     let request = wanted.request;
@@ -54,19 +54,23 @@ fn a_servers_conversation_becomes_a_request_of_its_own() {
             Role::Assistant,
             [
                 Part::text("I look."),
-                Part::ToolUse(ToolUse::new("u1", "look", ToolInput::parse(r#"{"at":1}"#))),
+                Part::ToolUse(ToolUse::new(
+                    "u1",
+                    "look",
+                    ToolInput::parse_input(r#"{"at":1}"#),
+                )),
             ],
         ),
-        Message::tool_results([ToolResult {
+        Message::from_tool_results([ToolResult {
             tool_use_id: "u1".to_owned(),
             name: "look".to_owned(),
-            content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))].into(),
+            content: vec![ToolContent::Image(Media::from_base64("image/png", "AA=="))].into(),
             structured: Some(json!({"n": 1}).into()),
             is_error: true,
         }]),
         Message::new(
             Role::User,
-            [Part::Audio(Media::base64("audio/wav", "BB=="))],
+            [Part::Audio(Media::from_base64("audio/wav", "BB=="))],
         ),
     ];
     let messages: Vec<Message> = request.messages.iter().map(|m| (**m).clone()).collect();
@@ -83,12 +87,12 @@ fn a_servers_conversation_becomes_a_request_of_its_own() {
 fn a_smaller_wish_is_heeded_and_a_broken_conversation_refused() {
     let text = json!({"role": "user", "content": {"type": "text", "text": "?"}});
     let asked = params(json!({"messages": [text], "maxTokens": 7}));
-    let wanted = request("s", asked, 100).unwrap();
+    let wanted = to_sample_request("s", asked, 100).unwrap();
     assert_eq!(wanted.request.max_output_tokens, Some(7));
     assert_eq!(wanted.request.tool_choice, ToolChoice::Auto);
     let result = json!({"role": "user", "content": {"type": "tool_result", "toolUseId": "u", "content": []}});
     let asked = params(json!({"messages": [result], "maxTokens": 7}));
-    let why = request("s", asked, 100).unwrap_err();
+    let why = to_sample_request("s", asked, 100).unwrap_err();
     assert!(why.contains("no matching ToolUse"), "{why}");
 }
 
@@ -98,7 +102,8 @@ fn an_answer_is_given_without_what_the_model_thought() {
         text: "hm".to_owned(),
         provider_state: None,
     });
-    let one = result(answered(FinishReason::Stop, [thought, Part::text("two")])).unwrap();
+    let one =
+        to_sampling_result(answered(FinishReason::Stop, [thought, Part::text("two")])).unwrap();
     assert_eq!(
         serde_json::to_value(one).unwrap(),
         json!({
@@ -106,10 +111,15 @@ fn an_answer_is_given_without_what_the_model_thought() {
             "content": {"type": "text", "text": "two"},
         })
     );
-    let used = Part::ToolUse(ToolUse::new("u1", "look", ToolInput::parse(r#"{"at":1}"#)));
-    let image = Part::Image(Media::base64("image/png", "AA=="));
-    let elsewhere = Part::Image(Media::url("image/png", "https://h/i.png"));
-    let several = result(answered(FinishReason::ToolUse, [image, elsewhere, used])).unwrap();
+    let used = Part::ToolUse(ToolUse::new(
+        "u1",
+        "look",
+        ToolInput::parse_input(r#"{"at":1}"#),
+    ));
+    let image = Part::Image(Media::from_base64("image/png", "AA=="));
+    let elsewhere = Part::Image(Media::from_url("image/png", "https://h/i.png"));
+    let several =
+        to_sampling_result(answered(FinishReason::ToolUse, [image, elsewhere, used])).unwrap();
     assert_eq!(
         serde_json::to_value(several).unwrap(),
         json!({
@@ -120,16 +130,16 @@ fn an_answer_is_given_without_what_the_model_thought() {
             ],
         })
     );
-    let cut = result(answered(FinishReason::Length, [])).unwrap();
+    let cut = to_sampling_result(answered(FinishReason::Length, [])).unwrap();
     assert_eq!(cut.stop_reason.as_deref(), Some("maxTokens"));
 }
 
 #[test]
 fn no_answer_is_an_error() {
-    let refused = result(answered(FinishReason::Refusal, [])).unwrap_err();
+    let refused = to_sampling_result(answered(FinishReason::Refusal, [])).unwrap_err();
     assert_eq!(refused, "the model gave no answer (refusal)");
-    let broken = Part::ToolUse(ToolUse::new("u1", "look", ToolInput::parse("[")));
-    let broken = result(answered(FinishReason::ToolUse, [broken])).unwrap_err();
+    let broken = Part::ToolUse(ToolUse::new("u1", "look", ToolInput::parse_input("[")));
+    let broken = to_sampling_result(answered(FinishReason::ToolUse, [broken])).unwrap_err();
     assert!(
         broken.starts_with("the model's call of `look` is not valid"),
         "{broken}"

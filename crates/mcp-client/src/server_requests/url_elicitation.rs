@@ -1,4 +1,4 @@
-//! Calls that fail until the user has opened URLs (`URLElicitationRequiredError`, 2025-11-25).
+//! Calls that fail until the user has opened URLs (MCP 2025-11-25, `URLElicitationRequiredError`).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::{
     server_requests::{
         elicitation::{Answer, Params},
-        pending::register,
+        pending::register_pending,
         responder::RequestResponder,
     },
     transport::call_context::RequestContext,
@@ -31,7 +31,7 @@ pub(crate) struct VisitedUrls {
 
 /// Returns the URL elicitations in an error, which must be completed before the call is repeated.
 /// Returns `None` for other errors.
-pub(crate) fn required_urls(error: &ErrorData) -> Option<Vec<Params>> {
+pub(crate) fn parse_url_elicitations(error: &ErrorData) -> Option<Vec<Params>> {
     #[derive(Deserialize)]
     struct Data {
         elicitations: Vec<Params>,
@@ -46,8 +46,8 @@ pub(crate) fn required_urls(error: &ErrorData) -> Option<Vec<Params>> {
 impl RequestResponder {
     /// Asks the user to open the URLs, then waits until the call can be repeated. The wait ends
     /// when the server reports the completion, or after a delay, because not every server reports
-    /// it. Returns the reason if a repetition does not help.
-    pub(crate) async fn visit_urls(
+    /// it. Returns an error with the reason if repeating the call does not help.
+    pub(crate) async fn ask_to_open_urls(
         &self,
         elicitations: Vec<Params>,
         visited: &mut VisitedUrls,
@@ -68,9 +68,9 @@ impl RequestResponder {
         for params in elicitations {
             let id = params.elicitation_id.clone();
             let url = params.url.clone().unwrap_or_default();
-            // The server may use a new elicitation id for the same URL.
+            // The user is asked once per URL, even if the server uses a new elicitation id for it.
             if !visited.urls.contains(&url) {
-                match self.ask(params, context).await? {
+                match self.ask_person(params, context).await? {
                     Answer::Consent | Answer::Content(_) => visited.urls.push(url),
                     Answer::Declined => return Err("the user declined".to_owned()),
                     Answer::Cancelled => return Err("the user did not answer".to_owned()),
@@ -78,7 +78,7 @@ impl RequestResponder {
             }
             ids.push(id);
         }
-        let _pending = register(&self.pending, context);
+        let _pending = register_pending(&self.pending, context);
         let mut completed = self.completed.subscribe();
         let all_completed =
             completed.wait_for(|completed| ids.iter().all(|id| completed.contains(id)));

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, check_depth,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct ServerTools {
     /// Tools in the order of the server.
     pub(crate) tools: Vec<Arc<CatalogTool>>,
-    /// Reasons why listed tools are missing.
+    /// Problems of the list, for example the reason why a tool was dropped.
     pub(crate) problems: Vec<String>,
     /// Time to live of the list, if the server declares it.
     pub(crate) freshness: Option<Freshness>,
@@ -91,29 +91,29 @@ impl ServerTools {
     }
 
     /// Returns the tools that models may call.
-    pub(crate) fn for_models(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+    pub(crate) fn model_tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| tool.visibility.model)
     }
 
     /// Returns the tools that only pages of MCP Apps may call.
-    pub(crate) fn only_for_apps(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
+    pub(crate) fn app_only_tools(&self) -> impl Iterator<Item = &Arc<CatalogTool>> {
         self.tools.iter().filter(|tool| !tool.visibility.model)
     }
 
     /// Finds a tool for models by its catalog name.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<CatalogTool>> {
-        let mut tools = self.for_models();
+    pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<CatalogTool>> {
+        let mut tools = self.model_tools();
         tools.find(|tool| tool.definition.name == name).cloned()
     }
 
     /// Finds a tool by its original name, including tools that only pages may call.
-    pub(crate) fn find_original(&self, name: &str) -> Option<Arc<CatalogTool>> {
+    pub(crate) fn find_by_original_name(&self, name: &str) -> Option<Arc<CatalogTool>> {
         let mut tools = self.tools.iter();
         tools.find(|tool| tool.original_name() == name).cloned()
     }
 
     /// Returns whether two lists contain the same tool definitions.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn has_same_tools(&self, other: &Self) -> bool {
         let is_same = |(one, other): (&Arc<CatalogTool>, &Arc<CatalogTool>)| {
             one.definition == other.definition && one.visibility == other.visibility
         };
@@ -121,7 +121,7 @@ impl ServerTools {
     }
 }
 
-/// Reports configured tool names that the server does not list.
+/// Adds a problem for each tool name in the configured filters that the server does not list.
 fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Vec<String>) {
     let names: Vec<&str> = listed.iter().map(|it| original_name(&it.tool)).collect();
     let allowed = config.allowed_tools.as_deref().unwrap_or_default();
@@ -131,7 +131,7 @@ fn check_filters(config: &ServerConfig, listed: &[ListedTool], problems: &mut Ve
     ] {
         for name in configured {
             if !names.contains(&name.as_str()) {
-                let similar = nearest(name, names.iter().copied());
+                let similar = find_most_similar(name, names.iter().copied());
                 problems.push(format!(
                     "`{key}` names `{name}`, a tool that the server does not have{}",
                     did_you_mean(similar)

@@ -20,7 +20,7 @@ fn config() -> ServerConfig {
 
 fn names(tools: &ServerTools) -> Vec<&str> {
     tools
-        .for_models()
+        .model_tools()
         .map(|tool| tool.original_name())
         .collect()
 }

@@ -1,5 +1,5 @@
-//! Conversion of tools and results from MCP to the domain. A tool needs a name and an input schema;
-//! other invalid parts are dropped.
+//! Conversion of tools and tool results from MCP types to domain types. A tool needs a name and an
+//! input schema. Its other fields are dropped if they are invalid.
 
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use switchboard_domain::{
 
 use crate::tools::{names::catalog_name, visibility::Visibility};
 
-/// Tool of a server list, together with its visibility.
+/// Tool from a `tools/list` response, with its visibility.
 pub(crate) struct ListedTool {
     pub(crate) tool: ToolDefinition,
     pub(crate) visibility: Visibility,
@@ -55,16 +55,16 @@ pub(crate) fn tool_from_json(server: &str, listed: &Value) -> Result<ListedTool,
             server: server.to_owned(),
             tool: name,
         }),
-        // The configuration of the server sets `sequential` later.
+        // `ServerTools::new` sets this field from the configuration of the server.
         sequential: false,
     };
     Ok(ListedTool { tool, visibility })
 }
 
 /// Converts a tool result that rmcp parsed.
-pub(crate) fn output(result: CallToolResult) -> ToolOutput {
+pub(crate) fn to_tool_output(result: CallToolResult) -> ToolOutput {
     ToolOutput {
-        content: result.content.into_iter().map(content).collect(),
+        content: result.content.into_iter().map(to_tool_content).collect(),
         structured: result.structured_content,
         is_error: result.is_error.unwrap_or_default(),
     }
@@ -99,19 +99,19 @@ pub(crate) fn output_from_json(mut result: Value) -> ToolOutput {
 /// Converts a content block from JSON. A block of an unknown type is kept as JSON.
 pub(crate) fn content_from_json(block: Value) -> ToolContent {
     match ContentBlock::deserialize(&block) {
-        Ok(block) => content(block),
+        Ok(block) => to_tool_content(block),
         Err(_) => ToolContent::Unknown { value: block },
     }
 }
 
-pub(crate) fn content(block: ContentBlock) -> ToolContent {
+pub(crate) fn to_tool_content(block: ContentBlock) -> ToolContent {
     match block {
         ContentBlock::Text(text) => ToolContent::Text { text: text.text },
         ContentBlock::Image(image) => {
-            ToolContent::Image(Media::base64(image.mime_type, image.data))
+            ToolContent::Image(Media::from_base64(image.mime_type, image.data))
         }
         ContentBlock::Audio(audio) => {
-            ToolContent::Audio(Media::base64(audio.mime_type, audio.data))
+            ToolContent::Audio(Media::from_base64(audio.mime_type, audio.data))
         }
         ContentBlock::Resource(embedded) => match embedded.resource {
             ResourceContents::TextResourceContents {
@@ -136,7 +136,7 @@ pub(crate) fn content(block: ContentBlock) -> ToolContent {
                 text: None,
                 blob: Some(blob),
             },
-            other => unknown(&other),
+            other => to_unknown_content(&other),
         },
         ContentBlock::ResourceLink(link) => ToolContent::ResourceLink {
             uri: link.uri,
@@ -144,11 +144,11 @@ pub(crate) fn content(block: ContentBlock) -> ToolContent {
             media_type: link.mime_type,
             description: link.description,
         },
-        other => unknown(&other),
+        other => to_unknown_content(&other),
     }
 }
 
-fn unknown(content: &impl serde::Serialize) -> ToolContent {
+fn to_unknown_content(content: &impl serde::Serialize) -> ToolContent {
     ToolContent::Unknown {
         value: serde_json::to_value(content).unwrap_or_default(),
     }
@@ -174,7 +174,7 @@ mod tests {
             "structuredContent": {"n": 1},
             "isError": true,
         });
-        let read = output(serde_json::from_value(result.clone()).unwrap());
+        let read = to_tool_output(serde_json::from_value(result.clone()).unwrap());
         assert_eq!(read, output_from_json(result));
         insta::assert_json_snapshot!(read);
     }

@@ -1,4 +1,4 @@
-//! Listing the tools of a server.
+//! Requests the tools of a server (`tools/list`).
 
 use rmcp::{
     RoleClient,
@@ -18,8 +18,8 @@ use crate::{
     transport::failure::TransportFailure,
 };
 
-/// Lists the tools of a server. Returns the reason if the first page fails. Failures of later pages
-/// and invalid tools are recorded as problems.
+/// Lists the tools of a server. Returns an error with the reason if the first page fails. Failures
+/// of later pages and invalid tools are recorded as problems.
 pub(crate) async fn list_tools(
     config: &ServerConfig,
     redactor: &Redactor,
@@ -28,7 +28,7 @@ pub(crate) async fn list_tools(
     let clean = |text: String| redactor.redact_known(&text).into_owned();
     let list = collect_pages(
         "tools",
-        |cursor| tool_page(peer, cursor),
+        |cursor| fetch_tool_page(peer, cursor),
         |tool| convert::tool_from_json(&config.name, tool),
         |reason| format!("its answer {reason}"),
     );
@@ -39,7 +39,7 @@ pub(crate) async fn list_tools(
     Ok(tools)
 }
 
-async fn tool_page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<Value, String> {
+async fn fetch_tool_page(peer: &Peer<RoleClient>, cursor: Option<String>) -> Result<Value, String> {
     let info = peer.peer_info();
     let has_capability = info.is_none_or(|info| info.capabilities.tools.is_some());
     match fetch_page(peer, cursor).await {

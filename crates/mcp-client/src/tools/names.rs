@@ -1,17 +1,17 @@
 //! The names of tools in the catalog, by which models call them.
 //!
 //! A name depends only on the names of the server and the tool, so it is the same in every run. It
-//! is `server__tool` if that is valid and unambiguous, else a readable form with a hash of the
-//! pair.
+//! is `server__tool` if that is valid and unambiguous, otherwise a readable form that ends with a
+//! hash of both names.
 
 use sha2::{Digest, Sha256};
 
-use crate::tools::tool_pinning::fingerprint::hex;
+use crate::tools::tool_pinning::fingerprint::to_hex;
 
 /// Maximum length in bytes of a tool name that every model provider accepts.
 const MAX_LEN: usize = 64;
 const SEPARATOR: &str = "__";
-/// Number of hexadecimal digits of the hash in a catalog name.
+/// Number of hexadecimal digits of the hash at the end of a catalog name.
 const HASH_LEN: usize = 8;
 /// Maximum length in bytes of the server name in a shortened catalog name.
 const MAX_SERVER_LEN: usize = 20;
@@ -19,23 +19,26 @@ const MAX_SERVER_LEN: usize = 20;
 /// Returns the catalog name of a tool, which matches `[A-Za-z0-9_-]{1,64}`.
 pub(crate) fn catalog_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}{SEPARATOR}{tool}");
-    if is_plain(server, tool, &plain) {
+    if is_unambiguous_name(server, tool, &plain) {
         return plain;
     }
     let room = MAX_LEN - HASH_LEN - 1;
-    let mut server_part = sanitized(server);
-    let mut tool_part = sanitized(tool);
+    let mut server_part = sanitize_name(server);
+    let mut tool_part = sanitize_name(tool);
     if server_part.len() + SEPARATOR.len() + tool_part.len() > room {
         server_part.truncate(MAX_SERVER_LEN);
         tool_part.truncate(room - SEPARATOR.len() - server_part.len());
     }
-    format!("{server_part}{SEPARATOR}{tool_part}_{}", hash(server, tool))
+    format!(
+        "{server_part}{SEPARATOR}{tool_part}_{}",
+        hash_names(server, tool)
+    )
 }
 
-/// Returns whether `name` may be the catalog name of a tool of `server`. Distinguishes a tool of an
-/// unavailable server from an unknown tool.
-pub(crate) fn may_belong_to(name: &str, server: &str) -> bool {
-    let part = sanitized(server);
+/// Returns whether `name` may be the catalog name of a tool of `server`. Used to distinguish a tool
+/// of an unavailable server from an unknown tool.
+pub(crate) fn may_belong_to_server(name: &str, server: &str) -> bool {
+    let part = sanitize_name(server);
     let begins = |part: &str| {
         name.strip_prefix(part)
             .is_some_and(|rest| rest.starts_with(SEPARATOR))
@@ -44,13 +47,13 @@ pub(crate) fn may_belong_to(name: &str, server: &str) -> bool {
 }
 
 /// Returns whether a catalog name without a hash is unambiguous: its first `__` must end the server
-/// name. A name that ends like a hashed name is not plain, so that no tool can take the name of
-/// another one.
-fn is_plain(server: &str, tool: &str, plain: &str) -> bool {
+/// name. A name that ends like a hash is rejected, so that no tool can take the hashed name of
+/// another tool.
+fn is_unambiguous_name(server: &str, tool: &str, plain: &str) -> bool {
     !server.is_empty()
         && !tool.is_empty()
         && plain.len() <= MAX_LEN
-        && plain.bytes().all(is_valid)
+        && plain.bytes().all(is_valid_name_byte)
         && !server.contains(SEPARATOR)
         && !server.ends_with('_')
         && !ends_with_hash(plain)
@@ -65,22 +68,22 @@ fn ends_with_hash(name: &str) -> bool {
             .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-fn is_valid(byte: u8) -> bool {
+fn is_valid_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
 /// Replaces characters that are invalid in a catalog name. The result is ASCII, so it can be cut at
 /// any byte.
-fn sanitized(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     name.chars()
         .map(|c| match u8::try_from(c) {
-            Ok(byte) if is_valid(byte) => c,
+            Ok(byte) if is_valid_name_byte(byte) => c,
             _ => '_',
         })
         .collect()
 }
 
-fn hash(server: &str, tool: &str) -> String {
+fn hash_names(server: &str, tool: &str) -> String {
     // The length prefix makes the hashed bytes different for every pair of server and tool.
     let length = u64::try_from(server.len()).unwrap_or(u64::MAX);
     let digest = Sha256::new()
@@ -88,7 +91,7 @@ fn hash(server: &str, tool: &str) -> String {
         .chain_update(server)
         .chain_update(tool)
         .finalize();
-    hex(&digest[..HASH_LEN / 2])
+    to_hex(&digest[..HASH_LEN / 2])
 }
 
 #[cfg(test)]
@@ -97,7 +100,7 @@ mod tests {
 
     fn assert_valid(name: &str) {
         assert!(
-            !name.is_empty() && name.len() <= MAX_LEN && name.bytes().all(is_valid),
+            !name.is_empty() && name.len() <= MAX_LEN && name.bytes().all(is_valid_name_byte),
             "{name}"
         );
     }
@@ -179,11 +182,11 @@ mod tests {
     fn the_server_of_a_name_is_recognized() {
         for server in ["crm", "my.server", "ünï", &"s".repeat(80)] {
             assert!(
-                may_belong_to(&catalog_name(server, "tool"), server),
+                may_belong_to_server(&catalog_name(server, "tool"), server),
                 "{server} {}",
                 catalog_name(server, "tool")
             );
         }
-        assert!(!may_belong_to("crm2__tool", "crm"));
+        assert!(!may_belong_to_server("crm2__tool", "crm"));
     }
 }

@@ -1,16 +1,16 @@
 //! Validation of structured results against the `outputSchema` of a tool.
 //!
 //! The specification (2025-06-18 and later, "Output Schema") requires servers to conform and
-//! clients to validate. An invalid structured result is removed, because its readers rely on the
+//! clients to validate. An invalid structured result is removed, because its consumers rely on the
 //! schema. It is kept as text content, with a note.
 
 use std::sync::{Arc, OnceLock};
 
 use switchboard_domain::{ToolContent, ToolDefinition, ToolOutput, json_schema::SchemaValidator};
 
-use crate::primitives::error::shortened;
+use crate::primitives::error::shorten_text;
 
-/// Maximum number of validation errors in a note.
+/// Maximum number of validation errors in the note that replaces an invalid result.
 const MAX_ERRORS: usize = 3;
 
 /// Output schema that a tool declares. It is compiled on first use.
@@ -32,20 +32,21 @@ impl OutputSchema {
 
     /// Removes the structured content of a tool output if it does not match the schema. Error
     /// results are not checked.
-    pub(crate) fn check(&self, mut output: ToolOutput) -> ToolOutput {
+    pub(crate) fn check_output(&self, mut output: ToolOutput) -> ToolOutput {
         if output.is_error {
             return output;
         }
-        let (Some(structured), Some(validator)) = (&output.structured, self.validator()) else {
+        let (Some(structured), Some(validator)) = (&output.structured, self.compile_validator())
+        else {
             return output;
         };
-        let errors = validator.errors(structured);
+        let errors = validator.list_errors(structured);
         let listed = errors.iter().flatten().take(MAX_ERRORS + 1);
         let mut messages: Vec<String> = listed
             .map(|error| {
                 let path = error.instance_path().to_string();
                 // The message omits the invalid value, which the content already shows.
-                let message = shortened(&error.masked().to_string());
+                let message = shorten_text(&error.masked().to_string());
                 if path.is_empty() {
                     message
                 } else {
@@ -80,12 +81,12 @@ impl OutputSchema {
         output
     }
 
-    fn validator(&self) -> Option<&SchemaValidator> {
+    fn compile_validator(&self) -> Option<&SchemaValidator> {
         let validator = self.validator.get_or_init(|| {
             let schema = self.tool.output_schema.as_ref()?;
             SchemaValidator::compile(schema)
                 .map_err(|error| {
-                    let error = shortened(&error.to_string());
+                    let error = shorten_text(&error.to_string());
                     tracing::debug!(tool = self.tool.name, error, "an outputSchema is not valid");
                 })
                 .ok()
@@ -104,7 +105,7 @@ mod tests {
         let mut tool = ToolDefinition::new("t", "", json!({}));
         tool.output_schema = Some(schema);
         let schema = OutputSchema::new(&Arc::new(tool)).unwrap();
-        schema.check(output.clone())
+        schema.check_output(output.clone())
     }
 
     fn output(structured: Value) -> ToolOutput {

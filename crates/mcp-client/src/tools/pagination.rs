@@ -1,4 +1,4 @@
-//! Reading all pages of a list.
+//! Requests all pages of a list of tools, prompts or resources.
 
 use std::{collections::HashSet, fmt, time::Duration};
 
@@ -6,9 +6,9 @@ use rmcp::model::{ClientRequest, CustomRequest};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Maximum number of pages that are read of a list.
+/// Maximum number of pages that are requested for one list.
 const MAX_PAGES: usize = 1000;
-/// Maximum time to live of a list.
+/// Maximum time to live of a list. Longer times are reduced to it.
 const MAX_TTL: Duration = Duration::from_hours(24);
 
 /// Time to live of a list (MCP 2026-07-28, "Caching").
@@ -35,13 +35,13 @@ impl Freshness {
     }
 
     /// Returns the remaining time to live.
-    pub(crate) fn remaining(&self) -> Duration {
+    pub(crate) fn remaining_ttl(&self) -> Duration {
         self.ttl.saturating_sub(self.received.elapsed())
     }
 
     /// Returns whether a time to live was set and has passed.
     pub(crate) fn has_expired(&self) -> bool {
-        !self.ttl.is_zero() && self.remaining().is_zero()
+        !self.ttl.is_zero() && self.remaining_ttl().is_zero()
     }
 }
 
@@ -71,9 +71,9 @@ impl<T> ItemList<T> {
         }
     }
 
-    /// Adds the items in the field `key` of an answer. Drops invalid items and records them as
-    /// problems. Returns whether the answer has such a list.
-    pub(crate) fn add(
+    /// Adds the items in the array field `key` of an answer. Drops invalid items and records them
+    /// as problems. Returns whether the answer has this array.
+    pub(crate) fn add_items(
         &mut self,
         answer: &Value,
         key: &str,
@@ -91,8 +91,9 @@ impl<T> ItemList<T> {
 }
 
 /// Requests all pages of a list, whose items are in the field `key`. Returns an error if the first
-/// page fails; `malformed` creates it for an answer without a list from a clause for the message.
-/// If a later page fails, the earlier pages are kept with a problem.
+/// page fails or has no list. `malformed` creates the error for a missing list from a clause such
+/// as `has no list of tools`. If a later page fails, the result contains the earlier pages and a
+/// problem.
 pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<Value, E>>>(
     key: &str,
     mut request: impl FnMut(Option<String>) -> F,
@@ -106,7 +107,7 @@ pub(crate) async fn collect_pages<T, E: fmt::Display, F: Future<Output = Result<
         let is_first = cursor.is_none();
         let no_list = format!("has no list of {key}");
         let page = match request(cursor).await {
-            Ok(page) if list.add(&page, key, &parse) => page,
+            Ok(page) if list.add_items(&page, key, &parse) => page,
             Ok(_) if is_first => return Err(malformed(no_list)),
             Err(error) if is_first => return Err(error),
             failed => {

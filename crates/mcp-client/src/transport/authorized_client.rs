@@ -1,5 +1,5 @@
-//! The HTTP client below rmcp. It sends the OAuth token, and gets another one if the server rejects
-//! it.
+//! The HTTP client that rmcp uses. It sends the OAuth token, and requests a new token if the server
+//! rejects it.
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
@@ -26,10 +26,10 @@ use crate::{
     auth::{
         challenge::Challenge,
         error::AuthError,
-        session::{Refusal, SessionHandle},
+        session::{SessionHandle, TokenRejection},
     },
     transport::{
-        http_post::{Post, recovered},
+        http_post::{Post, recover_events},
         server_stream::ServerStream,
     },
 };
@@ -72,32 +72,32 @@ pub(crate) struct AuthorizedClient {
     pub(crate) http: Client,
     /// OAuth session that provides the token. `None` sends no token.
     pub(crate) session: Option<Arc<SessionHandle>>,
-    /// State of the stream for messages of the server.
+    /// State of the stream on which the server sends its own messages.
     pub(crate) stream: ServerStream,
 }
 
 impl AuthorizedClient {
     /// Calls `send` with the current token. If the server rejects the token, calls it again with a
     /// new one.
-    async fn with_token<T>(
+    async fn send_with_token<T>(
         &self,
         send: impl Fn(Option<String>) -> BoxFuture<'static, Result<T, HttpError>> + Send + Sync,
     ) -> Result<T, HttpError> {
-        let Some(session) = self.session.as_ref().map(|it| it.session()) else {
+        let Some(session) = self.session.as_ref().map(|it| it.as_session()) else {
             return send(None).await;
         };
-        let mut token = session.bearer().await.map_err(wrap_auth_error)?;
+        let mut token = session.bearer_token().await.map_err(wrap_auth_error)?;
         let mut retries = 0;
         loop {
             let answer = send(token.as_ref().map(|it| it.expose_secret().to_owned())).await;
-            let refusal = answer.as_ref().err().and_then(refusal);
+            let refusal = answer.as_ref().err().and_then(find_token_refusal);
             if let Some(token) = &token
-                && is_accepted(&answer, refusal.as_ref())
+                && is_token_accepted(&answer, refusal.as_ref())
             {
-                session.accepted(token);
+                session.record_accepted_token(token);
             }
             if let Some(refusal) = refusal.filter(|_| retries < MAX_RETRIES) {
-                let new = session.refused(token.clone(), refusal).await;
+                let new = session.replace_rejected_token(token.clone(), refusal).await;
                 if let Some(new) = new.map_err(wrap_auth_error)? {
                     token = Some(new);
                     retries += 1;
@@ -109,13 +109,13 @@ impl AuthorizedClient {
     }
 }
 
-/// Wraps an [`AuthError`] for rmcp. [`auth_error`] unwraps it.
+/// Wraps an [`AuthError`] in an error type of rmcp, which [`StreamableHttpClient`] requires.
 fn wrap_auth_error(error: AuthError) -> HttpError {
     HttpError::Io(io::Error::other(error))
 }
 
 /// Returns the [`AuthError`] that an error of the transport contains.
-pub(crate) fn auth_error(error: &HttpError) -> Option<&AuthError> {
+pub(crate) fn find_auth_error(error: &HttpError) -> Option<&AuthError> {
     match error {
         HttpError::Io(error) => error.get_ref()?.downcast_ref(),
         _ => None,
@@ -133,11 +133,11 @@ fn redact_token(error: HttpError, token: Option<&SecretString>) -> HttpError {
     }
 }
 
-/// Returns whether an answer proves that the server accepted the token. A gateway may fail before
-/// it checks the token.
-fn is_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&Refusal>) -> bool {
+/// Returns whether an answer proves that the server accepted the token. A server error does not
+/// prove it: a gateway may fail before it checks the token.
+fn is_token_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&TokenRejection>) -> bool {
     match (answer, refusal) {
-        (_, Some(refusal)) => matches!(refusal, Refusal::InsufficientScope(_)),
+        (_, Some(refusal)) => matches!(refusal, TokenRejection::InsufficientScope(_)),
         (Ok(_) | Err(HttpError::SessionExpired), None) => true,
         (Err(HttpError::UnexpectedServerResponse(text)), None) => text.starts_with("HTTP 4"),
         (Err(_), None) => false,
@@ -145,29 +145,29 @@ fn is_accepted<T>(answer: &Result<T, HttpError>, refusal: Option<&Refusal>) -> b
 }
 
 /// Returns the server's refusal of the token, if a request with another token may succeed.
-fn refusal(error: &HttpError) -> Option<Refusal> {
+fn find_token_refusal(error: &HttpError) -> Option<TokenRejection> {
     match error {
         HttpError::AuthRequired(AuthRequiredError {
             www_authenticate_header,
             ..
-        }) => Some(Refusal::Unauthorized(Challenge::read(
+        }) => Some(TokenRejection::Unauthorized(Challenge::parse_header(
             www_authenticate_header,
         ))),
         HttpError::InsufficientScope(InsufficientScopeError {
             www_authenticate_header,
             ..
         }) => {
-            let challenge = Challenge::read(www_authenticate_header);
+            let challenge = Challenge::parse_header(www_authenticate_header);
             let error = challenge.error.as_deref().unwrap_or("insufficient_scope");
             (error == "insufficient_scope" && !challenge.scopes.is_empty())
-                .then_some(Refusal::InsufficientScope(challenge))
+                .then_some(TokenRejection::InsufficientScope(challenge))
         }
         // A response with status 401 and without a challenge.
         HttpError::UnexpectedServerResponse(text) if text.starts_with("HTTP 401") => {
-            Some(Refusal::Unauthorized(Challenge::default()))
+            Some(TokenRejection::Unauthorized(Challenge::default()))
         }
         HttpError::Client(error) if error.status() == Some(StatusCode::UNAUTHORIZED) => {
-            Some(Refusal::Unauthorized(Challenge::default()))
+            Some(TokenRejection::Unauthorized(Challenge::default()))
         }
         _ => None,
     }
@@ -195,13 +195,13 @@ impl StreamableHttpClient for AuthorizedClient {
             let http = self.http.clone();
             async move { post.send(&http).await }.boxed()
         };
-        let answer = self.with_token(post).await;
+        let answer = self.send_with_token(post).await;
         if let Ok(
             StreamableHttpPostResponse::Json(_, Some(_))
             | StreamableHttpPostResponse::Sse(_, Some(_)),
         ) = &answer
         {
-            self.stream.session_started();
+            self.stream.record_session_start();
         }
         answer
     }
@@ -218,7 +218,7 @@ impl StreamableHttpClient for AuthorizedClient {
             let (session_id, headers) = (session_id.clone(), headers.clone());
             async move { http.delete_session(uri, session_id, token, headers).await }.boxed()
         };
-        self.with_token(delete).await
+        self.send_with_token(delete).await
     }
 
     async fn get_stream(
@@ -234,8 +234,8 @@ impl StreamableHttpClient for AuthorizedClient {
             let (last, headers) = (last_event_id.clone(), headers.clone());
             async move { http.get_stream(uri, session_id, last, token, headers).await }.boxed()
         };
-        let answer = self.with_token(get).await;
-        self.stream.answered();
-        answer.map(recovered)
+        let answer = self.send_with_token(get).await;
+        self.stream.record_answer();
+        answer.map(recover_events)
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, RequestId, RequestMetaObject};
-use switchboard_domain::Candidates;
+use switchboard_domain::CandidateCalls;
 
 /// Key in `_meta` for the idempotency key of a call, which is the same in every attempt. MCP
 /// defines no such key, so the name has its own prefix.
 pub(crate) const IDEMPOTENCY_KEY: &str = "switchboard/idempotency-key";
 
-/// Call, or another request during which a server may send requests. All attempts share the
-/// context. Contexts are compared by address.
+/// Identity of a call, or of another request during which a server may send requests. All attempts
+/// of a call share one context. Contexts are compared by address.
 #[derive(Debug, Default)]
 pub(crate) struct CallContext {
     /// Idempotency key of the call. The elicitation handler uses it to find the run that made the
@@ -23,7 +23,7 @@ impl CallContext {
         Arc::new(Self { idempotency_key })
     }
 
-    /// Returns the `_meta` object for every request of the call.
+    /// Returns the `_meta` object that every request of the call contains.
     pub(crate) fn request_meta(&self) -> Option<RequestMetaObject> {
         let key = self.idempotency_key.as_deref()?;
         let mut meta = JsonObject::new();
@@ -43,15 +43,15 @@ pub(crate) struct RequestContext {
 /// Call that a request of a server may belong to.
 #[derive(Clone)]
 pub(crate) struct CandidateCall {
-    /// Id of the client request during which the server sent its request. `None` if the server sent
-    /// it in a result: then the caller drops the future when the call ends.
+    /// Id of the client request during which the server sent its request. `None` if a call result
+    /// contained the request: the caller then stops waiting when the call ends.
     pub(crate) request: Option<RequestId>,
     pub(crate) call: Arc<CallContext>,
 }
 
 impl RequestContext {
     /// Creates the context of a request that a server sends in the result of a call.
-    pub(crate) fn of_call(call: &Arc<CallContext>) -> Self {
+    pub(crate) fn from_call(call: &Arc<CallContext>) -> Self {
         let call = CandidateCall {
             request: None,
             call: Arc::clone(call),
@@ -70,9 +70,9 @@ impl RequestContext {
         }
     }
 
-    /// Returns the possible calls by their idempotency keys.
-    pub(crate) fn candidates(&self) -> Candidates {
-        let mut candidates = Candidates {
+    /// Returns the idempotency keys of the possible calls.
+    pub(crate) fn candidate_calls(&self) -> CandidateCalls {
+        let mut candidates = CandidateCalls {
             calls: Vec::new(),
             others: self.others,
         };

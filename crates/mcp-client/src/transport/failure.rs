@@ -12,8 +12,8 @@ use rmcp::{
 };
 
 use crate::{
-    primitives::error::{root_cause, shortened},
-    transport::authorized_client::auth_error,
+    primitives::error::{root_cause, shorten_text},
+    transport::authorized_client::find_auth_error,
 };
 
 /// Reason why the transport received no answer to a request.
@@ -42,8 +42,8 @@ impl TransportFailure {
     pub(crate) fn new(error: &DynamicTransportError) -> Self {
         let error = &error.error;
         match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-            Some(error) => Self::of_http(error),
-            // The error is not from HTTP, so the pipe to the process is broken.
+            Some(error) => Self::from_http_error(error),
+            // The error is not an HTTP error, so it is a broken pipe to the server process.
             None => Self::disconnected(root_cause(error.as_ref())),
         }
     }
@@ -63,8 +63,8 @@ impl TransportFailure {
         }
     }
 
-    fn of_http(error: &StreamableHttpError<reqwest::Error>) -> Self {
-        if let Some(error) = auth_error(error) {
+    fn from_http_error(error: &StreamableHttpError<reqwest::Error>) -> Self {
+        if let Some(error) = find_auth_error(error) {
             let needs_person = error.needs_login();
             let kind = FailureKind::Unauthorized { needs_person };
             let reason = error.to_string();
@@ -90,7 +90,7 @@ impl TransportFailure {
                 (Some(*status), format!("HTTP {status}"))
             }
             StreamableHttpError::UnexpectedServerResponse(text) => {
-                (status_in(text), shortened(text))
+                (parse_status(text), shorten_text(text))
             }
             StreamableHttpError::SessionExpired => (Some(404), "its session expired".to_owned()),
             other => (None, other.to_string()),
@@ -110,15 +110,15 @@ impl TransportFailure {
     }
 
     /// Classifies an error of the handshake with a server.
-    pub(crate) fn of_handshake(error: &ClientInitializeError) -> Self {
+    pub(crate) fn from_handshake_error(error: &ClientInitializeError) -> Self {
         Self::disconnected(match error {
             ClientInitializeError::TransportError { error, .. } => return Self::new(error),
             ClientInitializeError::LegacyFallbackFailed { discover, fallback } => {
-                let fallback = Self::of_handshake(fallback);
+                let fallback = Self::from_handshake_error(fallback);
                 if let FailureKind::Unauthorized { .. } = fallback.kind {
                     return fallback;
                 }
-                let discover = Self::of_handshake(discover).reason;
+                let discover = Self::from_handshake_error(discover).reason;
                 format!(
                     "{} (and `server/discover` before it: {discover})",
                     fallback.reason
@@ -136,7 +136,7 @@ impl TransportFailure {
                 format!("it closed the connection before it sent its {waiting_for}")
             }
             ClientInitializeError::JsonRpcError(error) => {
-                let message = shortened(&error.message);
+                let message = shorten_text(&error.message);
                 format!("it refused: {message} (code {})", error.code.0)
             }
             other => other.to_string(),
@@ -145,6 +145,6 @@ impl TransportFailure {
 }
 
 /// Parses the HTTP status at the start of rmcp's error text for an unexpected response.
-fn status_in(text: &str) -> Option<u16> {
+fn parse_status(text: &str) -> Option<u16> {
     text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
 }

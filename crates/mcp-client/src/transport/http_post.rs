@@ -1,7 +1,7 @@
 //! The POST request of streamable HTTP.
 //!
-//! rmcp drops the body of an answer that it cannot parse. Here such a body is repaired, or becomes
-//! an error for the request that it answers. Everything else is as in rmcp.
+//! rmcp drops the body of an answer that it cannot parse. This module repairs such a body, or
+//! converts it to an error for the answered request. Otherwise it works like the client of rmcp.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use crate::transport::invalid_message::{Recovered, invalid_answer, recover};
+use crate::transport::invalid_message::{Recovered, invalid_answer_error, recover};
 
 type HttpError = StreamableHttpError<reqwest::Error>;
 
@@ -70,7 +70,7 @@ impl Post {
         }
         let response = request.json(&self.message).send().await?;
         let status = response.status();
-        let challenge = header(&response, WWW_AUTHENTICATE.as_str());
+        let challenge = find_header(&response, WWW_AUTHENTICATE.as_str());
         match (status, challenge) {
             (StatusCode::UNAUTHORIZED, Some(challenge)) => {
                 Err(HttpError::AuthRequired(AuthRequiredError::new(challenge)))
@@ -103,18 +103,18 @@ impl Post {
         if request.is_none() && response.content_length() == Some(0) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
-        let session_id = header(&response, SESSION_ID);
-        if has_type(&response, EVENT_STREAM) {
-            let stream = events(response, request);
+        let session_id = find_header(&response, SESSION_ID);
+        if has_content_type(&response, EVENT_STREAM) {
+            let stream = read_events(response, request);
             return Ok(StreamableHttpPostResponse::Sse(stream, session_id));
         }
-        if !has_type(&response, JSON) {
-            let content_type = header(&response, CONTENT_TYPE.as_str());
+        if !has_content_type(&response, JSON) {
+            let content_type = find_header(&response, CONTENT_TYPE.as_str());
             return Err(HttpError::UnexpectedContentType(content_type));
         }
         let body = match read_body(response, MAX_ANSWER).await {
             Err(HttpError::ResponseBodyTooLarge { .. }) if request.is_some() => {
-                let message = ServerJsonRpcMessage::error(too_large(), request);
+                let message = ServerJsonRpcMessage::error(too_large_error(), request);
                 return Ok(StreamableHttpPostResponse::Json(message, session_id));
             }
             body => body?,
@@ -135,13 +135,13 @@ impl Post {
     /// Reads the reason why the server rejected a message.
     async fn read_error(response: Response) -> Result<StreamableHttpPostResponse, HttpError> {
         let status = response.status();
-        let is_json = has_type(&response, JSON);
-        let retry_after = header(&response, RETRY_AFTER.as_str());
+        let is_json = has_content_type(&response, JSON);
+        let retry_after = find_header(&response, RETRY_AFTER.as_str());
         let status_error = HttpStatusError::new(status.as_u16(), retry_after);
         if status == StatusCode::TOO_MANY_REQUESTS || (status.is_server_error() && !is_json) {
             return Err(status_error.into());
         }
-        let session_id = header(&response, SESSION_ID);
+        let session_id = find_header(&response, SESSION_ID);
         let body = read_body(response, MAX_ERROR).await.unwrap_or_default();
         let is_unauthorized = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         if is_json
@@ -159,7 +159,7 @@ impl Post {
 }
 
 /// Replaces unparsable messages in a stream by their usable parts.
-pub(crate) fn recovered(stream: BoxedSseResponse) -> BoxedSseResponse {
+pub(crate) fn recover_events(stream: BoxedSseResponse) -> BoxedSseResponse {
     let recover_event = |event: Result<Sse, SseError>| {
         let mut event = event?;
         if matches!(event.event.as_deref(), None | Some("" | "message"))
@@ -177,7 +177,7 @@ pub(crate) fn recovered(stream: BoxedSseResponse) -> BoxedSseResponse {
 
 /// Reads the events of a response stream. An event that is too large becomes an error for the
 /// request and ends the stream.
-fn events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
+fn read_events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
     // Number of bytes since the last event. One chunk may contain several events, so the limit is
     // exceeded by at most one chunk.
     let received = Arc::new(AtomicUsize::new(0));
@@ -190,26 +190,26 @@ fn events(response: Response, request: Option<RequestId>) -> BoxedSseResponse {
     let events = SseStream::from_bytes_stream(chunks.map(|chunk| chunk.map_err(io::Error::other)));
     let events = events.inspect(move |_| counter.store(0, Ordering::Relaxed));
     let end = futures_util::stream::once(async move {
-        let message = ServerJsonRpcMessage::error(too_large(), Some(request?));
+        let message = ServerJsonRpcMessage::error(too_large_error(), Some(request?));
         let is_too_large = received.load(Ordering::Relaxed) > MAX_ANSWER;
         let data = serde_json::to_string(&message)
             .ok()
             .filter(|_| is_too_large)?;
         Some(Ok(Sse::default().data(data)))
     });
-    recovered(events.chain(end.filter_map(ready)).boxed())
+    recover_events(events.chain(end.filter_map(ready)).boxed())
 }
 
-fn too_large() -> ErrorData {
-    invalid_answer(&format!("is larger than {MAX_ANSWER} bytes"))
+fn too_large_error() -> ErrorData {
+    invalid_answer_error(&format!("is larger than {MAX_ANSWER} bytes"))
 }
 
-fn header(response: &Response, name: &str) -> Option<String> {
+fn find_header(response: &Response, name: &str) -> Option<String> {
     let value = response.headers().get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-fn has_type(response: &Response, content_type: &str) -> bool {
+fn has_content_type(response: &Response, content_type: &str) -> bool {
     let value = response.headers().get(CONTENT_TYPE);
     value.is_some_and(|value| value.as_bytes().starts_with(content_type.as_bytes()))
 }

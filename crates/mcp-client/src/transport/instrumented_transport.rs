@@ -1,4 +1,4 @@
-//! Instrumentation between rmcp's client and the transport, where messages are seen in order.
+//! Instrumentation between rmcp's client and the transport, which processes messages in order.
 //!
 //! - Progress is reported before the answer that follows it.
 //! - An error without an id is assigned to the only open request. rmcp drops such errors, and the
@@ -25,7 +25,7 @@ use switchboard_domain::ProgressSink;
 use crate::transport::{
     call_context::{CallContext, IDEMPOTENCY_KEY, RequestContext},
     invalid_message::invalid_answer_reason,
-    open_requests::{OpenRequests, is_same},
+    open_requests::{OpenRequests, is_same_id},
 };
 
 /// Request extension that contains the receiver of progress reports.
@@ -66,8 +66,8 @@ fn allows_server_requests(request: &ClientRequest) -> bool {
     )
 }
 
-/// Returns whether the client waits for the answer. The answer to a subscription request arrives
-/// only when the subscription ends.
+/// Returns whether the client waits for the answer to a request. The answer to a subscription
+/// request arrives only when the subscription ends.
 fn is_awaited(request: &ClientRequest) -> bool {
     !matches!(
         request.method(),
@@ -92,29 +92,29 @@ impl<T> InstrumentedTransport<T> {
         self.open_requests.clone()
     }
 
-    fn outgoing(&mut self, message: &mut ClientJsonRpcMessage) {
+    fn process_outgoing(&mut self, message: &mut ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(request) => {
-                self.outgoing_request(&request.id, &mut request.request);
+                self.process_outgoing_request(&request.id, &mut request.request);
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.open_requests.abandoned(id);
+                    self.open_requests.mark_abandoned(id);
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
     }
 
-    fn outgoing_request(&mut self, id: &RequestId, request: &mut ClientRequest) {
+    fn process_outgoing_request(&mut self, id: &RequestId, request: &mut ClientRequest) {
         match request {
             ClientRequest::DiscoverRequest(_) => self.discovery = Some(id.clone()),
             ClientRequest::InitializeRequest(_) => {
                 self.late_discovery = self.discovery.take();
-                self.open_requests.end_all();
+                self.open_requests.remove_all();
             }
             _ => {}
         }
@@ -124,8 +124,7 @@ impl<T> InstrumentedTransport<T> {
         let meta = request.get_meta_mut();
         let token = meta.get_progress_token();
         if listener.is_none() {
-            // The token is removed if nobody receives the progress, because rmcp adds one to every
-            // request.
+            // rmcp adds a progress token to every request. A token without a receiver is removed.
             meta.remove("progressToken");
         }
         let version = meta.protocol_version();
@@ -139,12 +138,13 @@ impl<T> InstrumentedTransport<T> {
         if is_awaited(request) {
             let call = allows_server_requests(request).then(|| call.unwrap_or_default());
             let progress = token.zip(listener.map(|listener| listener.0));
-            self.open_requests.begin(id.clone(), call, progress);
+            self.open_requests
+                .record_request(id.clone(), call, progress);
         }
     }
 
     /// Processes a received message. Returns `None` if rmcp must not receive it.
-    fn incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+    fn process_incoming(&mut self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         match message {
             JsonRpcMessage::Response(response) if self.is_late_discovery(Some(&response.id)) => {
                 None
@@ -154,14 +154,14 @@ impl<T> InstrumentedTransport<T> {
                 if let ServerResult::DiscoverResult(info) = &response.result {
                     self.server_logs = info.capabilities.logging.is_some();
                 }
-                self.open_requests.answered(&response.id);
+                self.open_requests.record_answer(&response.id);
                 Some(JsonRpcMessage::Response(response))
             }
             JsonRpcMessage::Error(mut error) => {
-                // Request ids of the client are numbers. Middleware answers without an id or with
-                // its own id.
+                // The client's request ids are numbers. Middleware sends errors without an id or
+                // with its own one, which are assigned to the only open request.
                 if error.id.as_ref().is_none_or(is_not_a_number)
-                    && let Some(only) = self.open_requests.only_open()
+                    && let Some(only) = self.open_requests.only_open_request()
                 {
                     error.id = Some(only);
                     if invalid_answer_reason(&error.error).is_none() {
@@ -169,7 +169,7 @@ impl<T> InstrumentedTransport<T> {
                     }
                 }
                 if let Some(id) = &error.id {
-                    self.open_requests.answered(id);
+                    self.open_requests.record_answer(id);
                 }
                 Some(JsonRpcMessage::Error(error))
             }
@@ -183,7 +183,7 @@ impl<T> InstrumentedTransport<T> {
                 Some(JsonRpcMessage::Notification(notification))
             }
             JsonRpcMessage::Request(mut request) => {
-                if let Some(context) = self.context_of(&request.request) {
+                if let Some(context) = self.find_request_context(&request.request) {
                     request.request.extensions_mut().insert(context);
                 }
                 Some(JsonRpcMessage::Request(request))
@@ -193,7 +193,7 @@ impl<T> InstrumentedTransport<T> {
 
     /// Finds the calls that a request of the server may belong to. Over HTTP the stream identifies
     /// the call. Over stdio only the idempotency key identifies it, if the server repeats the key.
-    fn context_of(&self, request: &ServerRequest) -> Option<RequestContext> {
+    fn find_request_context(&self, request: &ServerRequest) -> Option<RequestContext> {
         if !matches!(
             request,
             ServerRequest::ElicitRequest(_)
@@ -208,26 +208,27 @@ impl<T> InstrumentedTransport<T> {
         };
         let key = request.get_meta().get(IDEMPOTENCY_KEY);
         let named = match (stream, key.and_then(Value::as_str)) {
-            (Some(id), _) => self.open_requests.call(id),
-            (None, Some(key)) => self.open_requests.call_by_key(key),
-            (None, None) => return Some(self.open_requests.candidates()),
+            (Some(id), _) => self.open_requests.find_call(id),
+            (None, Some(key)) => self.open_requests.find_call_by_key(key),
+            (None, None) => return Some(self.open_requests.candidate_calls()),
         };
         Some(match named {
             Some(call) => RequestContext {
                 calls: vec![call],
                 others: false,
             },
-            // A call that the server names but that is not open matches none of the candidates.
+            // The call that the server names is not open, so the request may belong to an unlisted
+            // call.
             None => RequestContext {
                 others: true,
-                ..self.open_requests.candidates()
+                ..self.open_requests.candidate_calls()
             },
         })
     }
 
     fn is_late_discovery(&self, id: Option<&RequestId>) -> bool {
         let late = self.late_discovery.as_ref();
-        late.zip(id).is_some_and(|(late, id)| is_same(late, id))
+        late.zip(id).is_some_and(|(late, id)| is_same_id(late, id))
     }
 }
 
@@ -249,7 +250,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
         &mut self,
         mut message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.outgoing(&mut message);
+        self.process_outgoing(&mut message);
         let request = match &message {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
@@ -258,20 +259,20 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InstrumentedTransport<T
         async move {
             let sent = sent.await;
             if let (Err(_), Some(request)) = (&sent, request) {
-                open_requests.answered(&request);
+                open_requests.record_answer(&request);
             }
             sent
         }
     }
 
-    // `receive` is cancel-safe, as rmcp requires: no message is held across an await.
+    // Cancel-safe, as rmcp requires: `receive` holds no message across an await.
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
             let Some(message) = self.inner.receive().await else {
-                self.open_requests.end_all();
+                self.open_requests.remove_all();
                 return None;
             };
-            if let Some(message) = self.incoming(message) {
+            if let Some(message) = self.process_incoming(message) {
                 return Some(message);
             }
         }

@@ -1,5 +1,5 @@
-//! Server messages that cannot be parsed: repairs lone surrogates, and finds the request of an
-//! invalid answer, so that its call fails immediately and does not wait for its time-out.
+//! Server messages that cannot be parsed. This module repairs lone surrogates, and finds the
+//! request of an invalid answer, so that the call fails immediately instead of at its time-out.
 
 use std::{fmt, sync::LazyLock};
 
@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::json;
 
-use crate::primitives::error::shortened;
+use crate::primitives::error::shorten_text;
 
 /// Field in the `data` of an error for the reason why an answer is invalid.
 const INVALID_ANSWER: &str = "switchboard/invalid-answer";
@@ -40,14 +40,14 @@ pub(crate) fn recover(text: &[u8], error: &serde_json::Error) -> Recovered {
 
 /// Finds the id of the request that an invalid answer belongs to, or the id of an invalid request.
 fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
-    let fields = TopLevel::scan(text);
+    let fields = TopLevel::scan_fields(text);
     // Some programs log JSON objects that have an id. Only JSON-RPC messages are answers.
     let is_answer = fields.has_outcome && !fields.has_method;
     match fields.id {
-        Some(id) if is_answer && fields.has_version => invalid(error, Some(id)),
-        // The id may come after the syntax error.
+        Some(id) if is_answer && fields.has_version => to_error_message(error, Some(id)),
+        // The id is unknown, because it may come after the syntax error.
         None if is_answer && fields.is_cut && text.windows(9).any(|it| it == br#""jsonrpc""#) => {
-            invalid(error, None)
+            to_error_message(error, None)
         }
         Some(id) if fields.has_method && (fields.has_version || error.is_data()) => {
             Recovered::Request(id)
@@ -57,21 +57,21 @@ fn recover_id(text: &[u8], error: &serde_json::Error) -> Recovered {
 }
 
 /// Creates the error that replaces an invalid answer to the request `id`.
-fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Recovered {
+fn to_error_message(error: &serde_json::Error, id: Option<RequestId>) -> Recovered {
     let expected = if error.is_data() {
         "a valid JSON-RPC message"
     } else {
         "valid JSON"
     };
     // The parse error may contain text of the server, so it is shortened.
-    let reason = format!("is not {expected}: {}", shortened(&error.to_string()));
-    let error = invalid_answer(&reason);
+    let reason = format!("is not {expected}: {}", shorten_text(&error.to_string()));
+    let error = invalid_answer_error(&reason);
     Recovered::Message(Box::new(ServerJsonRpcMessage::error(error, id)))
 }
 
 /// Creates the error that replaces an invalid answer. `reason` is a clause such as `is not valid
 /// JSON: …`.
-pub(crate) fn invalid_answer(reason: &str) -> ErrorData {
+pub(crate) fn invalid_answer_error(reason: &str) -> ErrorData {
     let message = format!("its answer {reason}");
     let data = json!({ INVALID_ANSWER: reason });
     ErrorData::new(ErrorCode::PARSE_ERROR, message, Some(data))
@@ -84,7 +84,7 @@ pub(crate) fn invalid_answer_reason(error: &ErrorData) -> Option<&str> {
 
 /// Replaces every lone surrogate escape in JSON text by U+FFFD. Returns `None` if there is none.
 fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
-    /// A pair of surrogates, a lone surrogate (the group), or the start of another escape.
+    /// Matches a surrogate pair, a lone surrogate (the group), or the start of another escape.
     static ESCAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let high = "u(?i:d[89ab][0-9a-f]{2})";
         let low = "u(?i:d[c-f][0-9a-f]{2})";
@@ -118,7 +118,7 @@ struct TopLevel {
 impl TopLevel {
     /// Scans the fields before the first syntax error. Values other than the id are skipped without
     /// recursion, and numbers may be out of range.
-    fn scan(text: &[u8]) -> Self {
+    fn scan_fields(text: &[u8]) -> Self {
         let mut fields = Self::default();
         let mut text = serde_json::Deserializer::from_slice(text);
         let end = text.deserialize_map(&mut fields);

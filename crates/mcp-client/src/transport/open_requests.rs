@@ -28,7 +28,7 @@ struct OpenRequest {
     /// Receiver of progress for this request.
     progress: Option<Listener>,
     /// End of the time during which the server may send requests for a cancelled or timed-out call.
-    /// The server need not stop such a call.
+    /// The server may continue such a call.
     abandoned_until: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl OpenRequest {
 
 impl OpenRequests {
     /// Records a sent request. `call` is set if the server may send requests during it.
-    pub(crate) fn begin(
+    pub(crate) fn record_request(
         &self,
         id: RequestId,
         call: Option<Arc<CallContext>>,
@@ -53,7 +53,7 @@ impl OpenRequests {
                 progress,
                 abandoned_until: None,
             });
-            // Waiting tasks need no notification, because they wait only for the end of requests.
+            // Waiting tasks are not woken, because they wait only for the end of requests.
             false
         });
     }
@@ -65,11 +65,11 @@ impl OpenRequests {
         let mut listeners = open.filter_map(|request| request.progress.as_ref());
         let token = &report.progress_token.0;
         let listener = listeners
-            .find(|(known, _)| is_same(&known.0, token))
+            .find(|(known, _)| is_same_id(&known.0, token))
             .cloned();
         drop(requests);
         if let Some((_, sink)) = listener {
-            sink.report(ToolProgress {
+            sink.report_progress(ToolProgress {
                 progress: report.progress,
                 total: report.total,
                 message: report.message.clone(),
@@ -78,32 +78,32 @@ impl OpenRequests {
     }
 
     /// Records that the server answered a request.
-    pub(crate) fn answered(&self, id: &RequestId) {
+    pub(crate) fn record_answer(&self, id: &RequestId) {
         self.0
-            .send_modify(|requests| requests.retain(|request| !is_same(&request.id, id)));
+            .send_modify(|requests| requests.retain(|request| !is_same_id(&request.id, id)));
     }
 
     /// Records that a request was cancelled or timed out.
-    pub(crate) fn abandoned(&self, id: &RequestId) {
+    pub(crate) fn mark_abandoned(&self, id: &RequestId) {
         self.0.send_modify(|requests| {
             let now = Instant::now();
             requests.retain(|request| {
                 let expired = request.abandoned_until.is_some_and(|until| until <= now);
-                !expired && (request.call.is_some() || !is_same(&request.id, id))
+                !expired && (request.call.is_some() || !is_same_id(&request.id, id))
             });
-            if let Some(call) = requests.iter_mut().find(|it| is_same(&it.id, id)) {
+            if let Some(call) = requests.iter_mut().find(|it| is_same_id(&it.id, id)) {
                 call.abandoned_until = Some(now + ABANDONED_TIME);
             }
         });
     }
 
     /// Removes all requests, because the connection has ended.
-    pub(crate) fn end_all(&self) {
+    pub(crate) fn remove_all(&self) {
         self.0.send_replace(Vec::new());
     }
 
     /// Returns the request id if exactly one request is open.
-    pub(crate) fn only_open(&self) -> Option<RequestId> {
+    pub(crate) fn only_open_request(&self) -> Option<RequestId> {
         let requests = self.0.borrow();
         let mut open = requests.iter().filter(|request| request.is_open());
         let only = open.next()?;
@@ -111,16 +111,16 @@ impl OpenRequests {
     }
 
     /// Returns the open call with a request id.
-    pub(crate) fn call(&self, id: &RequestId) -> Option<CandidateCall> {
-        self.open_call(|request, _| request.id == *id)
+    pub(crate) fn find_call(&self, id: &RequestId) -> Option<CandidateCall> {
+        self.find_open_call(|request, _| request.id == *id)
     }
 
     /// Returns the open call with an idempotency key.
-    pub(crate) fn call_by_key(&self, key: &str) -> Option<CandidateCall> {
-        self.open_call(|_, call| call.idempotency_key.as_deref() == Some(key))
+    pub(crate) fn find_call_by_key(&self, key: &str) -> Option<CandidateCall> {
+        self.find_open_call(|_, call| call.idempotency_key.as_deref() == Some(key))
     }
 
-    fn open_call(
+    fn find_open_call(
         &self,
         matches: impl Fn(&OpenRequest, &CallContext) -> bool,
     ) -> Option<CandidateCall> {
@@ -128,57 +128,57 @@ impl OpenRequests {
         let mut open = requests.iter().filter(|request| request.is_open());
         open.find_map(|request| {
             let call = request.call.as_ref()?;
-            matches(request, call).then(|| candidate(request, call))
+            matches(request, call).then(|| to_candidate_call(request, call))
         })
     }
 
     /// Returns all calls that a server request may belong to: open calls, and abandoned calls
     /// without an answer.
-    pub(crate) fn candidates(&self) -> RequestContext {
+    pub(crate) fn candidate_calls(&self) -> RequestContext {
         let now = Instant::now();
         let requests = self.0.borrow();
         let calls = requests
             .iter()
             .filter(|request| request.abandoned_until.is_none_or(|until| until > now))
-            .filter_map(|request| Some(candidate(request, request.call.as_ref()?)));
+            .filter_map(|request| Some(to_candidate_call(request, request.call.as_ref()?)));
         RequestContext {
             calls: calls.collect(),
             others: false,
         }
     }
 
-    /// Waits until all calls of a server request have ended. After that the server needs no answer.
-    pub(crate) async fn all_closed(&self, context: &RequestContext) {
+    /// Waits until all calls that a server request may belong to have ended.
+    pub(crate) async fn wait_until_calls_end(&self, context: &RequestContext) {
         for candidate in &context.calls {
             match &candidate.request {
-                Some(request) => self.closed(request).await,
+                Some(request) => self.wait_until_closed(request).await,
                 None => pending().await,
             }
         }
     }
 
     /// Waits until the request with this id is no longer open.
-    async fn closed(&self, id: &RequestId) {
+    async fn wait_until_closed(&self, id: &RequestId) {
         let mut requests = self.0.subscribe();
         let is_closed = |requests: &Vec<OpenRequest>| {
             let mut open = requests.iter().filter(|request| request.is_open());
             open.all(|request| request.id != *id)
         };
-        // Waiting fails only after the sender was dropped, which this function borrows.
+        // Waiting fails only if the sender is dropped, and this function borrows the sender.
         let _ = requests.wait_for(is_closed).await;
     }
 }
 
-fn candidate(request: &OpenRequest, call: &Arc<CallContext>) -> CandidateCall {
+fn to_candidate_call(request: &OpenRequest, call: &Arc<CallContext>) -> CandidateCall {
     CandidateCall {
         request: Some(request.id.clone()),
         call: Arc::clone(call),
     }
 }
 
-/// Compares the id of a sent request with a received id. Some servers return the number 1 as the
+/// Returns whether a received id is that of a sent request. Some servers return the number 1 as the
 /// text "1".
-pub(crate) fn is_same(sent: &RequestId, received: &RequestId) -> bool {
+pub(crate) fn is_same_id(sent: &RequestId, received: &RequestId) -> bool {
     match (sent, received) {
         (RequestId::Number(number), RequestId::String(text)) => text.parse() == Ok(*number),
         _ => sent == received,
@@ -196,22 +196,22 @@ mod tests {
         let open = OpenRequests::default();
         let begin = |id, key: &str| {
             let call = CallContext::new(Some(key.to_owned()));
-            open.begin(RequestId::Number(id), Some(call), None);
+            open.record_request(RequestId::Number(id), Some(call), None);
         };
         let keys = || {
-            let calls = open.candidates().calls.into_iter();
+            let calls = open.candidate_calls().calls.into_iter();
             let keys = calls.filter_map(|it| it.call.idempotency_key.clone());
             keys.collect::<Vec<_>>()
         };
         for (id, key) in [(0, "a"), (1, "b"), (2, "c")] {
             begin(id, key);
         }
-        open.abandoned(&RequestId::Number(0));
-        open.abandoned(&RequestId::Number(2));
+        open.mark_abandoned(&RequestId::Number(0));
+        open.mark_abandoned(&RequestId::Number(2));
         assert_eq!(keys(), ["a", "b", "c"]);
-        assert_eq!(open.only_open(), Some(RequestId::Number(1)));
+        assert_eq!(open.only_open_request(), Some(RequestId::Number(1)));
         // The server answers one of the cancelled calls.
-        open.answered(&RequestId::Number(2));
+        open.record_answer(&RequestId::Number(2));
         assert_eq!(keys(), ["a", "b"]);
         advance(ABANDONED_TIME).await;
         assert_eq!(keys(), ["b"]);

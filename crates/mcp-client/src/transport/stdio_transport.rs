@@ -1,7 +1,7 @@
 //! JSON-RPC over the pipes of a process: one message per line.
 //!
-//! rmcp has such a transport. This one also limits the length of a line, recovers what it can from
-//! invalid messages, answers invalid requests, and can be closed while the server reads nothing.
+//! Unlike the stdio transport of rmcp, this one limits the length of a line, recovers usable parts
+//! of invalid messages, answers invalid requests, and can be closed while the server reads nothing.
 
 use std::io;
 
@@ -85,9 +85,9 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         }
     }
 
-    /// Reads up to the end of a line or up to the maximum size. Returns `None` if no message is
-    /// complete. Cancel-safe, because `line` keeps the bytes.
-    async fn read_piece(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
+    /// Reads up to the end of a line or up to the maximum line size. Returns `None` if no message
+    /// is complete. Cancel-safe, because the field `line` keeps the bytes that were read.
+    async fn read_line_part(&mut self) -> io::Result<Option<ServerJsonRpcMessage>> {
         let room = self.max_line + 1 - self.line.len();
         let mut reader = (&mut self.reader).take(room as u64);
         if reader.read_until(b'\n', &mut self.line).await? == 0 {
@@ -102,13 +102,13 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
             return Ok(None);
         }
         let is_rest = std::mem::take(&mut self.discarding);
-        let message = if is_rest { None } else { self.parse() };
+        let message = if is_rest { None } else { self.parse_line() };
         self.line.clear();
         self.line.shrink_to(MAX_KEPT_CAPACITY);
         Ok(message)
     }
 
-    fn parse(&self) -> Option<ServerJsonRpcMessage> {
+    fn parse_line(&self) -> Option<ServerJsonRpcMessage> {
         let line = self.line.as_slice();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -122,14 +122,14 @@ impl<R: AsyncRead + Unpin> StdioTransport<R> {
         tracing::debug!(%error, "received a line that is not a message");
         match recover(line, &error) {
             Recovered::Message(message) => return Some(*message),
-            Recovered::Request(id) => self.refuse(id),
+            Recovered::Request(id) => self.reject_request(id),
             Recovered::Nothing => {}
         }
         None
     }
 
-    /// Answers an invalid request with an error, because the server waits for an answer.
-    fn refuse(&self, id: RequestId) {
+    /// Answers an invalid server request with an error, because the server waits for an answer.
+    fn reject_request(&self, id: RequestId) {
         let refusal = ErrorData::invalid_request("Invalid request", None);
         if let Ok(line) = to_line(&ClientJsonRpcMessage::error(refusal, Some(id))) {
             let _ = self.refusals.try_send(line);
@@ -202,7 +202,7 @@ where
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            match self.read_piece().await {
+            match self.read_line_part().await {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
                 Err(error) => {

@@ -46,7 +46,7 @@ async fn exercise(host: &McpHost, peer: &Peer) {
         deadline: Some(Duration::from_millis(200)),
         ..ToolCall::default()
     };
-    let given_up = soon(host.call(long)).await;
+    let given_up = soon(host.call_tool(long)).await;
     assert!(
         matches!(given_up, Err(ToolCallError::Timeout { .. })),
         "{given_up:?}"

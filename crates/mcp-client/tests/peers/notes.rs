@@ -77,7 +77,7 @@ async fn exercise(host: &McpHost, peer: &Peer) {
     // Given up while it runs: the server hears of it.
     let (long, mut runs) = running(peer, "wait");
     {
-        let call = host.call(long);
+        let call = host.call_tool(long);
         tokio::select! {
             answer = call => panic!("{answer:?}"),
             runs = soon(runs.wait_for(|runs| *runs)) => assert!(*runs.unwrap()),

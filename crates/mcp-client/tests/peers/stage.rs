@@ -141,10 +141,10 @@ pub(crate) async fn host(peer: &Peer) -> McpHost {
         ..HostOptions::default()
     };
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
-    let catalog = host.tools().await;
+    soon(host.wait_for_startup()).await;
+    let catalog = host.list_tools().await;
     assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
-    let status = host.servers().remove(0);
+    let status = host.server_statuses().remove(0);
     assert_eq!(status.state, ServerState::Ready, "{status:#?}");
     assert_eq!(status.protocol_version.as_deref(), Some(peer.version));
     assert!(status.server_info.is_some(), "{status:#?}");
@@ -167,9 +167,13 @@ pub(crate) async fn alone(peer: Peer, exercise: impl AsyncFnOnce(&McpHost, &Peer
 
 /// Ends all servers. Nothing is left of those that are processes of ours.
 pub(crate) async fn close(host: &McpHost) {
-    let pids: Vec<u32> = host.servers().iter().filter_map(|s| s.pid).collect();
+    let pids: Vec<u32> = host
+        .server_statuses()
+        .iter()
+        .filter_map(|s| s.pid)
+        .collect();
     soon(host.close()).await;
-    for status in host.servers() {
+    for status in host.server_statuses() {
         assert_eq!(status.state, ServerState::Stopped, "{status:#?}");
         assert_eq!(status.pid, None);
     }
@@ -195,7 +199,7 @@ pub(crate) fn text_of(output: &ToolOutput) -> String {
 
 /// What a tool answers, whether it worked or not.
 pub(crate) async fn outcome(host: &McpHost, peer: &Peer, tool: &str, input: Value) -> ToolOutput {
-    let answer = soon(host.call_raw(peer.name(), tool, object(input))).await;
+    let answer = soon(host.call_server_tool(peer.name(), tool, object(input))).await;
     answer.unwrap_or_else(|error| panic!("{tool}: {error}"))
 }
 
@@ -220,7 +224,7 @@ pub(crate) async fn failure(host: &McpHost, peer: &Peer, tool: &str, input: Valu
 /// Input that does not fit the tool's schema: servers say so as a result or as an error of the
 /// protocol.
 pub(crate) async fn misuse(host: &McpHost, peer: &Peer, tool: &str, input: Value) {
-    match soon(host.call_raw(peer.name(), tool, object(input))).await {
+    match soon(host.call_server_tool(peer.name(), tool, object(input))).await {
         Ok(output) => assert!(output.is_error, "{output:?}"),
         Err(error) => assert!(error.did_not_run(), "{error}"),
     }
@@ -236,7 +240,7 @@ pub(crate) async fn progress(host: &McpHost, peer: &Peer, tool: &str, input: Val
         progress: ProgressSink::new(move |now| listener.lock().unwrap().push(now.progress)),
         ..ToolCall::default()
     };
-    soon(host.call(call)).await.unwrap();
+    soon(host.call_tool(call)).await.unwrap();
     told.lock().unwrap().clone()
 }
 

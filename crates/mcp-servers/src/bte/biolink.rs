@@ -34,7 +34,7 @@ pub(super) const CATEGORIES: [&str; 11] = [
 
 /// Converts a category to its form in TRAPI: `biolink:Gene` for both `Gene` and `biolink:Gene`.
 /// Returns `None` for invalid names.
-pub(super) fn category(text: &str) -> Option<String> {
+pub(super) fn normalize_category(text: &str) -> Option<String> {
     let name = without_prefix(text);
     let mut characters = name.chars();
     let is_valid = characters.next().is_some_and(|it| it.is_ascii_uppercase())
@@ -44,7 +44,7 @@ pub(super) fn category(text: &str) -> Option<String> {
 
 /// Converts a predicate to its form in TRAPI: `biolink:affects` for both `affects` and
 /// `biolink:affects`. Returns `None` for invalid names.
-pub(super) fn predicate(text: &str) -> Option<String> {
+pub(super) fn normalize_predicate(text: &str) -> Option<String> {
     let name = without_prefix(text);
     let mut characters = name.chars();
     let is_valid = characters.next().is_some_and(|it| it.is_ascii_lowercase())

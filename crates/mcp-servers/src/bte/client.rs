@@ -1,4 +1,4 @@
-//! HTTP client of the services, with time-outs, retries, limits and errors for models.
+//! HTTP client for a TRAPI service or name resolver, with retries, limits and errors for models.
 
 use std::{
     error::Error as _,
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::trapi::{QueryGraph, Response};
 use crate::{
     options::BteOptions,
-    text::{one_line, quantity, truncate},
+    text::{format_quantity, to_single_line, truncate},
     tool::ToolError,
 };
 
@@ -56,7 +56,7 @@ impl From<Failure> for ToolError {
 }
 
 impl Failure {
-    fn permanent(message: String) -> Self {
+    fn permanent_failure(message: String) -> Self {
         Self {
             message,
             is_retryable: false,
@@ -68,7 +68,7 @@ impl Failure {
 impl ServiceClient {
     /// Creates a client without connecting. The error describes why the URL is invalid.
     pub(super) fn new(url: &str, options: &BteOptions) -> Result<Self, String> {
-        let base = base(url)?;
+        let base = parse_base_url(url)?;
         let mut builder = Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // Redirects are refused, because they could change the method or the host that the user
@@ -89,7 +89,7 @@ impl ServiceClient {
 
     pub(super) async fn query(&self, query: &QueryGraph) -> Result<Response, Failure> {
         let body = json!({"message": {"query_graph": query}, "submitter": "switchboard"});
-        let request = self.http.post(self.address("query", &[]));
+        let request = self.http.post(self.build_url("query", &[]));
         let request = request.header(header::CONTENT_TYPE, "application/json");
         self.send(request.body(body.to_string())).await
     }
@@ -100,11 +100,11 @@ impl ServiceClient {
         path: &str,
         parameters: &[(&str, &str)],
     ) -> Result<T, Failure> {
-        self.send(self.http.get(self.address(path, parameters)))
+        self.send(self.http.get(self.build_url(path, parameters)))
             .await
     }
 
-    fn address(&self, path: &str, parameters: &[(&str, &str)]) -> Url {
+    fn build_url(&self, path: &str, parameters: &[(&str, &str)]) -> Url {
         let mut url = self.base.clone();
         // The path of the base URL ends with `/`, so the two paths are concatenated.
         url.set_path(&format!("{}{path}", self.base.path()));
@@ -116,29 +116,29 @@ impl ServiceClient {
 
     async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Failure> {
         let request = request.header(header::ACCEPT, "application/json");
-        let attempts = timeout(self.timeout, self.attempts(&request)).await;
+        let attempts = timeout(self.timeout, self.send_with_retries(&request)).await;
         let bytes = attempts.unwrap_or_else(|_| {
-            Err(Failure::permanent(format!(
+            Err(Failure::permanent_failure(format!(
                 "The service did not respond completely within {} seconds. Use fewer categories or \
                  one entity, or try again later.",
                 self.timeout.as_secs_f64()
             )))
         })?;
         serde_json::from_slice(&bytes).map_err(|error| {
-            let reason = reason(&error.to_string());
-            Failure::permanent(format!("The response of the service is invalid: {reason}."))
+            let reason = shorten_reason(&error.to_string());
+            Failure::permanent_failure(format!("The response of the service is invalid: {reason}."))
         })
     }
 
-    async fn attempts(&self, request: &RequestBuilder) -> Result<Vec<u8>, Failure> {
+    async fn send_with_retries(&self, request: &RequestBuilder) -> Result<Vec<u8>, Failure> {
         let started = Instant::now();
         let mut number = 1;
         loop {
-            // Only requests with a streaming body cannot be cloned, and this client sends none.
+            // Cloning fails only for a streaming body, which this client never sends.
             let Some(attempt) = request.try_clone() else {
-                return Err(self.unreachable("the request cannot be repeated"));
+                return Err(self.unreachable_error("the request cannot be repeated"));
             };
-            let failure = match self.attempt(attempt, number).await {
+            let failure = match self.send_once(attempt, number).await {
                 Ok(bytes) => return Ok(bytes),
                 Err(failure) => failure,
             };
@@ -153,15 +153,15 @@ impl ServiceClient {
         }
     }
 
-    async fn attempt(&self, request: RequestBuilder, number: u32) -> Result<Vec<u8>, Failure> {
-        let connection_failed = |error| self.unreachable(&root_cause(&error));
+    async fn send_once(&self, request: RequestBuilder, number: u32) -> Result<Vec<u8>, Failure> {
+        let connection_failed = |error| self.unreachable_error(&root_cause(&error));
         let answer = request.send().await.map_err(connection_failed)?;
         let status = answer.status();
         if status.is_success() {
             let limit = self.max_answer_bytes;
-            let body = read(answer, limit).await.map_err(connection_failed)?;
+            let body = read_body(answer, limit).await.map_err(connection_failed)?;
             return body.ok_or_else(|| {
-                Failure::permanent(format!(
+                Failure::permanent_failure(format!(
                     "The response of the service is larger than {limit} bytes. Use fewer \
                      categories or one entity."
                 ))
@@ -170,7 +170,7 @@ impl ServiceClient {
         let retry_after = answer.headers().get(header::RETRY_AFTER);
         let retry_after =
             retry_after.and_then(|it| parse_retry_after(it.to_str().ok()?, SystemTime::now()));
-        let body = read(answer, MAX_ERROR_BYTES).await.ok().flatten();
+        let body = read_body(answer, MAX_ERROR_BYTES).await.ok().flatten();
         let status = status.as_u16();
         let reason = error_text(&body.unwrap_or_default());
         let description = describe_status(status, number, retry_after, &reason);
@@ -181,9 +181,9 @@ impl ServiceClient {
         })
     }
 
-    fn unreachable(&self, cause: &str) -> Failure {
+    fn unreachable_error(&self, cause: &str) -> Failure {
         let url = self.base.as_str().trim_end_matches('/');
-        let reason = reason(cause);
+        let reason = shorten_reason(cause);
         Failure {
             message: format!("The service at {url} cannot be reached: {reason}."),
             is_retryable: true,
@@ -193,7 +193,7 @@ impl ServiceClient {
 }
 
 /// Reads a response body. Returns `None` for a body larger than `limit` bytes.
-async fn read(
+async fn read_body(
     mut answer: reqwest::Response,
     limit: usize,
 ) -> Result<Option<Vec<u8>>, reqwest::Error> {
@@ -217,7 +217,7 @@ fn describe_status(
     retry_after: Option<Duration>,
     reason: &str,
 ) -> String {
-    let attempts = quantity(usize::try_from(attempts).unwrap_or_default(), "attempt");
+    let attempts = format_quantity(usize::try_from(attempts).unwrap_or_default(), "attempt");
     let reason = if reason.is_empty() {
         ", without a reason.".to_owned()
     } else {
@@ -256,15 +256,15 @@ fn error_text(bytes: &[u8]) -> String {
         Err(_) if bytes.trim_ascii_start().starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(bytes).into_owned(),
     };
-    reason(&text)
+    shorten_reason(&text)
 }
 
-fn reason(text: &str) -> String {
-    truncate(&one_line(text), MAX_REASON_CHARS)
+fn shorten_reason(text: &str) -> String {
+    truncate(&to_single_line(text), MAX_REASON_CHARS)
 }
 
 /// Parses the base URL of a service and appends `/`.
-fn base(text: &str) -> Result<Url, String> {
+fn parse_base_url(text: &str) -> Result<Url, String> {
     let mut url = Url::parse(text.trim()).map_err(|error| {
         format!("it is not a URL ({error}); an example is https://bte.transltr.io/v1")
     })?;
@@ -301,8 +301,8 @@ fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or(Duration::ZERO))
 }
 
-/// Returns the message of an error's innermost cause. The message of the error itself contains the
-/// URL.
+/// Returns the message of an error's innermost cause, because the message of the error itself
+/// contains the URL.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(deeper) = cause.and_then(std::error::Error::source) {

@@ -30,7 +30,7 @@ fn base_urls_are_normalized() {
         ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
     ] {
         let client = ServiceClient::new(given, &BteOptions::new(given)).unwrap();
-        let query = client.address("query", &[]);
+        let query = client.build_url("query", &[]);
         assert_eq!(query.as_str(), format!("{url}/query"));
     }
 }

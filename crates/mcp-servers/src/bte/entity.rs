@@ -1,4 +1,4 @@
-//! `query_bte_getall` and `query_bte_by_categories`: the relations of one thing.
+//! The tools `query_bte_getall` and `query_bte_by_categories`: the relations of one thing.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::{
     Bte,
-    answer::{Output, OutputOptions, output},
     biolink::{CATEGORIES, PREDICATES, is_curie},
+    query_output::{Output, OutputOptions, build_output},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
@@ -58,7 +58,7 @@ fn categories_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// Returns the tool `query_bte_getall`.
-pub(super) fn query_bte_getall(bte: &Bte) -> BundledTool {
+pub(super) fn query_bte_getall_tool(bte: &Bte) -> BundledTool {
     let tool = bte.query_tool(
         "query_bte_getall",
         "Everything related to a thing",
@@ -68,13 +68,13 @@ pub(super) fn query_bte_getall(bte: &Bte) -> BundledTool {
          Use it for all relations, and query_bte_by_categories for particular categories. \
          Predicates: affected_by, affects, interacts_with, participates_in, derives_from, \
          derives_into. Results come with sources and publications, the best first.",
-        call,
+        run_tool,
     );
     tool.without_argument("categories")
 }
 
 /// Returns the tool `query_bte_by_categories`.
-pub(super) fn query_bte_by_categories(bte: &Bte) -> BundledTool {
+pub(super) fn query_by_categories_tool(bte: &Bte) -> BundledTool {
     bte.query_tool(
         "query_bte_by_categories",
         "Things of some kinds related to a thing",
@@ -83,11 +83,11 @@ pub(super) fn query_bte_by_categories(bte: &Bte) -> BundledTool {
          MONDO:0005148. Predicates: affected_by, affects, interacts_with, participates_in, \
          derives_from, derives_into. Results come with sources and publications, the best \
          first.",
-        call,
+        run_tool,
     )
 }
 
-async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
+async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
     let entity_id = &input.entity_id;
     if !is_curie(entity_id) {
         return Err(format!(
@@ -106,8 +106,8 @@ async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
         None => (CATEGORIES.to_vec(), "things of all kinds".to_owned()),
     };
     let queries = categories.chunks(MAX_CATEGORIES);
-    let queries = queries.map(|batch| query_graph(entity_id, batch));
-    let findings = bte.query(queries.collect()).await?;
+    let queries = queries.map(|batch| build_query_graph(entity_id, batch));
+    let findings = bte.run_queries(queries.collect()).await?;
     let options = OutputOptions {
         description: format!("{kinds} related to {entity_id}"),
         advice: ADVICE,
@@ -115,10 +115,10 @@ async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
         add_to_graph: input.add_to_graph,
         context: input.database_context.as_ref(),
     };
-    output(&bte, findings, options).await
+    build_output(&bte, findings, options).await
 }
 
-fn query_graph(entity_id: &str, categories: &[&str]) -> QueryGraph {
+fn build_query_graph(entity_id: &str, categories: &[&str]) -> QueryGraph {
     let known = QueryNode {
         ids: vec![entity_id.to_owned()],
         categories: Vec::new(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     biolink::CO_OCCURRENCE,
-    trapi::{Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, ResultEntry, part},
+    trapi::{Attribute, KnowledgeEdge, KnowledgeNode, LogEntry, Response, ResultEntry, parse_part},
 };
 use crate::{
     graph::{
@@ -16,7 +16,7 @@ use crate::{
             Edge, EdgeData, Node, NodeData, Provenance, is_node_id, normalize_name, without_prefix,
         },
     },
-    text::{one_line, truncate},
+    text::{to_single_line, truncate},
 };
 
 /// Value of the field `source` in the data of all nodes and edges.
@@ -59,11 +59,11 @@ pub(super) struct QueryResult {
 }
 
 impl Findings {
-    /// Adds a response. `known` is the key of the known node of the query.
-    pub(super) fn add(&mut self, response: Response, known: &str) {
+    /// Adds the response to one query. `known` is the key of the query node that has ids.
+    pub(super) fn add_response(&mut self, response: Response, known: &str) {
         let knowledge = response.message.knowledge_graph.unwrap_or_default();
         for (id, value) in knowledge.nodes {
-            match part(value).and_then(|raw| node(id, raw)) {
+            match parse_part(value).and_then(|raw| to_node(id, raw)) {
                 Some(node) => {
                     self.graph.add_node(node);
                 }
@@ -74,13 +74,16 @@ impl Findings {
         // have no id.
         let mut edge_ids: IndexMap<String, Option<String>> = IndexMap::new();
         for (key, value) in knowledge.edges {
-            let raw: Option<KnowledgeEdge> = part(value);
+            let raw: Option<KnowledgeEdge> = parse_part(value);
             if raw.as_ref().is_some_and(|it| it.predicate == CO_OCCURRENCE) {
                 self.co_occurrence += 1;
                 edge_ids.insert(key, None);
                 continue;
             }
-            match raw.and_then(edge).filter(|edge| self.has_ends(edge)) {
+            match raw
+                .and_then(to_edge)
+                .filter(|edge| self.has_both_nodes(edge))
+            {
                 Some(edge) => {
                     edge_ids.insert(key, edge.id.clone());
                     self.graph.add_edge(edge);
@@ -98,20 +101,21 @@ impl Findings {
             }
         }
         for result in results {
-            let valid = part(result).is_some_and(|result| self.add_bound(result, known, &edge_ids));
+            let valid = parse_part(result)
+                .is_some_and(|result| self.add_bound_result(result, known, &edge_ids));
             self.unreadable += usize::from(!valid);
         }
-        self.warn(response.logs);
+        self.add_warnings(response.logs);
     }
 
-    fn has_ends(&self, edge: &Edge) -> bool {
+    fn has_both_nodes(&self, edge: &Edge) -> bool {
         let nodes = &self.graph.nodes;
         nodes.contains_key(&edge.source) && nodes.contains_key(&edge.target)
     }
 
     /// Adds a result to the findings. Returns `false` if it refers to unknown nodes or to no known
     /// edge. A valid result whose edges are all ignored is not added.
-    fn add_bound(
+    fn add_bound_result(
         &mut self,
         mut result: ResultEntry,
         known: &str,
@@ -150,10 +154,10 @@ impl Findings {
         result.score = result.score.into_iter().chain(score).max_by(f64::total_cmp);
     }
 
-    fn warn(&mut self, logs: Vec<LogEntry>) {
+    fn add_warnings(&mut self, logs: Vec<LogEntry>) {
         for entry in logs {
             let is_problem = matches!(entry.level.as_deref(), Some("ERROR" | "WARNING"));
-            let text = truncate(&one_line(&entry.message), MAX_VALUE_CHARS);
+            let text = truncate(&to_single_line(&entry.message), MAX_VALUE_CHARS);
             if is_problem && self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&text) {
                 self.warnings.push(text);
             }
@@ -165,7 +169,7 @@ impl Findings {
         let mut results = std::mem::take(&mut self.results);
         results.sort_by(|_, a, _, b| {
             let score = |it: &QueryResult| it.score.unwrap_or(f64::NEG_INFINITY);
-            let counts = |it: &QueryResult| (it.edges.len(), self.publications(it).len());
+            let counts = |it: &QueryResult| (it.edges.len(), self.result_publications(it).len());
             let by_score = score(b).total_cmp(&score(a));
             by_score.then_with(|| counts(b).cmp(&counts(a)))
         });
@@ -173,7 +177,7 @@ impl Findings {
     }
 
     /// Returns the edges that support a result.
-    pub(super) fn edges_of<'a>(
+    pub(super) fn supporting_edges<'a>(
         &'a self,
         result: &'a QueryResult,
     ) -> impl Iterator<Item = &'a Edge> {
@@ -182,13 +186,19 @@ impl Findings {
     }
 
     /// Returns the publications of a result without duplicates.
-    pub(super) fn publications<'a>(&'a self, result: &'a QueryResult) -> IndexSet<&'a str> {
-        let publications = self.edges_of(result).flat_map(|it| &it.data.publications);
+    pub(super) fn result_publications<'a>(&'a self, result: &'a QueryResult) -> IndexSet<&'a str> {
+        let publications = self
+            .supporting_edges(result)
+            .flat_map(|it| &it.data.publications);
         publications.map(String::as_str).collect()
     }
 
     /// Returns the nodes and edges of the best results, up to the given numbers.
-    pub(super) fn select(&self, max_nodes: usize, max_edges: usize) -> (Vec<Node>, Vec<Edge>) {
+    pub(super) fn best_nodes_and_edges(
+        &self,
+        max_nodes: usize,
+        max_edges: usize,
+    ) -> (Vec<Node>, Vec<Edge>) {
         let mut nodes: IndexSet<&str> = IndexSet::new();
         let mut edges: IndexMap<&str, &Edge> = IndexMap::new();
         let of_results = self.results.values().flat_map(|result| &result.edges);
@@ -217,7 +227,7 @@ impl Findings {
     }
 }
 
-fn node(id: String, raw: KnowledgeNode) -> Option<Node> {
+fn to_node(id: String, raw: KnowledgeNode) -> Option<Node> {
     if !is_node_id(&id) {
         return None;
     }
@@ -228,22 +238,22 @@ fn node(id: String, raw: KnowledgeNode) -> Option<Node> {
         label: raw.name.as_deref().and_then(normalize_name),
         kind: kind.and_then(normalize_name),
         data: NodeData {
-            xrefs: attribute(&raw.attributes, "biolink:xref", MAX_NAMES),
-            synonyms: attribute(&raw.attributes, "biolink:synonym", MAX_NAMES),
+            xrefs: attribute_values(&raw.attributes, "biolink:xref", MAX_NAMES),
+            synonyms: attribute_values(&raw.attributes, "biolink:synonym", MAX_NAMES),
             categories,
             source: Some(SOURCE.to_owned()),
             ..NodeData::default()
         },
         id,
     };
-    node.check().ok()
+    node.validate_node().ok()
 }
 
-fn edge(raw: KnowledgeEdge) -> Option<Edge> {
+fn to_edge(raw: KnowledgeEdge) -> Option<Edge> {
     let sources = raw.sources.into_iter().take(MAX_DETAILS);
     let provenance: Vec<Provenance> = sources
         .map(|source| Provenance {
-            resource_id: one_line(&source.resource_id),
+            resource_id: to_single_line(&source.resource_id),
             resource_role: source.resource_role,
             upstream_resource_ids: source.upstream_resource_ids.unwrap_or_default(),
             source_record_urls: source.source_record_urls.unwrap_or_default(),
@@ -260,7 +270,7 @@ fn edge(raw: KnowledgeEdge) -> Option<Edge> {
             (name, it.qualifier_value)
         })
         .collect();
-    let first = |id: &str| attribute(&raw.attributes, id, 1).into_iter().next();
+    let first = |id: &str| attribute_values(&raw.attributes, id, 1).into_iter().next();
     let edge = Edge {
         id: None,
         source: raw.subject,
@@ -269,7 +279,11 @@ fn edge(raw: KnowledgeEdge) -> Option<Edge> {
         data: EdgeData {
             source: Some(SOURCE.to_owned()),
             primary_source: primary.map(|source| source.resource_id.clone()),
-            publications: attribute(&raw.attributes, "biolink:publications", MAX_PUBLICATIONS),
+            publications: attribute_values(
+                &raw.attributes,
+                "biolink:publications",
+                MAX_PUBLICATIONS,
+            ),
             knowledge_level: first("biolink:knowledge_level"),
             agent_type: first("biolink:agent_type"),
             qualifiers,
@@ -277,11 +291,11 @@ fn edge(raw: KnowledgeEdge) -> Option<Edge> {
             ..EdgeData::default()
         },
     };
-    edge.check().ok()
+    edge.validate_edge().ok()
 }
 
 /// Returns the string values of all attributes of one type.
-fn attribute(attributes: &[Attribute], id: &str, max: usize) -> Vec<String> {
+fn attribute_values(attributes: &[Attribute], id: &str, max: usize) -> Vec<String> {
     let values = attributes.iter().filter(|it| it.attribute_type_id == id);
     let values = values.flat_map(|it| match &it.value {
         Value::Array(list) => list.as_slice(),
@@ -290,7 +304,7 @@ fn attribute(attributes: &[Attribute], id: &str, max: usize) -> Vec<String> {
     valid_values(values.filter_map(Value::as_str), max)
 }
 
-/// Returns distinct values that are not empty, not too long, and without line breaks.
+/// Returns at most `max` distinct values. Skips empty, too long and multi-line values.
 fn valid_values<'a>(values: impl Iterator<Item = &'a str>, max: usize) -> Vec<String> {
     let is_valid = |it: &&str| {
         !it.is_empty() && it.chars().count() <= MAX_VALUE_CHARS && !it.chars().any(char::is_control)

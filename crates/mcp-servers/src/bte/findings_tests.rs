@@ -46,7 +46,7 @@ fn gene(name: &str) -> Value {
 fn found(responses: Vec<Value>) -> Findings {
     let mut findings = Findings::default();
     for value in responses {
-        findings.add(serde_json::from_value(value).unwrap(), "n0");
+        findings.add_response(serde_json::from_value(value).unwrap(), "n0");
     }
     findings.rank();
     findings
@@ -81,7 +81,10 @@ fn results_are_ranked_and_co_occurrence_is_left_out() {
     let results: Vec<&QueryResult> = findings.results.values().collect();
     let nodes: Vec<&str> = results.iter().map(|it| it.nodes[1].as_str()).collect();
     assert_eq!(nodes, ["NCBIGene:847", "NCBIGene:6648"]);
-    let publications: Vec<&str> = findings.publications(results[0]).into_iter().collect();
+    let publications: Vec<&str> = findings
+        .result_publications(results[0])
+        .into_iter()
+        .collect();
     assert_eq!(publications, ["PMID:1", "PMID:2"]);
     assert_eq!((findings.co_occurrence, findings.unreadable), (1, 0));
     let related = findings.related_nodes();
@@ -163,13 +166,16 @@ fn invalid_parts_are_counted_and_skipped() {
 #[test]
 fn a_selection_has_the_best_edges_with_both_ends() {
     let findings = found(vec![good()]);
-    let (nodes, edges) = findings.select(2, 10);
+    let (nodes, edges) = findings.best_nodes_and_edges(2, 10);
     assert_eq!(nodes.len(), 2);
     assert_eq!(edges.len(), 2);
     assert!(edges.iter().all(|edge| edge.target == "NCBIGene:847"));
-    let (nodes, edges) = findings.select(10, 1);
+    let (nodes, edges) = findings.best_nodes_and_edges(10, 1);
     assert_eq!((nodes.len(), edges.len()), (2, 1));
-    let (nodes, edges) = findings.select(10, 10);
+    let (nodes, edges) = findings.best_nodes_and_edges(10, 10);
     assert_eq!((nodes.len(), edges.len()), (3, 3));
-    assert_eq!(findings.select(1, 10), (Vec::new(), Vec::new()));
+    assert_eq!(
+        findings.best_nodes_and_edges(1, 10),
+        (Vec::new(), Vec::new())
+    );
 }

@@ -1,4 +1,4 @@
-//! `lookup_name`: the CURIEs of a name, from a name resolver
+//! The tool `lookup_name`: the CURIEs of a name, from a name resolver
 //! (<https://github.com/NCATSTranslator/NameResolution>, `GET /lookup`).
 
 use std::fmt::Write as _;
@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    biolink::{category, is_curie},
+    biolink::{is_curie, normalize_category},
     client::ServiceClient,
-    trapi::part,
+    trapi::parse_part,
 };
 use crate::{
     graph::model::{normalize_name, without_prefix},
-    text::{one_line, truncate},
+    text::{to_single_line, truncate},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
@@ -73,7 +73,7 @@ struct Found {
 }
 
 /// Returns the tool `lookup_name`.
-pub(super) fn lookup_name(client: ServiceClient) -> BundledTool {
+pub(super) fn lookup_name_tool(client: ServiceClient) -> BundledTool {
     BundledTool::new(
         "lookup_name",
         "Look up a name",
@@ -81,12 +81,12 @@ pub(super) fn lookup_name(client: ServiceClient) -> BundledTool {
          NCBIGene:4353 for MPO. Use it before a query if the CURIE is not known. An invented \
          CURIE finds nothing, or another thing.",
         client,
-        call,
+        run_tool,
     )
-    .annotated(|it| it.open_world(true))
+    .map_annotations(|it| it.open_world(true))
 }
 
-async fn call(client: ServiceClient, input: Input) -> ToolResult<Output> {
+async fn run_tool(client: ServiceClient, input: Input) -> ToolResult<Output> {
     let limit = input.limit.to_string();
     let mut parameters = vec![
         ("string", input.name.as_str()),
@@ -94,7 +94,7 @@ async fn call(client: ServiceClient, input: Input) -> ToolResult<Output> {
         ("limit", &limit),
     ];
     let category = input.category.as_deref().map(|given| {
-        category(given).ok_or_else(|| {
+        normalize_category(given).ok_or_else(|| {
             ToolError::from(format!(
                 "category is {:?}; it must have the form biolink:Gene.",
                 truncate(given, 60)
@@ -116,16 +116,16 @@ async fn call(client: ServiceClient, input: Input) -> ToolResult<Output> {
         parameters.push(("only_taxa", taxon));
     }
     let found: Vec<Value> = client.get("lookup", &parameters).await?;
-    let found = found.into_iter().filter_map(part);
+    let found = found.into_iter().filter_map(parse_part);
     let found = found.filter(|found: &Found| is_curie(&found.curie));
-    let matches: Vec<Match> = found.take(input.limit).map(matched).collect();
+    let matches: Vec<Match> = found.take(input.limit).map(to_match).collect();
     Ok(ToolOutput {
-        text: describe(&input.name, &matches),
+        text: describe_matches(&input.name, &matches),
         data: Output { matches },
     })
 }
 
-fn matched(found: Found) -> Match {
+fn to_match(found: Found) -> Match {
     let label = found.label.as_deref().and_then(normalize_name);
     let others = found.synonyms.iter().filter_map(|it| normalize_name(it));
     Match {
@@ -149,8 +149,8 @@ fn matched(found: Found) -> Match {
     }
 }
 
-fn describe(name: &str, matches: &[Match]) -> String {
-    let name = one_line(name);
+fn describe_matches(name: &str, matches: &[Match]) -> String {
+    let name = to_single_line(name);
     if matches.is_empty() {
         return format!("No match for {name}. Try another name, or omit category and taxon.");
     }

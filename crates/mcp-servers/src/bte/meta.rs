@@ -1,4 +1,4 @@
-//! `get_meta_knowledge_graph`: the supported relations.
+//! The tool `get_meta_knowledge_graph`: the relations that the service supports.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -15,12 +15,12 @@ use crate::{
         knowledge_graph::{Count, count_names, describe_counts},
         model::without_prefix,
     },
-    text::{listed, quantity},
+    text::{format_quantity, join_first_items},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
-/// Time for which the response is cached. It has a size of megabytes and changes only with updates
-/// of the service.
+/// Time for which the list of relations is cached. It has a size of megabytes and changes only with
+/// updates of the service.
 const CACHE_TIME: Duration = Duration::from_hours(1);
 
 struct CachedMetaKnowledgeGraph {
@@ -29,7 +29,7 @@ struct CachedMetaKnowledgeGraph {
 }
 
 impl CachedMetaKnowledgeGraph {
-    async fn read(&self) -> Result<Arc<MetaKnowledgeGraph>, ToolError> {
+    async fn get_or_fetch(&self) -> Result<Arc<MetaKnowledgeGraph>, ToolError> {
         // The lock is held during the request, so that concurrent calls send only one request.
         let mut cache = self.cache.lock().await;
         if let Some((since, graph)) = cache.as_ref()
@@ -82,7 +82,7 @@ struct CategoryOutput {
 }
 
 /// Returns the tool `get_meta_knowledge_graph`.
-pub(super) fn get_meta_knowledge_graph(client: &ServiceClient) -> BundledTool {
+pub(super) fn meta_knowledge_graph_tool(client: &ServiceClient) -> BundledTool {
     let meta = Arc::new(CachedMetaKnowledgeGraph {
         client: client.clone(),
         cache: Mutex::new(None),
@@ -94,13 +94,13 @@ pub(super) fn get_meta_knowledge_graph(client: &ServiceClient) -> BundledTool {
          objects with predicates, and the id prefixes of each category. Use a filter, because \
          there are thousands of relations.",
         meta,
-        call,
+        run_tool,
     )
-    .annotated(|it| it.open_world(true))
+    .map_annotations(|it| it.open_world(true))
 }
 
-async fn call(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<Output> {
-    let graph = meta.read().await?;
+async fn run_tool(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<Output> {
+    let graph = meta.get_or_fetch().await?;
     let matches = |filter: &Option<String>, value: &str| {
         let filter = filter.as_deref().map(without_prefix);
         filter.is_none_or(|filter| filter.eq_ignore_ascii_case(without_prefix(value)))
@@ -129,12 +129,12 @@ async fn call(meta: Arc<CachedMetaKnowledgeGraph>, input: Input) -> ToolResult<O
         categories: categories.collect(),
     };
     Ok(ToolOutput {
-        text: describe(&data),
+        text: describe_relations(&data),
         data,
     })
 }
 
-fn describe(data: &Output) -> String {
+fn describe_relations(data: &Output) -> String {
     if data.matching == 0 {
         return "No relation matches. Omit a part of the filter. Categories have the form \
             biolink:Gene, \
@@ -143,7 +143,7 @@ fn describe(data: &Output) -> String {
     }
     let mut text = format!(
         "{} found.\nPredicates: {}.\n",
-        quantity(data.matching, "relation"),
+        format_quantity(data.matching, "relation"),
         describe_counts(&data.predicates, 40)
     );
     if data.relations.len() < data.matching {
@@ -163,7 +163,11 @@ fn describe(data: &Output) -> String {
     text.push_str("\nPrefixes of ids:");
     for category in &data.categories {
         let name = without_prefix(&category.category);
-        let _ = write!(text, "\n- {name}: {}", listed(&category.id_prefixes, 8));
+        let _ = write!(
+            text,
+            "\n- {name}: {}",
+            join_first_items(&category.id_prefixes, 8)
+        );
     }
     text
 }

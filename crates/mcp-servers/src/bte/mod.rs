@@ -1,7 +1,6 @@
 //! `bte`: queries about genes, diseases, drugs and other things to `BioThings` Explorer or another
 //! TRAPI service.
 
-mod answer;
 mod biolink;
 mod client;
 mod entity;
@@ -9,6 +8,7 @@ mod findings;
 mod lookup;
 mod meta;
 mod query;
+mod query_output;
 mod trapi;
 
 use futures_util::future::join_all;
@@ -19,16 +19,16 @@ use crate::{
     error::ServerError,
     graph::store::GraphStore,
     options::ServerOptions,
-    text::{one_line, truncate},
+    text::{to_single_line, truncate},
     tool::{BundledServer, BundledTool, ToolError, ToolResult, server::ToolServer},
 };
-use answer::Output;
 use client::{Failure, ServiceClient};
-use entity::{query_bte_by_categories, query_bte_getall};
+use entity::{query_bte_getall_tool, query_by_categories_tool};
 use findings::Findings;
-use lookup::lookup_name;
-use meta::get_meta_knowledge_graph;
-use query::query_bte;
+use lookup::lookup_name_tool;
+use meta::meta_knowledge_graph_tool;
+use query::query_bte_tool;
+use query_output::Output;
 use trapi::QueryGraph;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -37,7 +37,7 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "Biomedical knowledge from BioThings Explorer or another TRAPI service",
 };
 
-pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
+pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let setting = |problem: String| ServerError::Setting {
         server: IDENTITY.name,
         problem,
@@ -84,12 +84,12 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
     );
     let bte = Bte { client, graph };
     let mut tools = vec![
-        query_bte_getall(&bte),
-        query_bte_by_categories(&bte),
-        query_bte(&bte),
-        get_meta_knowledge_graph(&bte.client),
+        query_bte_getall_tool(&bte),
+        query_by_categories_tool(&bte),
+        query_bte_tool(&bte),
+        meta_knowledge_graph_tool(&bte.client),
     ];
-    tools.extend(resolver.map(lookup_name));
+    tools.extend(resolver.map(lookup_name_tool));
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }
 
@@ -115,7 +115,7 @@ impl Bte {
     {
         let read_only = self.graph.is_none();
         let tool = BundledTool::new(name, title, description, self.clone(), function)
-            .annotated(|it| it.read_only(read_only).open_world(true));
+            .map_annotations(|it| it.read_only(read_only).open_world(true));
         if read_only {
             tool.without_argument("addToGraph")
         } else {
@@ -123,7 +123,7 @@ impl Bte {
         }
     }
 
-    async fn query(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
+    async fn run_queries(&self, queries: Vec<QueryGraph>) -> Result<Findings, ToolError> {
         let responses = join_all(queries.iter().map(|query| self.client.query(query))).await;
         let count = responses.len();
         let mut findings = Findings::default();
@@ -134,7 +134,7 @@ impl Bte {
                     let problem = reported_problem(&response);
                     let mut nodes = query.nodes.iter();
                     let known = nodes.find(|(_, node)| !node.ids.is_empty());
-                    findings.add(response, known.map_or("", |(key, _)| key));
+                    findings.add_response(response, known.map_or("", |(key, _)| key));
                     findings.warnings.extend(problem);
                 }
                 Err(failure) => failures.push(failure),
@@ -167,6 +167,6 @@ fn reported_problem(response: &trapi::Response) -> Option<String> {
     }
     let description = response.description.as_str().unwrap_or_default();
     let text = format!("{status}: {description}");
-    let text = one_line(text.trim_end_matches([':', ' ']));
+    let text = to_single_line(text.trim_end_matches([':', ' ']));
     Some(truncate(&text, 300))
 }

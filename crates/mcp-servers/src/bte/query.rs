@@ -1,13 +1,13 @@
-//! `query_bte`: a query with any TRAPI query graph.
+//! The tool `query_bte`: a query with any TRAPI query graph.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::nearest::{did_you_mean, find_most_similar};
 
 use super::{
     Bte,
-    answer::{Output, OutputOptions, output},
-    biolink::{category, is_curie, predicate},
+    biolink::{is_curie, normalize_category, normalize_predicate},
+    query_output::{Output, OutputOptions, build_output},
     trapi::{QueryEdge, QueryGraph, QueryNode},
 };
 use crate::{
@@ -44,7 +44,7 @@ pub(super) struct Input {
 }
 
 /// Returns the tool `query_bte`.
-pub(super) fn query_bte(bte: &Bte) -> BundledTool {
+pub(super) fn query_bte_tool(bte: &Bte) -> BundledTool {
     bte.query_tool(
         "query_bte",
         "Ask BioThings Explorer",
@@ -55,11 +55,11 @@ pub(super) fn query_bte(bte: &Bte) -> BundledTool {
          [\"biolink:SmallMolecule\"]}}, \"edges\": {\"e0\": {\"subject\": \"n1\", \"object\": \
          \"n0\", \"predicates\": [\"biolink:affects\"]}}}. Results come with sources and \
          publications, the best first.",
-        call,
+        run_tool,
     )
 }
 
-async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
+async fn run_tool(bte: Bte, input: Input) -> ToolResult<Output> {
     let mut query_graph = input.query_graph;
     let problems = validate(&mut query_graph);
     if !problems.is_empty() {
@@ -74,8 +74,8 @@ async fn call(bte: Bte, input: Input) -> ToolResult<Output> {
         add_to_graph: input.add_to_graph,
         context: input.database_context.as_ref(),
     };
-    let findings = bte.query(vec![query_graph]).await?;
-    output(&bte, findings, options).await
+    let findings = bte.run_queries(vec![query_graph]).await?;
+    build_output(&bte, findings, options).await
 }
 
 /// Describes a query graph, such as `NCBIGene:4353 –affects→ SmallMolecule`.
@@ -146,7 +146,7 @@ fn validate_node(key: &str, node: &mut QueryNode, problems: &mut Vec<String>) {
         ));
     }
     for name in &mut node.categories {
-        match category(name) {
+        match normalize_category(name) {
             Some(normalized) => *name = normalized,
             None => problems.push(format!(
                 "The node {key} has the category {:?}, which does not have the form biolink:Gene.",
@@ -159,7 +159,7 @@ fn validate_node(key: &str, node: &mut QueryNode, problems: &mut Vec<String>) {
 fn validate_edge(key: &str, edge: &mut QueryEdge, nodes: &[&str], problems: &mut Vec<String>) {
     for (role, end) in [("subject", &edge.subject), ("object", &edge.object)] {
         if !nodes.contains(&end.as_str()) {
-            let suggestion = did_you_mean(nearest(end, nodes.iter().copied()));
+            let suggestion = did_you_mean(find_most_similar(end, nodes.iter().copied()));
             let end = truncate(end, 60);
             problems.push(format!(
                 "The {role} of the edge {key} is {end:?}, which is an unknown node{suggestion}."
@@ -170,7 +170,7 @@ fn validate_edge(key: &str, edge: &mut QueryEdge, nodes: &[&str], problems: &mut
         problems.push(format!("The edge {key} goes from a node to itself."));
     }
     for name in &mut edge.predicates {
-        match predicate(name) {
+        match normalize_predicate(name) {
             Some(normalized) => *name = normalized,
             None => problems.push(format!(
                 "The edge {key} has the predicate {:?}, which does not have the form \

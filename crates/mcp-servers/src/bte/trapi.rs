@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-// The types of the query are also the input of `query_bte`. Their doc comments would be part of
-// its schema.
+// The graph of a query. This is not a doc comment, because it would become part of the input schema
+// of the tool `query_bte`.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryGraph {
@@ -20,7 +20,7 @@ pub(super) struct QueryGraph {
     pub(super) edges: BTreeMap<String, QueryEdge>,
 }
 
-// TRAPI does not allow empty lists.
+// Empty lists are omitted, because TRAPI does not allow them.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryNode {
@@ -165,7 +165,7 @@ pub(super) struct MetaNode {
     pub(super) id_prefixes: Vec<String>,
 }
 
-// Also part of the output of `get_meta_knowledge_graph`.
+// A supported relation. A doc comment would become part of the schema of the tool's output.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 pub(super) struct Relation {
     /// The category of the subject.
@@ -177,7 +177,7 @@ pub(super) struct Relation {
 }
 
 /// Parses a part of a response. Returns `None` if the value has another form.
-pub(super) fn part<T: DeserializeOwned>(value: Value) -> Option<T> {
+pub(super) fn parse_part<T: DeserializeOwned>(value: Value) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
@@ -188,5 +188,5 @@ where
     T: DeserializeOwned,
 {
     let items = Option::<Vec<Value>>::deserialize(deserializer)?;
-    Ok(items.into_iter().flatten().filter_map(part).collect())
+    Ok(items.into_iter().flatten().filter_map(parse_part).collect())
 }

@@ -1,4 +1,4 @@
-//! `calculate_account_value`.
+//! The tool `calculate_account_value`, which sums the purchases of a customer.
 
 use rusqlite::{OptionalExtension as _, Transaction};
 use schemars::JsonSchema;
@@ -34,19 +34,19 @@ pub(super) struct Output {
 }
 
 /// Returns the tool `calculate_account_value`.
-pub(super) fn calculate_account_value(database: Database) -> BundledTool {
+pub(super) fn account_value_tool(database: Database) -> BundledTool {
     BundledTool::new(
         "calculate_account_value",
         "Account value",
         "Calculates the account value of one customer: the sum of all purchases, in euros.",
         database,
-        call,
+        run_tool,
     )
 }
 
-async fn call(database: Database, Input { customer_id }: Input) -> ToolResult<Output> {
+async fn run_tool(database: Database, Input { customer_id }: Input) -> ToolResult<Output> {
     database
-        .read(move |transaction| account_value(transaction, customer_id))
+        .read_in_transaction(move |transaction| account_value(transaction, customer_id))
         .await
 }
 
@@ -62,7 +62,7 @@ fn account_value(transaction: &Transaction<'_>, customer_id: i64) -> ToolResult<
     let Some((customer_name, purchases, cents)) = account else {
         return unknown_customer(transaction, customer_id);
     };
-    // `schema.sql` excludes negative amounts.
+    // The sum is not negative, because `schema.sql` excludes negative amounts.
     let account_value = format!("{}.{:02}", cents / 100, cents % 100);
     let from = match purchases {
         0 => "no purchases yet".to_owned(),

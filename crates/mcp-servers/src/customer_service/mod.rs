@@ -12,9 +12,9 @@ use crate::{
     sqlite::{Database, Layout},
     tool::{BundledServer, ToolError, server::ToolServer},
 };
-use account_value::calculate_account_value;
-use recent_customers::get_recent_customers;
-use support_ticket::create_support_ticket;
+use account_value::account_value_tool;
+use recent_customers::recent_customers_tool;
+use support_ticket::support_ticket_tool;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
     name: "customer-service",
@@ -33,7 +33,7 @@ static LAYOUT: Layout = Layout {
 /// Currency of all amounts in the shop (ISO 4217).
 const CURRENCY: &str = "EUR";
 
-pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
+pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let database = Database::open(&LAYOUT, options.data.as_deref()).await?;
     let storage = if options.data.is_some() {
         "New tickets are stored."
@@ -46,9 +46,9 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          fields that end in _cents are integers in cents. Dates are written YYYY-MM-DD. {storage}"
     );
     let tools = vec![
-        get_recent_customers(database.clone()),
-        create_support_ticket(database.clone()),
-        calculate_account_value(database),
+        recent_customers_tool(database.clone()),
+        support_ticket_tool(database.clone()),
+        account_value_tool(database),
     ];
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }

@@ -1,4 +1,4 @@
-//! `get_recent_customers`.
+//! The tool `get_recent_customers`, which lists the latest customers.
 
 use std::fmt::Write as _;
 
@@ -53,20 +53,20 @@ pub(super) struct Output {
 }
 
 /// Returns the tool `get_recent_customers`.
-pub(super) fn get_recent_customers(database: Database) -> BundledTool {
+pub(super) fn recent_customers_tool(database: Database) -> BundledTool {
     BundledTool::new(
         "get_recent_customers",
         "Recent customers",
         "Lists the customers who joined most recently, the latest first, with customer_id, \
          name, e-mail, city, country and the day they joined.",
         database,
-        call,
+        run_tool,
     )
 }
 
-async fn call(database: Database, input: Input) -> ToolResult<Output> {
+async fn run_tool(database: Database, input: Input) -> ToolResult<Output> {
     database
-        .read(move |transaction| recent_customers(transaction, &input))
+        .read_in_transaction(move |transaction| recent_customers(transaction, &input))
         .await
 }
 

@@ -1,4 +1,4 @@
--- Marks the file as ours ("sbcs") and its layout as the first one.
+-- Identifies a database file of this server ("sbcs" in ASCII) with layout version 1.
 PRAGMA application_id = 1935827827;
 PRAGMA user_version = 1;
 

@@ -3,8 +3,9 @@ use serde_json::json;
 use super::*;
 
 async fn number(database: &Database, sql: &'static str) -> i64 {
-    let read =
-        database.read(move |transaction| Ok(transaction.query_row(sql, [], |row| row.get(0))?));
+    let read = database.read_in_transaction(move |transaction| {
+        Ok(transaction.query_row(sql, [], |row| row.get(0))?)
+    });
     read.await.unwrap()
 }
 
@@ -52,13 +53,14 @@ async fn the_seed_data_is_consistent() {
 #[tokio::test]
 async fn ticket_numbers_are_not_reused() {
     let database = Database::open(&LAYOUT, None).await.unwrap();
-    let tool = create_support_ticket(database.clone());
+    let tool = support_ticket_tool(database.clone());
     for number in [1, 2] {
         let arguments = json!({"customer_id": 42, "subject": "Broken"});
         let created = tool.call(arguments.as_object().unwrap().clone()).await;
         assert_eq!(created.structured_content.unwrap()["ticket_id"], number);
         let sql = "DELETE FROM support_tickets";
-        let delete = database.write(move |transaction| Ok(transaction.execute_batch(sql)?));
+        let delete =
+            database.write_in_transaction(move |transaction| Ok(transaction.execute_batch(sql)?));
         delete.await.unwrap();
     }
 }

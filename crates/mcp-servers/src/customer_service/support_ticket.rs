@@ -1,4 +1,4 @@
-//! `create_support_ticket`.
+//! The tool `create_support_ticket`, which stores a new ticket.
 
 use rusqlite::{OptionalExtension as _, Transaction, params};
 use schemars::JsonSchema;
@@ -63,21 +63,21 @@ pub(super) struct Output {
 }
 
 /// Returns the tool `create_support_ticket`.
-pub(super) fn create_support_ticket(database: Database) -> BundledTool {
+pub(super) fn support_ticket_tool(database: Database) -> BundledTool {
     BundledTool::new(
         "create_support_ticket",
         "New support ticket",
         "Opens a new support ticket for a customer and returns its number. Every call opens one \
          more.",
         database,
-        call,
+        run_tool,
     )
-    .annotated(|it| it.read_only(false).idempotent(false))
+    .map_annotations(|it| it.read_only(false).idempotent(false))
 }
 
-async fn call(database: Database, input: Input) -> ToolResult<Output> {
+async fn run_tool(database: Database, input: Input) -> ToolResult<Output> {
     database
-        .write(move |transaction| create_ticket(transaction, &input))
+        .write_in_transaction(move |transaction| create_ticket(transaction, &input))
         .await
 }
 

@@ -1,16 +1,16 @@
-//! `add_nodes` and `add_edges`.
+//! The tools `add_nodes` and `add_edges`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation},
+    context::{DatabaseContext, conversation_id},
     knowledge_graph::Totals,
     model::{Edge, Node},
     store::{GraphStore, Upserted},
 };
 use crate::{
-    text::{listed, quantity},
+    text::{format_quantity, join_first_items},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
 };
 
@@ -48,7 +48,7 @@ pub(super) struct Output {
 }
 
 /// Returns the tool `add_nodes`.
-pub(super) fn add_nodes(store: GraphStore) -> BundledTool {
+pub(super) fn add_nodes_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "add_nodes",
         "Add nodes",
@@ -58,19 +58,21 @@ pub(super) fn add_nodes(store: GraphStore) -> BundledTool {
         store,
         call_add_nodes,
     )
-    .annotated(|it| it.read_only(false))
+    .map_annotations(|it| it.read_only(false))
 }
 
 async fn call_add_nodes(store: GraphStore, input: NodesInput) -> ToolResult<Output> {
-    let nodes = input.nodes.into_iter().map(Node::check);
-    let nodes = validate("node", nodes)?;
-    let conversation = conversation(input.database_context.as_ref());
-    let (done, _, totals) = store.upsert(conversation, nodes, Vec::new()).await?;
-    Ok(answer(done, totals, "node"))
+    let nodes = input.nodes.into_iter().map(Node::validate_node);
+    let nodes = collect_valid_items("node", nodes)?;
+    let conversation = conversation_id(input.database_context.as_ref());
+    let (done, _, totals) = store
+        .upsert_nodes_and_edges(conversation, nodes, Vec::new())
+        .await?;
+    Ok(build_output(done, totals, "node"))
 }
 
 /// Returns the tool `add_edges`.
-pub(super) fn add_edges(store: GraphStore) -> BundledTool {
+pub(super) fn add_edges_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "add_edges",
         "Add edges",
@@ -81,18 +83,20 @@ pub(super) fn add_edges(store: GraphStore) -> BundledTool {
         store,
         call_add_edges,
     )
-    .annotated(|it| it.read_only(false))
+    .map_annotations(|it| it.read_only(false))
 }
 
 async fn call_add_edges(store: GraphStore, input: EdgesInput) -> ToolResult<Output> {
-    let edges = input.edges.into_iter().map(Edge::check);
-    let edges = validate("edge", edges)?;
-    let conversation = conversation(input.database_context.as_ref());
-    let (_, done, totals) = store.upsert(conversation, Vec::new(), edges).await?;
-    Ok(answer(done, totals, "edge"))
+    let edges = input.edges.into_iter().map(Edge::validate_edge);
+    let edges = collect_valid_items("edge", edges)?;
+    let conversation = conversation_id(input.database_context.as_ref());
+    let (_, done, totals) = store
+        .upsert_nodes_and_edges(conversation, Vec::new(), edges)
+        .await?;
+    Ok(build_output(done, totals, "edge"))
 }
 
-fn validate<T>(
+fn collect_valid_items<T>(
     noun: &str,
     items: impl Iterator<Item = Result<T, String>>,
 ) -> Result<Vec<T>, ToolError> {
@@ -107,16 +111,20 @@ fn validate<T>(
     if problems.is_empty() {
         return Ok(valid);
     }
-    Err(format!("Nothing was added. {}.", listed(&problems, MAX_PROBLEMS)).into())
+    Err(format!(
+        "Nothing was added. {}.",
+        join_first_items(&problems, MAX_PROBLEMS)
+    )
+    .into())
 }
 
-fn answer(done: Upserted, totals: Totals, noun: &str) -> ToolOutput<Output> {
+fn build_output(done: Upserted, totals: Totals, noun: &str) -> ToolOutput<Output> {
     let text = format!(
         "Added {}, updated {}, {} unchanged. The graph has {} now.",
-        quantity(done.added, noun),
+        format_quantity(done.added, noun),
         done.updated,
         done.unchanged,
-        totals.describe()
+        totals.describe_size()
     );
     ToolOutput {
         text,

@@ -1,4 +1,4 @@
-//! `analyze_node_relationships`.
+//! The tool `analyze_node_relationships`, which counts the edges of a node.
 
 use std::{cmp::Reverse, collections::BTreeSet, fmt::Write as _};
 
@@ -7,13 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation},
+    context::{DatabaseContext, conversation_id},
     knowledge_graph::{Count, KnowledgeGraph, NodeRef, count_names, count_types, describe_counts},
     model::{Edge, Node},
     store::GraphStore,
 };
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult, number},
 };
 
@@ -79,7 +79,7 @@ struct RankedNeighbour {
 }
 
 /// Returns the tool `analyze_node_relationships`.
-pub(super) fn analyze_node_relationships(store: GraphStore) -> BundledTool {
+pub(super) fn analyze_node_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "analyze_node_relationships",
         "Analyze a node's relationships",
@@ -87,16 +87,16 @@ pub(super) fn analyze_node_relationships(store: GraphStore) -> BundledTool {
          of edges by predicate, by type of neighbour and by source, and the most strongly \
          related neighbours.",
         store,
-        call,
+        run_tool,
     )
 }
 
-async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
-    let conversation = conversation(input.database_context.as_ref());
-    let graph = store.load(conversation).await?;
-    let data = analyze(&graph, graph.find(&input.node_id)?, input.limit);
+async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let conversation = conversation_id(input.database_context.as_ref());
+    let graph = store.load_graph(conversation).await?;
+    let data = analyze(&graph, graph.find_node(&input.node_id)?, input.limit);
     Ok(ToolOutput {
-        text: describe(&data),
+        text: describe_analysis(&data),
         data,
     })
 }
@@ -119,7 +119,7 @@ fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
     });
     let sources = edges.iter().map(|edge| edge.data.primary_source.as_deref());
     let sources = sources.map(|source| source.unwrap_or("unknown"));
-    let neighbours = neighbours(graph, node, &edges);
+    let neighbours = rank_neighbours(graph, node, &edges);
     Output {
         node: NodeRef::from(node),
         degree: edges.len(),
@@ -138,7 +138,7 @@ fn analyze(graph: &KnowledgeGraph, node: &Node, limit: usize) -> Output {
 }
 
 /// Returns the neighbours of a node, sorted by number of edges and then of publications.
-fn neighbours<'a>(
+fn rank_neighbours<'a>(
     graph: &'a KnowledgeGraph,
     node: &Node,
     edges: &[&Edge],
@@ -168,14 +168,14 @@ fn neighbours<'a>(
     ranked
 }
 
-fn describe(data: &Output) -> String {
+fn describe_analysis(data: &Output) -> String {
     let mut text = format!(
         "{} has {}: {} incoming, {} outgoing, with {}.",
-        data.node.named_with_type(),
-        quantity(data.degree, "edge"),
+        data.node.name_id_and_type(),
+        format_quantity(data.degree, "edge"),
         data.incoming,
         data.outgoing,
-        quantity(data.neighbour_count, "neighbour")
+        format_quantity(data.neighbour_count, "neighbour")
     );
     if data.degree == 0 {
         return text;
@@ -204,15 +204,15 @@ fn describe(data: &Output) -> String {
         let _ = write!(
             text,
             "\n- {}: {} ({})",
-            neighbour.node.named_with_type(),
-            quantity(neighbour.edges, "edge"),
+            neighbour.node.name_id_and_type(),
+            format_quantity(neighbour.edges, "edge"),
             neighbour.labels.join(", ")
         );
         if neighbour.publications > 0 {
             let _ = write!(
                 text,
                 ", {}",
-                quantity(neighbour.publications, "publication")
+                format_quantity(neighbour.publications, "publication")
             );
         }
     }

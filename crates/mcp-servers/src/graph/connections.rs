@@ -1,4 +1,4 @@
-//! `find_connections`.
+//! The tool `find_connections`, which finds paths and neighbours.
 
 use std::fmt::Write as _;
 
@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation},
+    context::{DatabaseContext, conversation_id},
     knowledge_graph::{KnowledgeGraph, NodeRef},
     model::{Edge, Node, without_prefix},
     paths::Network,
     store::GraphStore,
 };
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
 };
 
@@ -100,20 +100,20 @@ struct Neighbour {
 }
 
 /// Returns the tool `find_connections`.
-pub(super) fn find_connections(store: GraphStore) -> BundledTool {
+pub(super) fn find_connections_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "find_connections",
         "Find connections",
         "Finds the paths between two nodes of the knowledge graph of this conversation, the \
          shortest first. Without `to`, it lists the neighbours of the node `from`.",
         store,
-        call,
+        run_tool,
     )
 }
 
-async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
-    let conversation = conversation(input.database_context.as_ref());
-    let graph = store.load(conversation).await?;
+async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let conversation = conversation_id(input.database_context.as_ref());
+    let graph = store.load_graph(conversation).await?;
     let labels: Option<Vec<&str>> = input
         .labels
         .as_ref()
@@ -127,16 +127,16 @@ async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
         network,
         input: &input,
     };
-    let from = graph.find(&input.from)?;
+    let from = graph.find_node(&input.from)?;
     match &input.to {
-        None => Ok(search.neighbours(from)),
+        None => Ok(search.list_neighbours(from)),
         Some(to) => {
-            let to = graph.find(to)?;
+            let to = graph.find_node(to)?;
             if to.id == from.id {
                 let text = "from and to are the same node.".to_owned();
                 return Err(ToolError::Refused(text));
             }
-            Ok(search.paths(from, to))
+            Ok(search.find_paths(from, to))
         }
     }
 }
@@ -148,20 +148,20 @@ struct ConnectionSearch<'a> {
 }
 
 impl ConnectionSearch<'_> {
-    fn paths(&self, from: &Node, to: &Node) -> ToolOutput<Output> {
+    fn find_paths(&self, from: &Node, to: &Node) -> ToolOutput<Output> {
         let input = self.input;
         let max_length = input.max_length.unwrap_or(3);
-        let (start, end) = (self.index(from), self.index(to));
+        let (start, end) = (self.node_index(from), self.node_index(to));
         let found = self
             .network
-            .paths(start, end, max_length, input.directed, input.limit);
+            .find_paths(start, end, max_length, input.directed, input.limit);
         let (from, to) = (NodeRef::from(from), NodeRef::from(to));
         let mut text = match found.paths.len() {
             0 if found.complete => format!(
                 "No path of at most {} connects {} and {}{}.",
-                quantity(max_length, "edge"),
-                from.named(),
-                to.named(),
+                format_quantity(max_length, "edge"),
+                from.name_and_id(),
+                to.name_and_id(),
                 if input.directed {
                     " in this direction"
                 } else {
@@ -170,9 +170,9 @@ impl ConnectionSearch<'_> {
             ),
             count => format!(
                 "{} between {} and {}{}:",
-                quantity(count, "path"),
-                from.named(),
-                to.named(),
+                format_quantity(count, "path"),
+                from.name_and_id(),
+                to.name_and_id(),
                 if found.complete {
                     ""
                 } else {
@@ -187,12 +187,14 @@ impl ConnectionSearch<'_> {
                 let nodes: Vec<NodeRef> = path.iter().map(|node| self.node_ref(*node)).collect();
                 let steps: Vec<Vec<Relation>> = path
                     .windows(2)
-                    .map(|step| relations(self.network.between(step[0], step[1], input.directed)))
+                    .map(|step| {
+                        to_relations(self.network.edges_between(step[0], step[1], input.directed))
+                    })
                     .collect();
                 text.push_str("\n- ");
-                text.push_str(&nodes[0].named());
+                text.push_str(&nodes[0].name_and_id());
                 for (node, step) in nodes.iter().skip(1).zip(&steps) {
-                    let _ = write!(text, " {} {}", arrow(step, node), node.named());
+                    let _ = write!(text, " {} {}", format_arrow(step, node), node.name_and_id());
                 }
                 Path {
                     length: steps.len(),
@@ -213,36 +215,46 @@ impl ConnectionSearch<'_> {
         }
     }
 
-    fn neighbours(&self, from: &Node) -> ToolOutput<Output> {
-        let (start, input) = (self.index(from), self.input);
+    fn list_neighbours(&self, from: &Node) -> ToolOutput<Output> {
+        let (start, input) = (self.node_index(from), self.input);
         let max_distance = input.max_length.unwrap_or(1);
-        let near = self.network.neighbours(start, max_distance, input.directed);
+        let near = self
+            .network
+            .find_neighbours(start, max_distance, input.directed);
         let from = NodeRef::from(from);
         let mut text = match near.len() {
-            0 => format!("{} has no neighbours.", from.named()),
+            0 => format!("{} has no neighbours.", from.name_and_id()),
             count if count > input.limit => {
-                format!("{} of {count} neighbours of {}:", input.limit, from.named())
+                format!(
+                    "{} of {count} neighbours of {}:",
+                    input.limit,
+                    from.name_and_id()
+                )
             }
-            count => format!("{} of {}:", quantity(count, "neighbour"), from.named()),
+            count => format!(
+                "{} of {}:",
+                format_quantity(count, "neighbour"),
+                from.name_and_id()
+            ),
         };
         let listed: Vec<Neighbour> = near
             .iter()
             .take(input.limit)
             .map(|(index, distance)| {
                 let node = self.node_ref(*index);
-                let edges = relations(self.network.between(start, *index, input.directed));
+                let edges = to_relations(self.network.edges_between(start, *index, input.directed));
                 let _ = if edges.is_empty() {
                     write!(
                         text,
                         "\n- {}, {distance} edges away",
-                        node.named_with_type()
+                        node.name_id_and_type()
                     )
                 } else {
                     write!(
                         text,
                         "\n- {} {}",
-                        arrow(&edges, &node),
-                        node.named_with_type()
+                        format_arrow(&edges, &node),
+                        node.name_id_and_type()
                     )
                 };
                 Neighbour {
@@ -265,7 +277,7 @@ impl ConnectionSearch<'_> {
     }
 
     /// Returns the index of a node in the graph.
-    fn index(&self, node: &Node) -> usize {
+    fn node_index(&self, node: &Node) -> usize {
         self.graph.nodes.get_index_of(&node.id).unwrap_or_default()
     }
 
@@ -274,7 +286,7 @@ impl ConnectionSearch<'_> {
     }
 }
 
-fn relations(edges: Vec<&Edge>) -> Vec<Relation> {
+fn to_relations(edges: Vec<&Edge>) -> Vec<Relation> {
     let edges = edges.into_iter().take(MAX_EDGES_PER_STEP);
     edges
         .map(|edge| Relation {
@@ -287,7 +299,7 @@ fn relations(edges: Vec<&Edge>) -> Vec<Relation> {
 }
 
 /// Formats edges as `–affects→`, `←affects–` or both, with each label once.
-fn arrow(edges: &[Relation], to: &NodeRef) -> String {
+fn format_arrow(edges: &[Relation], to: &NodeRef) -> String {
     let labels = |forward: bool| {
         let mut labels: Vec<&str> = Vec::new();
         for edge in edges

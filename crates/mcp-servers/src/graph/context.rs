@@ -1,9 +1,9 @@
-//! The conversation of a call.
+//! The conversation to which a tool call belongs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::IgnoredAny};
 
-/// Conversation id for calls without a conversation id.
+/// Conversation id of calls that contain none.
 pub(crate) const DEFAULT_CONVERSATION: &str = "default";
 
 /// Context that the host adds to a call. Only the conversation id is used. The other fields are for
@@ -33,6 +33,6 @@ pub(crate) struct DatabaseContext {
 }
 
 /// Returns the conversation id of a call, or the default one.
-pub(crate) fn conversation(context: Option<&DatabaseContext>) -> &str {
+pub(crate) fn conversation_id(context: Option<&DatabaseContext>) -> &str {
     context.map_or(DEFAULT_CONVERSATION, |context| &context.conversation_id)
 }

@@ -1,4 +1,4 @@
-//! A graph in memory, and the descriptions of its parts.
+//! A knowledge graph in memory, with names and counts of its parts for results.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::model::{Edge, Node};
 use crate::{
-    text::{listed, quantity, suggestion},
+    text::{format_quantity, join_first_items, suggest_name},
     tool::ToolError,
 };
 
@@ -67,16 +67,16 @@ pub(crate) struct Count {
 impl KnowledgeGraph {
     /// Adds a node, or merges it with an existing node that has the same id.
     pub(crate) fn add_node(&mut self, node: Node) -> Change {
-        add(self.nodes.entry(node.id.clone()), node, Node::merge)
+        insert_or_merge(self.nodes.entry(node.id.clone()), node, Node::merge_node)
     }
 
     /// Adds an edge, or merges it with an existing edge that has the same id.
     pub(crate) fn add_edge(&mut self, edge: Edge) -> Change {
         let id = edge.id.clone().unwrap_or_else(|| edge.default_id());
-        add(self.edges.entry(id), edge, Edge::merge)
+        insert_or_merge(self.edges.entry(id), edge, Edge::merge_edge)
     }
 
-    pub(crate) fn totals(&self) -> Totals {
+    pub(crate) fn count_totals(&self) -> Totals {
         Totals {
             node_count: self.nodes.len(),
             edge_count: self.edges.len(),
@@ -98,7 +98,7 @@ impl KnowledgeGraph {
 
     /// Finds a node by its id, or by its label if only one node has this label. Models use `MPO`
     /// for a node that a result shows as `MPO (NCBIGene:4353)`.
-    pub(super) fn find(&self, name: &str) -> Result<&Node, ToolError> {
+    pub(super) fn find_node(&self, name: &str) -> Result<&Node, ToolError> {
         if let Some(node) = self.nodes.get(name) {
             return Ok(node);
         }
@@ -108,24 +108,24 @@ impl KnowledgeGraph {
             .filter(|node| matches(&node.id) || node.label.as_deref().is_some_and(matches))
             .collect();
         match found.as_slice() {
-            [] => Err(self.unknown(name)),
+            [] => Err(self.unknown_node_error(name)),
             [only] => Ok(only),
             several => {
                 let ids: Vec<&str> = several.iter().map(|node| node.id.as_str()).collect();
-                let ids = listed(&ids, 6);
+                let ids = join_first_items(&ids, 6);
                 Err(format!("Several nodes have the name {name}: {ids}. Use an id.").into())
             }
         }
     }
 
     /// Returns the error for an unknown node name.
-    pub(super) fn unknown(&self, name: &str) -> ToolError {
+    pub(super) fn unknown_node_error(&self, name: &str) -> ToolError {
         if self.nodes.is_empty() {
             return ToolError::Refused(
                 "The graph of this conversation is empty. Add nodes with add_nodes.".to_owned(),
             );
         }
-        let suggestion = suggestion(name, self.nodes.keys().map(String::as_str));
+        let suggestion = suggest_name(name, self.nodes.keys().map(String::as_str));
         ToolError::Refused(format!(
             "Unknown node {name} in the graph of this conversation.{suggestion} get_graph_state \
              lists the nodes."
@@ -133,7 +133,7 @@ impl KnowledgeGraph {
     }
 }
 
-fn add<T: Clone + PartialEq>(
+fn insert_or_merge<T: Clone + PartialEq>(
     entry: Entry<'_, String, T>,
     item: T,
     merge: impl FnOnce(T, T) -> T,
@@ -156,11 +156,11 @@ fn add<T: Clone + PartialEq>(
 
 impl Totals {
     /// Describes the size of the graph, such as `2 nodes and 1 edge`.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn describe_size(&self) -> String {
         format!(
             "{} and {}",
-            quantity(self.node_count, "node"),
-            quantity(self.edge_count, "edge")
+            format_quantity(self.node_count, "node"),
+            format_quantity(self.edge_count, "edge")
         )
     }
 }
@@ -177,7 +177,7 @@ impl From<&Node> for NodeRef {
 
 impl NodeRef {
     /// Formats the node as `MPO (NCBIGene:4353)`, or only its id if it has no label.
-    pub(crate) fn named(&self) -> String {
+    pub(crate) fn name_and_id(&self) -> String {
         match &self.label {
             Some(label) if *label != self.id => format!("{label} ({})", self.id),
             _ => self.id.clone(),
@@ -185,10 +185,10 @@ impl NodeRef {
     }
 
     /// Formats the node with its type: `MPO (NCBIGene:4353) [Gene]`.
-    pub(crate) fn named_with_type(&self) -> String {
+    pub(crate) fn name_id_and_type(&self) -> String {
         match &self.kind {
-            Some(kind) => format!("{} [{kind}]", self.named()),
-            None => self.named(),
+            Some(kind) => format!("{} [{kind}]", self.name_and_id()),
+            None => self.name_and_id(),
         }
     }
 }
@@ -220,5 +220,5 @@ pub(crate) fn describe_counts(counts: &[Count], max: usize) -> String {
         return "none".to_owned();
     }
     let counts = counts.iter().map(|it| format!("{} {}", it.name, it.count));
-    listed(&counts.collect::<Vec<_>>(), max)
+    join_first_items(&counts.collect::<Vec<_>>(), max)
 }

@@ -16,11 +16,11 @@ use crate::{
     options::ServerOptions,
     tool::{BundledServer, server::ToolServer},
 };
-use add::{add_edges, add_nodes};
-use analyze::analyze_node_relationships;
-use connections::find_connections;
-use remove::remove_from_graph;
-use state::get_graph_state;
+use add::{add_edges_tool, add_nodes_tool};
+use analyze::analyze_node_tool;
+use connections::find_connections_tool;
+use remove::remove_from_graph_tool;
+use state::graph_state_tool;
 use store::GraphStore;
 
 pub(crate) const IDENTITY: BundledServer = BundledServer {
@@ -29,7 +29,7 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "The knowledge graph of a conversation: nodes, edges, connections",
 };
 
-pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
+pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     let store = GraphStore::open(options.data.as_deref()).await?;
     let storage = if options.data.is_some() {
         "The graph is stored."
@@ -43,12 +43,12 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
          bundled bte server are valid arguments of add_nodes and add_edges. {storage}"
     );
     let tools = vec![
-        get_graph_state(store.clone()),
-        add_nodes(store.clone()),
-        add_edges(store.clone()),
-        remove_from_graph(store.clone()),
-        find_connections(store.clone()),
-        analyze_node_relationships(store),
+        graph_state_tool(store.clone()),
+        add_nodes_tool(store.clone()),
+        add_edges_tool(store.clone()),
+        remove_from_graph_tool(store.clone()),
+        find_connections_tool(store.clone()),
+        analyze_node_tool(store),
     ];
     Ok(ToolServer::new(IDENTITY, instructions, tools))
 }

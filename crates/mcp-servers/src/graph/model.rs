@@ -1,5 +1,5 @@
-//! Nodes and edges in arguments, results and the database, and the merge of two descriptions of
-//! one thing.
+//! The nodes and edges of knowledge graphs, in arguments, results and the database: validation,
+//! default ids and merging.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::text::{one_line, truncate};
+use crate::text::{to_single_line, truncate};
 
 /// Maximum length of a node id, in characters.
 pub(crate) const MAX_NODE_ID: usize = 200;
@@ -129,7 +129,7 @@ pub(crate) struct Provenance {
 
 impl Node {
     /// Validates the node and normalizes its texts. The error describes the problem for the model.
-    pub(crate) fn check(mut self) -> Result<Self, String> {
+    pub(crate) fn validate_node(mut self) -> Result<Self, String> {
         check_node_id("id", &self.id)?;
         self.label = self.label.as_deref().and_then(normalize_name);
         self.kind = self
@@ -142,14 +142,14 @@ impl Node {
     }
 
     /// Merges a newer version of the node: newer values replace older ones, and lists are combined.
-    pub(crate) fn merge(mut self, newer: Self) -> Self {
-        replace(&mut self.label, newer.label);
-        replace(&mut self.kind, newer.kind);
+    pub(crate) fn merge_node(mut self, newer: Self) -> Self {
+        replace_if_some(&mut self.label, newer.label);
+        replace_if_some(&mut self.kind, newer.kind);
         let (data, newer) = (&mut self.data, newer.data);
-        extend(&mut data.categories, newer.categories);
-        extend(&mut data.xrefs, newer.xrefs);
-        extend(&mut data.synonyms, newer.synonyms);
-        replace(&mut data.source, newer.source);
+        append_missing_items(&mut data.categories, newer.categories);
+        append_missing_items(&mut data.xrefs, newer.xrefs);
+        append_missing_items(&mut data.synonyms, newer.synonyms);
+        replace_if_some(&mut data.source, newer.source);
         data.other.extend(newer.other);
         self
     }
@@ -158,7 +158,7 @@ impl Node {
 impl Edge {
     /// Validates the edge, normalizes its texts and sets its id. The error describes the problem
     /// for the model.
-    pub(crate) fn check(mut self) -> Result<Self, String> {
+    pub(crate) fn validate_edge(mut self) -> Result<Self, String> {
         check_node_id("source", &self.source)?;
         check_node_id("target", &self.target)?;
         self.label = normalize_name(without_prefix(&self.label)).ok_or("its label is blank")?;
@@ -186,26 +186,26 @@ impl Edge {
             without_prefix(&self.label),
             &self.target,
         ]
-        .map(escape)
+        .map(escape_id_part)
         .join("|");
         for (name, value) in &self.data.qualifiers {
             id.push('|');
-            id.push_str(&escape(&format!("{name}={value}")));
+            id.push_str(&escape_id_part(&format!("{name}={value}")));
         }
-        one_line(&id)
+        to_single_line(&id)
     }
 
     /// Merges a newer version of the edge. Replaces source, target and label.
-    pub(crate) fn merge(self, newer: Self) -> Self {
+    pub(crate) fn merge_edge(self, newer: Self) -> Self {
         let mut data = self.data;
         let newer_data = newer.data;
-        replace(&mut data.source, newer_data.source);
-        replace(&mut data.primary_source, newer_data.primary_source);
-        extend(&mut data.publications, newer_data.publications);
-        replace(&mut data.knowledge_level, newer_data.knowledge_level);
-        replace(&mut data.agent_type, newer_data.agent_type);
+        replace_if_some(&mut data.source, newer_data.source);
+        replace_if_some(&mut data.primary_source, newer_data.primary_source);
+        append_missing_items(&mut data.publications, newer_data.publications);
+        replace_if_some(&mut data.knowledge_level, newer_data.knowledge_level);
+        replace_if_some(&mut data.agent_type, newer_data.agent_type);
         data.qualifiers.extend(newer_data.qualifiers);
-        extend(&mut data.provenance, newer_data.provenance);
+        append_missing_items(&mut data.provenance, newer_data.provenance);
         data.other.extend(newer_data.other);
         Self { data, ..newer }
     }
@@ -231,7 +231,7 @@ pub(crate) fn without_prefix(name: &str) -> &str {
 
 /// Normalizes a label or type. Returns `None` for a blank text.
 pub(crate) fn normalize_name(text: &str) -> Option<String> {
-    let text = truncate(&one_line(text), MAX_LABEL);
+    let text = truncate(&to_single_line(text), MAX_LABEL);
     (!text.is_empty()).then_some(text)
 }
 
@@ -266,17 +266,17 @@ fn check_data(data: &impl Serialize) -> Result<(), String> {
 }
 
 /// Escapes the character `|`, which separates the parts of an edge id.
-fn escape(part: &str) -> String {
+fn escape_id_part(part: &str) -> String {
     part.replace('%', "%25").replace('|', "%7C")
 }
 
-fn replace<T>(old: &mut Option<T>, new: Option<T>) {
+fn replace_if_some<T>(old: &mut Option<T>, new: Option<T>) {
     if new.is_some() {
         *old = new;
     }
 }
 
-fn extend<T: PartialEq>(old: &mut Vec<T>, new: Vec<T>) {
+fn append_missing_items<T: PartialEq>(old: &mut Vec<T>, new: Vec<T>) {
     for item in new {
         if old.len() >= MAX_LIST {
             return;

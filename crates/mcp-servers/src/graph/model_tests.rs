@@ -13,11 +13,11 @@ fn edge(value: Value) -> Edge {
 #[test]
 fn the_biolink_prefix_makes_no_difference() {
     let gene = node(json!({"id": "NCBIGene:4353", "type": "biolink:Gene", "label": " MPO\n"}));
-    let gene = gene.check().unwrap();
+    let gene = gene.validate_node().unwrap();
     assert_eq!(gene.kind.as_deref(), Some("Gene"));
     assert_eq!(gene.label.as_deref(), Some("MPO"));
     let affects = edge(json!({"source": "a", "target": "b", "label": "biolink:affects"}));
-    let affects = affects.check().unwrap();
+    let affects = affects.validate_edge().unwrap();
     assert_eq!(affects.label, "affects");
     assert_eq!(affects.id.as_deref(), Some("|a|affects|b"));
 }
@@ -25,7 +25,7 @@ fn the_biolink_prefix_makes_no_difference() {
 #[test]
 fn ids_without_spaces_are_taken_and_others_are_not() {
     for id in ["NCBIGene:4353", "UMLS:C0027061", "CHEBI:15377", "a|b", "é"] {
-        assert!(node(json!({"id": id})).check().is_ok(), "{id}");
+        assert!(node(json!({"id": id})).validate_node().is_ok(), "{id}");
     }
     for id in [
         "",
@@ -36,12 +36,12 @@ fn ids_without_spaces_are_taken_and_others_are_not() {
         "a\u{2028}b",
         &"x".repeat(201),
     ] {
-        assert!(node(json!({"id": id})).check().is_err(), "{id}");
+        assert!(node(json!({"id": id})).validate_node().is_err(), "{id}");
         let edge = edge(json!({"source": "a", "target": id, "label": "affects"}));
-        assert!(edge.check().unwrap_err().contains("target"), "{id}");
+        assert!(edge.validate_edge().unwrap_err().contains("target"), "{id}");
     }
     let blank = edge(json!({"source": "a", "target": "b", "label": "biolink: "}));
-    assert_eq!(blank.check().unwrap_err(), "its label is blank");
+    assert_eq!(blank.validate_edge().unwrap_err(), "its label is blank");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn descriptions_are_joined_and_nothing_is_forgotten() {
         "id": "e", "source": "a", "target": "b", "label": "affects",
         "data": {"publications": ["PMID:2", "PMID:3"], "agent_type": "manual_agent", "weight": 2},
     }));
-    let joined = old.clone().merge(newer.clone());
+    let joined = old.clone().merge_edge(newer.clone());
     assert_eq!(
         serde_json::to_value(&joined.data).unwrap(),
         json!({
@@ -89,12 +89,12 @@ fn descriptions_are_joined_and_nothing_is_forgotten() {
         })
     );
     // The same once more changes nothing.
-    assert_eq!(joined.clone().merge(newer), joined);
+    assert_eq!(joined.clone().merge_edge(newer), joined);
 
     let old = node(json!({"id": "a", "label": "A", "data": {"xrefs": ["x:1"]}}));
     let newer = node(json!({"id": "a", "type": "Gene", "data": {"xrefs": ["x:2"]}}));
     assert_eq!(
-        serde_json::to_value(old.merge(newer)).unwrap(),
+        serde_json::to_value(old.merge_node(newer)).unwrap(),
         json!({"id": "a", "label": "A", "type": "Gene", "data": {"xrefs": ["x:1", "x:2"]}})
     );
 }
@@ -105,7 +105,7 @@ fn joined_lists_stop_growing() {
         let xrefs: Vec<String> = range.map(|index| format!("x:{index}")).collect();
         node(json!({"id": "a", "data": {"xrefs": xrefs}}))
     };
-    let joined = with(0..150).merge(with(100..400));
+    let joined = with(0..150).merge_node(with(100..400));
     assert_eq!(joined.data.xrefs.len(), MAX_LIST);
     assert_eq!(joined.data.xrefs[199], "x:199");
 }
@@ -113,7 +113,12 @@ fn joined_lists_stop_growing() {
 #[test]
 fn data_has_a_limit() {
     let large = node(json!({"id": "a", "data": {"text": "x".repeat(MAX_DATA)}}));
-    assert!(large.check().unwrap_err().starts_with("its data has 32"));
+    assert!(
+        large
+            .validate_node()
+            .unwrap_err()
+            .starts_with("its data has 32")
+    );
 }
 
 #[test]

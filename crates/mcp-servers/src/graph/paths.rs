@@ -35,7 +35,7 @@ struct Search<'a> {
     network: &'a Network<'a>,
     to: usize,
     directed: bool,
-    /// Distance of each node to the end node. `None` beyond the maximum path length.
+    /// Distance of each node to the end node in edges. `None` beyond the maximum path length.
     distances: Vec<Option<usize>>,
     limit: usize,
     steps: usize,
@@ -66,7 +66,7 @@ impl<'a> Network<'a> {
 
     /// Returns the edges between two neighbours. With `directed`, returns only edges from `here` to
     /// `there`.
-    pub(super) fn between(&self, here: usize, there: usize, directed: bool) -> Vec<&'a Edge> {
+    pub(super) fn edges_between(&self, here: usize, there: usize, directed: bool) -> Vec<&'a Edge> {
         let edges = self.links[here].get(&there).into_iter().flatten();
         edges
             .filter(|(direction, _)| !directed || *direction == Direction::Out)
@@ -76,7 +76,11 @@ impl<'a> Network<'a> {
 
     /// Returns the neighbours of a node. With a direction, returns only neighbours over edges in
     /// that direction.
-    fn next(&self, here: usize, wanted: Option<Direction>) -> impl Iterator<Item = usize> {
+    fn adjacent_nodes(
+        &self,
+        here: usize,
+        wanted: Option<Direction>,
+    ) -> impl Iterator<Item = usize> {
         let links = self.links[here].iter().filter(move |(_, edges)| {
             wanted.is_none_or(|wanted| edges.iter().any(|(direction, _)| *direction == wanted))
         });
@@ -85,7 +89,7 @@ impl<'a> Network<'a> {
 
     /// Returns at most `limit` paths of at most `max_length` edges that contain no node twice. With
     /// `directed`, paths follow the direction of the edges.
-    pub(super) fn paths(
+    pub(super) fn find_paths(
         &self,
         from: usize,
         to: usize,
@@ -97,7 +101,7 @@ impl<'a> Network<'a> {
             network: self,
             to,
             directed,
-            distances: self.distances(to, max_length, directed.then_some(Direction::Back)),
+            distances: self.compute_distances(to, max_length, directed.then_some(Direction::Back)),
             limit,
             steps: 0,
             path: vec![from],
@@ -106,7 +110,7 @@ impl<'a> Network<'a> {
         let mut complete = true;
         if let Some(shortest) = search.distances[from].filter(|_| from != to) {
             for length in shortest..=max_length {
-                complete = search.walk(from, length);
+                complete = search.collect_paths(from, length);
                 if !complete {
                     break;
                 }
@@ -120,13 +124,14 @@ impl<'a> Network<'a> {
 
     /// Returns the nodes within `max_distance` edges of a node with their distances, the nearest
     /// first.
-    pub(super) fn neighbours(
+    pub(super) fn find_neighbours(
         &self,
         from: usize,
         max_distance: usize,
         directed: bool,
     ) -> Vec<(usize, usize)> {
-        let distances = self.distances(from, max_distance, directed.then_some(Direction::Out));
+        let distances =
+            self.compute_distances(from, max_distance, directed.then_some(Direction::Out));
         let mut near: Vec<(usize, usize)> = distances
             .into_iter()
             .enumerate()
@@ -137,7 +142,7 @@ impl<'a> Network<'a> {
         near
     }
 
-    fn distances(
+    fn compute_distances(
         &self,
         from: usize,
         max_distance: usize,
@@ -150,7 +155,7 @@ impl<'a> Network<'a> {
             if distance == max_distance {
                 continue;
             }
-            for next in self.next(here, direction) {
+            for next in self.adjacent_nodes(here, direction) {
                 if distances[next].is_none() {
                     distances[next] = Some(distance + 1);
                     queue.push_back((next, distance + 1));
@@ -164,7 +169,7 @@ impl<'a> Network<'a> {
 impl Search<'_> {
     /// Collects every path of exactly `length` more edges from `here` to the end node. Returns
     /// whether the search may continue.
-    fn walk(&mut self, here: usize, length: usize) -> bool {
+    fn collect_paths(&mut self, here: usize, length: usize) -> bool {
         if length == 0 {
             if here == self.to {
                 if self.found.len() == self.limit {
@@ -175,7 +180,7 @@ impl Search<'_> {
             return true;
         }
         let network = self.network;
-        for next in network.next(here, self.directed.then_some(Direction::Out)) {
+        for next in network.adjacent_nodes(here, self.directed.then_some(Direction::Out)) {
             let near = self.distances[next].is_some_and(|distance| distance < length);
             // A path must not pass its end node before the last step.
             let early = next == self.to && length > 1;
@@ -187,7 +192,7 @@ impl Search<'_> {
                 return false;
             }
             self.path.push(next);
-            let continues = self.walk(next, length - 1);
+            let continues = self.collect_paths(next, length - 1);
             self.path.pop();
             if !continues {
                 return false;

@@ -36,17 +36,17 @@ fn the_shortest_paths_come_first_and_the_length_is_bounded() {
     // 0 → 1 → 2 → 3, a shortcut 0 → 2, and a way around over 4.
     let graph = graph(5, &[(0, 1), (1, 2), (2, 3), (0, 2), (0, 4), (4, 3)]);
     let network = network(&graph);
-    let found = network.paths(0, 3, 3, false, 10);
+    let found = network.find_paths(0, 3, 3, false, 10);
     assert!(found.complete);
     assert_eq!(
         found.paths,
         [vec![0, 2, 3], vec![0, 4, 3], vec![0, 1, 2, 3]]
     );
     assert_eq!(
-        network.paths(0, 3, 2, false, 10).paths,
+        network.find_paths(0, 3, 2, false, 10).paths,
         [vec![0, 2, 3], vec![0, 4, 3]]
     );
-    assert_eq!(network.paths(0, 3, 1, false, 10).paths.len(), 0);
+    assert_eq!(network.find_paths(0, 3, 1, false, 10).paths.len(), 0);
 }
 
 #[test]
@@ -54,25 +54,28 @@ fn a_limit_that_omits_paths_makes_the_result_incomplete() {
     let graph = graph(4, &[(0, 1), (1, 3), (0, 2), (2, 3)]);
     let network = network(&graph);
     assert_eq!(
-        network.paths(0, 3, 3, false, 1),
+        network.find_paths(0, 3, 3, false, 1),
         Paths {
             paths: vec![vec![0, 1, 3]],
             complete: false
         }
     );
     // The limit equals the number of paths.
-    assert!(network.paths(0, 3, 3, false, 2).complete);
+    assert!(network.find_paths(0, 3, 3, false, 2).complete);
 }
 
 #[test]
 fn directed_paths_follow_the_edges_only() {
     let graph = graph(3, &[(0, 1), (2, 1), (0, 0)]);
     let network = network(&graph);
-    assert_eq!(network.paths(0, 2, 4, false, 10).paths, [vec![0, 1, 2]]);
-    assert_eq!(network.paths(0, 2, 4, true, 10).paths.len(), 0);
-    assert_eq!(network.neighbours(0, 4, false), [(1, 1), (2, 2)]);
-    assert_eq!(network.neighbours(0, 4, true), [(1, 1)]);
-    assert_eq!(network.neighbours(1, 4, true), []);
+    assert_eq!(
+        network.find_paths(0, 2, 4, false, 10).paths,
+        [vec![0, 1, 2]]
+    );
+    assert_eq!(network.find_paths(0, 2, 4, true, 10).paths.len(), 0);
+    assert_eq!(network.find_neighbours(0, 4, false), [(1, 1), (2, 2)]);
+    assert_eq!(network.find_neighbours(0, 4, true), [(1, 1)]);
+    assert_eq!(network.find_neighbours(1, 4, true), []);
 }
 
 #[test]
@@ -80,7 +83,7 @@ fn the_edges_between_two_nodes_are_those_of_the_direction() {
     let graph = graph(2, &[(0, 1), (1, 0), (0, 1)]);
     let network = network(&graph);
     let ids = |directed| -> Vec<&str> {
-        let edges = network.between(0, 1, directed);
+        let edges = network.edges_between(0, 1, directed);
         edges
             .into_iter()
             .filter_map(|edge| edge.id.as_deref())
@@ -88,14 +91,14 @@ fn the_edges_between_two_nodes_are_those_of_the_direction() {
     };
     assert_eq!(ids(true), ["0: 0-1", "2: 0-1"]);
     assert_eq!(ids(false), ["0: 0-1", "1: 1-0", "2: 0-1"]);
-    assert!(network.between(1, 1, false).is_empty());
+    assert!(network.edges_between(1, 1, false).is_empty());
 }
 
 #[test]
 fn a_search_in_a_dense_graph_ends() {
     let pairs: Vec<(usize, usize)> = (0..60).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
     let graph = graph(60, &pairs);
-    let found = network(&graph).paths(0, 59, 6, false, usize::MAX);
+    let found = network(&graph).find_paths(0, 59, 6, false, usize::MAX);
     assert!(!found.complete);
     assert!(!found.paths.is_empty());
 }
@@ -132,7 +135,7 @@ proptest! {
         directed: bool,
     ) {
         let graph = graph(7, &pairs);
-        let found = network(&graph).paths(0, 6, longest, directed, usize::MAX);
+        let found = network(&graph).find_paths(0, 6, longest, directed, usize::MAX);
         prop_assert!(found.complete);
         prop_assert!(found.paths.is_sorted_by_key(Vec::len));
         let mut ways: BTreeSet<(usize, usize)> = pairs.iter().copied().collect();

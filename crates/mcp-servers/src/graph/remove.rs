@@ -1,4 +1,4 @@
-//! `remove_from_graph`.
+//! The tool `remove_from_graph`, which removes nodes and edges.
 
 use std::fmt::Write as _;
 
@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation},
+    context::{DatabaseContext, conversation_id},
     knowledge_graph::Totals,
     store::GraphStore,
 };
 use crate::{
-    text::{listed, quantity},
+    text::{format_quantity, join_first_items},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
 };
 
-/// Maximum number of unknown ids that the text lists.
+/// Maximum number of unknown ids that the text of a result lists.
 const MAX_LISTED: usize = 10;
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,19 +48,19 @@ pub(super) struct Output {
 }
 
 /// Returns the tool `remove_from_graph`.
-pub(super) fn remove_from_graph(store: GraphStore) -> BundledTool {
+pub(super) fn remove_from_graph_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "remove_from_graph",
         "Remove from the graph",
         "Removes nodes, with all their edges, and edges from the knowledge graph of this \
          conversation. It cannot be undone. get_graph_state lists the ids.",
         store,
-        call,
+        run_tool,
     )
-    .annotated(|it| it.read_only(false).destructive(true))
+    .map_annotations(|it| it.read_only(false).destructive(true))
 }
 
-async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
+async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
     let first = input.node_ids.first().or(input.edge_ids.first()).cloned();
     let Some(first) = first else {
         return Err(ToolError::from(
@@ -68,26 +68,26 @@ async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
         ));
     };
     let only_nodes = input.edge_ids.is_empty();
-    let conversation = conversation(input.database_context.as_ref());
+    let conversation = conversation_id(input.database_context.as_ref());
     let removed = store
-        .remove(conversation, input.node_ids, input.edge_ids)
+        .remove_nodes_and_edges(conversation, input.node_ids, input.edge_ids)
         .await?;
-    let missing = listed(&removed.missing, MAX_LISTED);
+    let missing = join_first_items(&removed.missing, MAX_LISTED);
     if removed.nodes.is_empty() && removed.edges == 0 {
         return Err(if only_nodes {
-            removed.graph.unknown(&first)
+            removed.graph.unknown_node_error(&first)
         } else {
             ToolError::from(format!(
                 "The graph contains none of these ids, so nothing was removed: {missing}."
             ))
         });
     }
-    let totals = removed.graph.totals();
+    let totals = removed.graph.count_totals();
     let mut text = format!(
         "Removed {} and {}. The graph has {} now.",
-        quantity(removed.nodes.len(), "node"),
-        quantity(removed.edges, "edge"),
-        totals.describe()
+        format_quantity(removed.nodes.len(), "node"),
+        format_quantity(removed.edges, "edge"),
+        totals.describe_size()
     );
     if !missing.is_empty() {
         let _ = write!(text, " Unknown ids: {missing}.");

@@ -1,4 +1,4 @@
--- Marks the file as ours ("sbkg") and its layout as the first one.
+-- Identifies a database file of this server ("sbkg" in ASCII) with layout version 1.
 PRAGMA application_id = 1935829863;
 PRAGMA user_version = 1;
 

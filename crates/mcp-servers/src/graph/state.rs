@@ -1,4 +1,4 @@
-//! `get_graph_state`.
+//! The tool `get_graph_state`, which lists nodes and edges in pages.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    context::{DatabaseContext, conversation},
+    context::{DatabaseContext, conversation_id},
     knowledge_graph::{
         Count, KnowledgeGraph, NodeRef, Totals, count_names, count_types, describe_counts,
     },
@@ -14,7 +14,7 @@ use super::{
     store::GraphStore,
 };
 use crate::{
-    text::{listed, quantity},
+    text::{format_quantity, join_first_items},
     tool::{BundledTool, ToolOutput, ToolResult, number},
 };
 
@@ -82,7 +82,7 @@ pub(super) struct Output {
 }
 
 /// Returns the tool `get_graph_state`.
-pub(super) fn get_graph_state(store: GraphStore) -> BundledTool {
+pub(super) fn graph_state_tool(store: GraphStore) -> BundledTool {
     BundledTool::new(
         "get_graph_state",
         "State of the graph",
@@ -91,29 +91,29 @@ pub(super) fn get_graph_state(store: GraphStore) -> BundledTool {
          ids. Long graphs have several pages. Call it before you change the graph or describe \
          it.",
         store,
-        call,
+        run_tool,
     )
 }
 
-async fn call(store: GraphStore, input: Input) -> ToolResult<Output> {
-    let conversation = conversation(input.database_context.as_ref());
-    let graph = store.load(conversation).await?;
-    let data = page(&graph, &input);
+async fn run_tool(store: GraphStore, input: Input) -> ToolResult<Output> {
+    let conversation = conversation_id(input.database_context.as_ref());
+    let graph = store.load_graph(conversation).await?;
+    let data = build_page(&graph, &input);
     Ok(ToolOutput {
-        text: describe(&graph, &data, &input),
+        text: describe_page(&graph, &data, &input),
         data,
     })
 }
 
 impl Filter {
-    fn includes(&self, id: &str) -> bool {
+    fn includes_node(&self, id: &str) -> bool {
         let mut ids = self.node_ids.iter().flatten();
         self.node_ids.is_none() || ids.any(|it| it == id)
     }
 
     fn matches_node(&self, node: &Node) -> bool {
         let kind = node.kind.as_deref();
-        self.includes(&node.id)
+        self.includes_node(&node.id)
             && self.node_type.as_deref().is_none_or(|wanted| {
                 kind.is_some_and(|kind| kind.eq_ignore_ascii_case(without_prefix(wanted)))
             })
@@ -121,8 +121,8 @@ impl Filter {
 
     fn matches_edge(&self, edge: &Edge) -> bool {
         let label = self.edge_type.as_deref();
-        self.includes(&edge.source)
-            && self.includes(&edge.target)
+        self.includes_node(&edge.source)
+            && self.includes_node(&edge.target)
             && label.is_none_or(|it| edge.label.eq_ignore_ascii_case(without_prefix(it)))
     }
 
@@ -131,7 +131,7 @@ impl Filter {
     }
 }
 
-fn page(graph: &KnowledgeGraph, input: &Input) -> Output {
+fn build_page(graph: &KnowledgeGraph, input: &Input) -> Output {
     let (skipped, limit) = (input.offset, input.limit);
     let nodes = graph.nodes.values();
     let nodes: Vec<&Node> = nodes.filter(|it| input.filter.matches_node(it)).collect();
@@ -169,20 +169,20 @@ fn page(graph: &KnowledgeGraph, input: &Input) -> Output {
         edges: listed_edges,
         matching_nodes: nodes.len(),
         matching_edges: edges.len(),
-        metadata: graph.totals(),
+        metadata: graph.count_totals(),
         node_types,
         edge_types,
         next_offset: (end < nodes.len().max(edges.len())).then_some(end),
     }
 }
 
-fn describe(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
+fn describe_page(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
     if page.metadata.node_count == 0 {
         return "The graph is empty: it has no nodes and no edges.".to_owned();
     }
     let mut text = format!(
         "The graph has {}.\nTypes of nodes: {}.",
-        page.metadata.describe(),
+        page.metadata.describe_size(),
         describe_counts(&page.node_types, MAX_SHOWN_TYPES)
     );
     if page.metadata.edge_count > 0 {
@@ -193,22 +193,22 @@ fn describe(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
         let _ = write!(
             text,
             "\nThe filter matches {} and {}.",
-            quantity(page.matching_nodes, "node"),
-            quantity(page.matching_edges, "edge")
+            format_quantity(page.matching_nodes, "node"),
+            format_quantity(page.matching_edges, "edge")
         );
     }
     if !page.nodes.is_empty() {
         text.push_str("\nNodes:");
     }
     for node in &page.nodes {
-        let _ = write!(text, "\n- {}", NodeRef::from(node).named_with_type());
+        let _ = write!(text, "\n- {}", NodeRef::from(node).name_id_and_type());
     }
     if !page.edges.is_empty() {
         text.push_str("\nEdges:");
     }
     for edge in &page.edges {
         let (source, target) = (graph.node_ref(&edge.source), graph.node_ref(&edge.target));
-        let (source, target) = (source.named(), target.named());
+        let (source, target) = (source.name_and_id(), target.name_and_id());
         let _ = write!(text, "\n- {source} –{}→ {target}", edge.label);
         if let Some(id) = edge.id.as_deref().filter(|_| input.details) {
             let _ = write!(text, "; id {id}");
@@ -217,7 +217,7 @@ fn describe(graph: &KnowledgeGraph, page: &Output, input: &Input) -> String {
             let _ = write!(text, "; {source}");
         }
         if !edge.data.publications.is_empty() {
-            let publications = listed(&edge.data.publications, MAX_SHOWN_PUBLICATIONS);
+            let publications = join_first_items(&edge.data.publications, MAX_SHOWN_PUBLICATIONS);
             let _ = write!(text, "; {publications}");
         }
     }

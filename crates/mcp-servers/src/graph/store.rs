@@ -13,7 +13,7 @@ use super::{
 use crate::{
     error::ServerError,
     sqlite::{Database, Layout},
-    text::listed,
+    text::join_first_items,
     tool::ToolError,
 };
 
@@ -48,7 +48,7 @@ pub(crate) struct Upserted {
 }
 
 /// The result of removing nodes and edges from a graph.
-pub(super) struct Removed {
+pub(super) struct RemovalResult {
     pub(super) nodes: Vec<String>,
     /// Number of removed edges, including the edges of removed nodes.
     pub(super) edges: usize,
@@ -66,42 +66,53 @@ impl GraphStore {
     }
 
     /// Returns the graph of a conversation. A new conversation has an empty graph.
-    pub(crate) async fn load(&self, conversation: &str) -> Result<KnowledgeGraph, ToolError> {
+    pub(crate) async fn load_graph(&self, conversation: &str) -> Result<KnowledgeGraph, ToolError> {
         let conversation = conversation.to_owned();
-        let read = move |transaction: &Transaction<'_>| Ok(load(transaction, &conversation)?);
-        self.database.read(read).await
+        let read = move |transaction: &Transaction<'_>| {
+            Ok(load_in_transaction(transaction, &conversation)?)
+        };
+        self.database.read_in_transaction(read).await
     }
 
     /// Adds valid nodes and edges, or merges them with existing ones. Changes nothing if one of
     /// them cannot be added.
-    pub(crate) async fn upsert(
+    pub(crate) async fn upsert_nodes_and_edges(
         &self,
         conversation: &str,
         nodes: Vec<Node>,
         edges: Vec<Edge>,
     ) -> Result<(Upserted, Upserted, Totals), ToolError> {
         let conversation = conversation.to_owned();
-        let write =
-            move |transaction: &Transaction<'_>| upsert(transaction, &conversation, nodes, edges);
-        self.database.write(write).await
+        let write = move |transaction: &Transaction<'_>| {
+            upsert_in_transaction(transaction, &conversation, nodes, edges)
+        };
+        self.database.write_in_transaction(write).await
     }
 
     /// Removes edges, and nodes with all their edges, from the graph of a conversation.
-    pub(super) async fn remove(
+    pub(super) async fn remove_nodes_and_edges(
         &self,
         conversation: &str,
         node_ids: Vec<String>,
         edge_ids: Vec<String>,
-    ) -> Result<Removed, ToolError> {
+    ) -> Result<RemovalResult, ToolError> {
         let conversation = conversation.to_owned();
         let write = move |transaction: &Transaction<'_>| {
-            Ok(remove(transaction, &conversation, node_ids, edge_ids)?)
+            Ok(remove_in_transaction(
+                transaction,
+                &conversation,
+                node_ids,
+                edge_ids,
+            )?)
         };
-        self.database.write(write).await
+        self.database.write_in_transaction(write).await
     }
 }
 
-fn load(transaction: &Transaction<'_>, conversation: &str) -> rusqlite::Result<KnowledgeGraph> {
+fn load_in_transaction(
+    transaction: &Transaction<'_>,
+    conversation: &str,
+) -> rusqlite::Result<KnowledgeGraph> {
     let sql = "SELECT number, updated_at FROM conversations WHERE conversation_id = ?1";
     let found = transaction.query_row(sql, [conversation], |row| Ok((row.get(0)?, row.get(1)?)));
     let mut graph = KnowledgeGraph::default();
@@ -144,17 +155,17 @@ fn load(transaction: &Transaction<'_>, conversation: &str) -> rusqlite::Result<K
     Ok(graph)
 }
 
-fn upsert(
+fn upsert_in_transaction(
     transaction: &Transaction<'_>,
     conversation: &str,
     nodes: Vec<Node>,
     edges: Vec<Edge>,
 ) -> Result<(Upserted, Upserted, Totals), ToolError> {
-    let mut graph = load(transaction, conversation)?;
+    let mut graph = load_in_transaction(transaction, conversation)?;
     let (mut for_nodes, mut changed_nodes) = (Upserted::default(), Vec::new());
     for node in nodes {
         let id = node.id.clone();
-        if for_nodes.count(graph.add_node(node)) {
+        if for_nodes.count_change(graph.add_node(node)) {
             changed_nodes.push(id);
         }
     }
@@ -169,14 +180,14 @@ fn upsert(
         return Err(format!(
             "Edges have unknown nodes: {}. Nothing was added. Add these nodes first with \
              add_nodes.",
-            listed(&missing, 10)
+            join_first_items(&missing, 10)
         )
         .into());
     }
     let (mut for_edges, mut changed_edges) = (Upserted::default(), Vec::new());
     for edge in edges {
         let id = edge.id.clone().unwrap_or_default();
-        if for_edges.count(graph.add_edge(edge)) {
+        if for_edges.count_change(graph.add_edge(edge)) {
             changed_edges.push(id);
         }
     }
@@ -197,7 +208,7 @@ fn upsert(
             save_edge(transaction, number, edge)?;
         }
     }
-    Ok((for_nodes, for_edges, graph.totals()))
+    Ok((for_nodes, for_edges, graph.count_totals()))
 }
 
 /// Sets the time of the last change of a conversation. Creates the conversation if it is new.
@@ -248,12 +259,12 @@ fn save_edge(transaction: &Transaction<'_>, number: i64, edge: &Edge) -> Result<
     Ok(())
 }
 
-fn remove(
+fn remove_in_transaction(
     transaction: &Transaction<'_>,
     conversation: &str,
     node_ids: Vec<String>,
     edge_ids: Vec<String>,
-) -> rusqlite::Result<Removed> {
+) -> rusqlite::Result<RemovalResult> {
     let delete = |table: &str, id: &str| {
         let sql = format!(
             "DELETE FROM {table} WHERE id = ?2 AND conversation = \
@@ -261,7 +272,7 @@ fn remove(
         );
         transaction.execute(&sql, [conversation, id])
     };
-    let edges_before = load(transaction, conversation)?.edges.len();
+    let edges_before = load_in_transaction(transaction, conversation)?.edges.len();
     let (mut nodes, mut missing) = (Vec::new(), Vec::new());
     for id in edge_ids {
         if delete("edges", &id)? == 0 {
@@ -276,12 +287,12 @@ fn remove(
             nodes.push(id);
         }
     }
-    let mut graph = load(transaction, conversation)?;
+    let mut graph = load_in_transaction(transaction, conversation)?;
     let edges = edges_before - graph.edges.len();
     if edges > 0 || !nodes.is_empty() {
         set_update_time(transaction, conversation, &mut graph)?;
     }
-    Ok(Removed {
+    Ok(RemovalResult {
         nodes,
         edges,
         missing,
@@ -291,7 +302,7 @@ fn remove(
 
 impl Upserted {
     /// Counts the effect of adding one item. Returns whether the item must be saved.
-    fn count(&mut self, change: Change) -> bool {
+    fn count_change(&mut self, change: Change) -> bool {
         match change {
             Change::Added => self.added += 1,
             Change::Updated => self.updated += 1,

@@ -25,7 +25,7 @@ async fn upsert(
     nodes: Vec<Node>,
     edges: Vec<Edge>,
 ) -> Result<(Upserted, Upserted, Totals), String> {
-    let done = store.upsert("default", nodes, edges).await;
+    let done = store.upsert_nodes_and_edges("default", nodes, edges).await;
     done.map_err(|error| error.to_string())
 }
 
@@ -39,7 +39,7 @@ async fn a_full_graph_accepts_existing_nodes_and_no_new_ones() {
         MAX_NODES - 1
     );
     let fill = move |transaction: &Transaction<'_>| Ok(transaction.execute_batch(&sql)?);
-    store.database.write(fill).await.unwrap();
+    store.database.write_in_transaction(fill).await.unwrap();
     let (done, _, totals) = upsert(&store, vec![node("n7")], vec![]).await.unwrap();
     assert_eq!((done.unchanged, totals.node_count), (1, MAX_NODES));
     let text = upsert(&store, vec![node("one more")], vec![])
@@ -47,10 +47,10 @@ async fn a_full_graph_accepts_existing_nodes_and_no_new_ones() {
         .unwrap_err();
     assert!(text.contains("20001 nodes"), "{text}");
     // The node was not added, and other conversations have their own limit.
-    let graph = store.load("default").await.unwrap();
+    let graph = store.load_graph("default").await.unwrap();
     assert!(!graph.nodes.contains_key("one more"));
     store
-        .upsert("other", vec![node("one more")], vec![])
+        .upsert_nodes_and_edges("other", vec![node("one more")], vec![])
         .await
         .unwrap();
 }
@@ -66,7 +66,7 @@ async fn an_edge_with_unknown_nodes_prevents_the_whole_call() {
     ];
     let text = upsert(&store, nodes, edges).await.unwrap_err();
     assert!(text.contains("unknown nodes: c, d."), "{text}");
-    assert!(store.load("default").await.unwrap().nodes.is_empty());
+    assert!(store.load_graph("default").await.unwrap().nodes.is_empty());
 }
 
 #[tokio::test]
@@ -78,7 +78,7 @@ async fn an_edge_with_a_known_id_moves_to_other_nodes() {
         .unwrap();
     let moved = upsert(&store, vec![], vec![edge("e", "b", "c")]).await;
     assert_eq!(moved.unwrap().1.updated, 1);
-    let graph = store.load("default").await.unwrap();
+    let graph = store.load_graph("default").await.unwrap();
     assert_eq!(graph.edges.len(), 1);
     assert_eq!(graph.edges["e"], edge("e", "b", "c"));
 }

@@ -6,7 +6,7 @@ use switchboard_domain::{
     json_schema::{
         SchemaError, SchemaOptions, SchemaValidator, ValidationError, error::ValidationErrorKind,
     },
-    nearest::nearest,
+    nearest::find_most_similar,
 };
 
 /// Maximum length of a value that an error message repeats, in characters.
@@ -18,7 +18,7 @@ pub(crate) fn validator(schema: &Value) -> Result<SchemaValidator, SchemaError> 
         assert_formats: Some(true),
         ..SchemaOptions::default()
     };
-    SchemaValidator::compile_with(schema, options)
+    SchemaValidator::compile_with_options(schema, options)
 }
 
 /// Converts arguments to the forms that the schema and the Rust types accept. Removes `null` of
@@ -63,13 +63,16 @@ pub(crate) fn violations(
     arguments: &JsonObject,
 ) -> Vec<String> {
     let arguments = Value::Object(arguments.clone());
-    match validator.errors(&arguments) {
-        Ok(errors) => errors.iter().map(|error| sentence(schema, error)).collect(),
+    match validator.list_errors(&arguments) {
+        Ok(errors) => errors
+            .iter()
+            .map(|error| describe_violation(schema, error))
+            .collect(),
         Err(error) => vec![format!("The arguments cannot be checked: {error}.")],
     }
 }
 
-fn sentence(schema: &Value, error: &ValidationError<'_>) -> String {
+fn describe_violation(schema: &Value, error: &ValidationError<'_>) -> String {
     let pointer = error.instance_path().to_string();
     let (schema, is_secret) = schema_at(schema, &pointer);
     let path = pointer.trim_start_matches('/').replace('/', ".");
@@ -86,7 +89,7 @@ fn sentence(schema: &Value, error: &ValidationError<'_>) -> String {
             format!("{} is missing.{description}", child_name(&path, property))
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            unknown(schema, &path, unexpected)
+            describe_unknown_arguments(schema, &path, unexpected)
         }
         // Secrets and long values are not repeated in an error message.
         _ if is_secret || value.chars().count() > MAX_QUOTED => {
@@ -127,12 +130,12 @@ fn child_name(path: &str, name: &str) -> String {
 }
 
 /// Describes unknown properties of the object at `path`, and lists the known ones.
-fn unknown(schema: &Value, path: &str, names: &[String]) -> String {
+fn describe_unknown_arguments(schema: &Value, path: &str, names: &[String]) -> String {
     let known = schema["properties"].as_object().into_iter().flatten();
     let known: Vec<&str> = known.map(|(name, _)| name.as_str()).collect();
     let sentences = names.iter().map(|name| {
         let full = child_name(path, name);
-        match nearest(name, known.iter().copied()) {
+        match find_most_similar(name, known.iter().copied()) {
             Some(meant) => format!("Unknown argument {full}; did you mean {meant}?"),
             None => format!("Unknown argument {full}."),
         }

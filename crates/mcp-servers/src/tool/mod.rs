@@ -47,7 +47,7 @@ pub(crate) enum ToolError {
     Database(#[source] rusqlite::Error),
 }
 
-/// The result of the function of a tool.
+/// The result of a tool function.
 pub(crate) type ToolResult<T> = Result<ToolOutput<T>, ToolError>;
 
 impl From<String> for ToolError {
@@ -62,7 +62,7 @@ impl From<&str> for ToolError {
     }
 }
 
-/// Default value of a numeric argument.
+/// Returns the default value `N` of a numeric argument, as in `serde(default = "number::<25>")`.
 pub(crate) fn number<const N: usize>() -> usize {
     N
 }
@@ -104,7 +104,7 @@ impl BundledTool {
             .open_world(false);
         let definition = Tool::new(name, description, JsonObject::new())
             .with_title(title)
-            .with_raw_output_schema(Arc::new(schema::output::<O>()))
+            .with_raw_output_schema(Arc::new(schema::output_schema::<O>()))
             .with_annotations(annotations);
         let call: Call = Box::new(move |arguments| {
             let (state, function) = (state.clone(), function.clone());
@@ -121,7 +121,7 @@ impl BundledTool {
             validator: None,
             call,
         };
-        tool.with_input_schema(schema::input::<I>())
+        tool.with_input_schema(schema::input_schema::<I>())
     }
 
     fn with_input_schema(mut self, schema: JsonObject) -> Self {
@@ -134,8 +134,8 @@ impl BundledTool {
         self
     }
 
-    /// Changes the input schema.
-    pub(crate) fn with_input(self, change: impl FnOnce(&mut JsonObject)) -> Self {
+    /// Changes the input schema and compiles its validator again.
+    pub(crate) fn map_input_schema(self, change: impl FnOnce(&mut JsonObject)) -> Self {
         let mut schema = self.definition.input_schema.as_ref().clone();
         change(&mut schema);
         self.with_input_schema(schema)
@@ -143,8 +143,8 @@ impl BundledTool {
 
     /// Removes an argument from the input schema.
     pub(crate) fn without_argument(self, name: &str) -> Self {
-        self.with_input(|schema| {
-            // `retain`, because `remove` would change the order of the other arguments.
+        self.map_input_schema(|schema| {
+            // Uses `retain`, because `remove` would change the order of the other arguments.
             if let Some(Value::Object(properties)) = schema.get_mut("properties") {
                 properties.retain(|argument, _| argument != name);
             }
@@ -154,8 +154,8 @@ impl BundledTool {
         })
     }
 
-    /// Changes the annotations for clients.
-    pub(crate) fn annotated(
+    /// Changes the tool annotations, which are hints for clients such as `readOnlyHint`.
+    pub(crate) fn map_annotations(
         mut self,
         change: impl FnOnce(ToolAnnotations) -> ToolAnnotations,
     ) -> Self {

@@ -1,7 +1,7 @@
 //! JSON Schemas (2020-12) of arguments and structured content, from Rust types.
 //!
-//! They are small, for models and strict providers: no `$ref`, no titles, no `format` for the width
-//! of a Rust integer, and no type `null` for optional arguments.
+//! The schemas are small, for models and strict providers: no `$ref`, no titles, no `format` for
+//! the width of a Rust integer, and no type `null` for optional arguments.
 
 use rmcp::model::JsonObject;
 use schemars::{
@@ -12,12 +12,12 @@ use schemars::{
 use serde_json::Value;
 
 /// Generates the schema of a tool's arguments.
-pub(crate) fn input<T: JsonSchema>() -> JsonObject {
+pub(crate) fn input_schema<T: JsonSchema>() -> JsonObject {
     generate::<T>(Contract::Deserialize)
 }
 
 /// Generates the schema of a tool's structured content.
-pub(crate) fn output<T: JsonSchema>() -> JsonObject {
+pub(crate) fn output_schema<T: JsonSchema>() -> JsonObject {
     generate::<T>(Contract::Serialize)
 }
 
@@ -49,7 +49,7 @@ fn simplify(schema: &mut Schema, is_input: bool) {
     if let Some(Value::String(text)) = object.get_mut("description") {
         *text = text.replace('\n', " ");
     }
-    // `retain` is used because `remove` would change the order of the other entries.
+    // Uses `retain`, because `remove` would change the order of the other entries.
     object.retain(|key, value| match key.as_str() {
         "title" => false,
         "format" => !WIDTHS.iter().any(|width| value == width),

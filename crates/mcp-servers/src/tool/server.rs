@@ -14,7 +14,7 @@ use rmcp::{
 use tokio_util::sync::CancellationToken;
 
 use super::{BundledServer, BundledTool};
-use crate::text::suggestion;
+use crate::text::suggest_name;
 
 /// Time for which a client may cache the list of tools, in milliseconds. The list never changes.
 const LIST_TTL_MS: u64 = 60 * 60 * 1000;
@@ -30,7 +30,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(crate) struct ToolServer {
     inner: Arc<Inner>,
-    /// Token that a shutdown request cancels.
+    /// Token that is cancelled to request a shutdown.
     stop: CancellationToken,
 }
 
@@ -66,7 +66,7 @@ impl ToolServer {
         self
     }
 
-    fn find(&self, name: &str) -> Option<&BundledTool> {
+    fn find_tool(&self, name: &str) -> Option<&BundledTool> {
         self.inner
             .tools
             .iter()
@@ -79,7 +79,7 @@ impl ToolServer {
             let tools = self.inner.tools.iter();
             tools.map(|tool| tool.definition().name.as_ref())
         };
-        let suggestion = suggestion(name, known());
+        let suggestion = suggest_name(name, known());
         let known = known().collect::<Vec<_>>().join(", ");
         let message = format!("Unknown tool {name}.{suggestion} The tools are {known}.");
         ErrorData::invalid_params(message, None)
@@ -104,7 +104,7 @@ impl ServerHandler for ToolServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        self.find(name).map(|tool| tool.definition().clone())
+        self.find_tool(name).map(|tool| tool.definition().clone())
     }
 
     async fn call_tool(
@@ -113,7 +113,7 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = self
-            .find(&request.name)
+            .find_tool(&request.name)
             .ok_or_else(|| self.unknown_tool(&request.name))?;
         let arguments = request.arguments.unwrap_or_default();
         let mut call = Box::pin(tool.call(arguments));
@@ -128,7 +128,7 @@ impl ServerHandler for ToolServer {
         {
             return Ok(result.into());
         }
-        // This branch runs when the client has cancelled the request.
+        // The client has cancelled the request, or the call took too long after a shutdown request.
         Err(ErrorData::internal_error("cancelled", None))
     }
 }

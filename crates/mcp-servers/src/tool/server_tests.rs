@@ -76,7 +76,9 @@ fn accepts_the_same_as_its_schema(server: &str, options: &ServerOptions) {
         .enable_all()
         .build()
         .unwrap();
-    let server = runtime.block_on(catalogue::open(server, options)).unwrap();
+    let server = runtime
+        .block_on(catalogue::open_server(server, options))
+        .unwrap();
     for tool in &server.inner.tools {
         let definition = tool.definition();
         let schema = Value::Object(definition.input_schema.as_ref().clone());

@@ -35,7 +35,7 @@ pub async fn bind_http(
     if !address.ip().is_loopback() && options.token.is_none() {
         return Err(ServerError::Unguarded { address });
     }
-    let server = catalogue::open(name, &options).await?;
+    let server = catalogue::open_server(name, &options).await?;
     let failed = |source| ServerError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -91,9 +91,9 @@ impl HttpServer {
         let stop = CancellationToken::new();
         let cancel = CancellationToken::new();
         let _guards = (stop.clone().drop_guard(), cancel.clone().drop_guard());
-        let mut router = router(
+        let mut router = build_router(
             self.server,
-            configuration(self.address, &self.options, cancel.clone()),
+            build_configuration(self.address, &self.options, cancel.clone()),
         );
         if let Some(token) = &self.options.token {
             let layer = middleware::from_fn_with_state(token.clone(), authenticate);
@@ -136,7 +136,7 @@ impl fmt::Debug for HttpServer {
     }
 }
 
-fn router(server: ToolServer, configuration: StreamableHttpServerConfig) -> Router {
+fn build_router(server: ToolServer, configuration: StreamableHttpServerConfig) -> Router {
     let service = StreamableHttpService::new(
         move || Ok(server.clone()),
         Arc::new(NeverSessionManager::default()),
@@ -150,7 +150,7 @@ fn router(server: ToolServer, configuration: StreamableHttpServerConfig) -> Rout
         })
 }
 
-fn configuration(
+fn build_configuration(
     address: SocketAddr,
     options: &ServerOptions,
     cancel: CancellationToken,
@@ -160,11 +160,11 @@ fn configuration(
         hosts.push(address.ip().to_string());
     }
     let port = address.port();
-    let own = hosts.iter().map(|host| origins(host, [port, port]));
+    let own = hosts.iter().map(|host| allowed_origins(host, [port, port]));
     // Behind a reverse proxy, web pages use the default ports instead of the port of this server.
     let allowed = options.allowed_hosts.iter();
     let allowed =
-        allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| origins(host, it)));
+        allowed.flat_map(|host| [[port, port], DEFAULT_PORTS].map(|it| allowed_origins(host, it)));
     let origins: Vec<String> = own.chain(allowed).flatten().collect();
     hosts.extend(options.allowed_hosts.iter().cloned());
     StreamableHttpServerConfig::default()
@@ -183,7 +183,7 @@ const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
 /// Returns the origins that web pages of a host may have, with `http` and `https`. A port in `host`
 /// takes precedence over the given ports.
-fn origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
+fn allowed_origins(host: &str, [http, https]: [u16; 2]) -> [String; 2] {
     let bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
     let has_port = !bare_ipv6
         && host

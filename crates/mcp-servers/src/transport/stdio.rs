@@ -45,9 +45,9 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let server = catalogue::open(name, &options).await?;
+    let server = catalogue::open_server(name, &options).await?;
     let stop = CancellationToken::new();
-    let session = session(server, (reader, writer), stop.clone());
+    let session = run_session(server, (reader, writer), stop.clone());
     tokio::pin!(session);
     tokio::select! {
         ended = &mut session => return ended,
@@ -56,7 +56,7 @@ where
     session.await
 }
 
-async fn session<R, W>(
+async fn run_session<R, W>(
     server: ToolServer,
     transport: (R, W),
     stop: CancellationToken,

@@ -19,8 +19,8 @@ use self::{
         Command, Environment,
         tools::{Runner, command_tools},
     },
-    data::{list::data_list, query::data_query, read::data_read},
-    files::{list::file_list, load::file_load, save::file_save},
+    data::{list::data_list_tool, query::data_query_tool, read::data_read_tool},
+    files::{list::file_list_tool, load::file_load_tool, save::file_save_tool},
     root::{Root, path::NameRules},
 };
 use crate::{
@@ -35,7 +35,7 @@ pub(crate) const IDENTITY: BundledServer = BundledServer {
     description: "Files and data of one folder, and the commands that compile and test it",
 };
 
-pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerError> {
+pub(crate) async fn open_server(options: &ServerOptions) -> Result<ToolServer, ServerError> {
     if options.data.is_some() {
         return Err(setting_error("it has no database; remove --data"));
     }
@@ -45,7 +45,7 @@ pub(crate) async fn open(options: &ServerOptions) -> Result<ToolServer, ServerEr
         ));
     };
     let options = options.clone();
-    let opened = tokio::task::spawn_blocking(move || prepare(&options)).await;
+    let opened = tokio::task::spawn_blocking(move || build_server(&options)).await;
     opened.unwrap_or_else(|error| Err(setting_error(error.to_string())))
 }
 
@@ -56,7 +56,7 @@ fn setting_error(problem: impl Into<String>) -> ServerError {
     }
 }
 
-fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
+fn build_server(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
     let rules = NameRules::new(&options.allowed_names);
     let shown = options.root.display();
     let root = Root::open(&options.root, rules, options.max_file_bytes).map_err(|error| {
@@ -71,7 +71,7 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         Environment::new(std::env::vars_os(), &options.environment).map_err(setting_error)?;
     let mut commands: Vec<Command> = Vec::new();
     for entry in &options.commands {
-        let directory = root.directory().unwrap_or(&options.root);
+        let directory = root.working_directory().unwrap_or(&options.root);
         let command = Command::parse(entry, directory, &environment).map_err(setting_error)?;
         let same = |it: &&Command| it.name == command.name && it.purpose == command.purpose;
         if commands.iter().find(same).is_some() {
@@ -86,14 +86,14 @@ fn prepare(options: &WorkspaceOptions) -> Result<ToolServer, ServerError> {
         return Err(setting_error("with --read-only no command can be allowed"));
     }
     let root = Arc::new(root);
-    let mut tools = vec![file_load(&root), file_list(&root)];
+    let mut tools = vec![file_load_tool(&root), file_list_tool(&root)];
     if !options.read_only {
-        tools.push(file_save(&root));
+        tools.push(file_save_tool(&root));
     }
     tools.extend([
-        data_list(&root),
-        data_read(&root),
-        data_query(&root, options.query_timeout),
+        data_list_tool(&root),
+        data_read_tool(&root),
+        data_query_tool(&root, options.query_timeout),
     ]);
     let runner = Runner::new(&root, environment, options.command_timeout);
     tools.extend(command_tools(runner, &commands));

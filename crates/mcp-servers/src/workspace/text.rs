@@ -1,11 +1,11 @@
-//! Text files: lines and hashes.
+//! Functions for text files: hashes, line numbers and sizes.
 
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
 use super::root::path::RelativePath;
-use crate::{text::quantity, tool::ToolError};
+use crate::{text::format_quantity, tool::ToolError};
 
 /// Returns a short hash of a file version: the first 8 bytes of the SHA-256 in hexadecimal, which a
 /// model can copy without errors.
@@ -31,7 +31,7 @@ pub(super) fn count_lines(text: &str) -> usize {
 }
 
 /// Adds a line number to each line. `first` is the number of the first line.
-pub(super) fn numbered(text: &str, first: usize) -> String {
+pub(super) fn number_lines(text: &str, first: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let width = (first + lines.len()).to_string().len();
     let mut numbered = String::with_capacity(text.len() + lines.len() * (width + 2));
@@ -42,11 +42,11 @@ pub(super) fn numbered(text: &str, first: usize) -> String {
 }
 
 /// Formats a size in bytes: "1 byte", "2 bytes".
-pub(super) fn sized(bytes: u64) -> String {
-    quantity(usize::try_from(bytes).unwrap_or(usize::MAX), "byte")
+pub(super) fn format_size(bytes: u64) -> String {
+    format_quantity(usize::try_from(bytes).unwrap_or(usize::MAX), "byte")
 }
 
 /// Shortens a text to a maximum number of bytes, without splitting a character.
-pub(super) fn cut(text: &str, bytes: usize) -> &str {
+pub(super) fn truncate_bytes(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

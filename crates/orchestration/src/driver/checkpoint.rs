@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use crate::Run;
 
 /// A store for runs at checkpoints. It stores a run as a whole ([`Run`] is serializable) or
-/// incrementally ([`Run::snapshot`]). [`Agent::resume`](crate::Agent::resume) resumes the latest
-/// stored run.
+/// incrementally ([`Run::take_snapshot`]). [`Agent::resume_run`](crate::Agent::resume_run)
+/// continues the latest stored run.
 #[async_trait]
 pub trait CheckpointStore: Send + Sync {
     /// Stores the run at a checkpoint. An error does not end the run; it becomes a warning.
@@ -29,13 +29,13 @@ pub enum Checkpoint {
     /// The run has tool results, but it has not emitted their events. If the run is stored here, a
     /// call whose end was published does not run again.
     ToolAnswered,
-    /// The run is about to request approvals, which may take long, or has a decision whose events
-    /// were not emitted.
+    /// The run is about to request approvals, which may take long, or it received a decision and
+    /// has not emitted the events of it.
     Waiting,
     /// The run is about to send calls that are not safe to repeat, and it has recorded their start.
     /// Without a checkpoint here, such calls may run twice after a crash.
     Leaving,
-    /// All calls that were sent have results, and no other checkpoint follows directly.
+    /// All sent tool calls have results, and no other checkpoint follows directly.
     Settled,
     /// The run is finished, so it need not be stored.
     Over,

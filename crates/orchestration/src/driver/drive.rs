@@ -24,7 +24,7 @@ use crate::{
 /// Executes the steps of one run.
 pub(super) struct Driver {
     pub(super) agent: Arc<AgentSettings>,
-    /// The hidden input values of the agent, for the session and the principal of this run.
+    /// Tool input values that are hidden from the model, for the session and principal of this run.
     pub(super) context: ContextInjection,
     pub(super) publisher: EventPublisher,
     /// Time at which the wall time of the run ends; `None` if it is unlimited.
@@ -62,7 +62,7 @@ impl Driver {
         Self {
             context: agent
                 .context
-                .for_run(run.id(), run.session(), run.principal()),
+                .scope_to_run(run.id(), run.session_id(), run.principal()),
             recipe: agent.recipe.clone(),
             agent,
             publisher,
@@ -74,7 +74,7 @@ impl Driver {
     }
 
     /// Drives a run to its end or until it parks.
-    // Large arguments are boxed, because an async function stores them twice.
+    // The arguments are boxed because they are large and an async function stores them twice.
     pub(super) async fn execute_run(
         mut self: Box<Self>,
         mut run: Box<Run>,
@@ -100,21 +100,21 @@ impl Driver {
         run.set_time(self.agent.current_time());
         if resumed {
             self.publish_events(run.replay_open_calls()).await;
-            let recovered = run.recover();
+            let recovered = run.recover_run();
             self.store_and_publish(&mut run, recovered).await;
         }
-        if !resumed || run.steps() == 0 {
+        if !resumed || run.step_count() == 0 {
             self.store_checkpoint(&mut run, Checkpoint::Begun).await;
         }
         // The stream of changes is not a field, because it is not `Sync` and futures borrow the
         // driver.
-        let mut changes = self.agent.tools.as_ref().map(|host| host.changes());
+        let mut changes = self.agent.tools.as_ref().map(|host| host.watch_changes());
         let mut parked = false;
         if resumed && !run.unstarted_tool_names().is_empty() {
             self.set_deadline(&run);
             // The next step may be a tool call, whose approval and hidden values depend on the
-            // current tools. If the run is cancelled before the tools are known, it parks. If its
-            // time limit is reached, it ends.
+            // current tools. If the run is cancelled before the tools are listed, it is parked. If
+            // it reaches its time limit, it ends.
             if self.refresh_tools(&mut run).await {
                 self.suspend_unavailable_calls(&mut run).await;
             } else {
@@ -151,7 +151,7 @@ impl Driver {
                     self.store_and_publish(&mut run, events).await;
                 }
                 Err(fault) => {
-                    let events = run.abort(&fault);
+                    let events = run.abort_run(&fault);
                     self.store_and_publish(&mut run, events).await;
                 }
             }
@@ -171,7 +171,7 @@ impl Driver {
         } else {
             self.store_checkpoint(&mut run, Checkpoint::Over).await;
         }
-        if let Some(report) = run.report() {
+        if let Some(report) = run.build_report() {
             if let Some(trace) = self.trace.take() {
                 trace.close_with_report(&report);
             }
@@ -273,14 +273,14 @@ impl Driver {
     ) -> Vec<RunEventKind> {
         run.set_time(self.agent.current_time());
         match reason {
-            StopReason::Cancelled => run.cancel(partial, elapsed_ms),
+            StopReason::Cancelled => run.cancel_run(partial, elapsed_ms),
             StopReason::TimeLimit => run.end_at_time_limit(partial, elapsed_ms),
         }
     }
 
-    /// Sets the capabilities of the model in the run, and returns the start event.
+    /// Stores the capabilities of the model in the run, and returns the event of the run's start.
     fn create_start_event(&self, run: &mut Run) -> RunEventKind {
-        let id = run.model().clone();
+        let id = run.model_id().clone();
         if let Some(model) = self.find_model(&id) {
             run.set_model_info(
                 model.capabilities().clone(),
@@ -297,7 +297,7 @@ impl Driver {
     fn replace_missing_model(&self, run: &mut Run) -> Vec<RunEventKind> {
         let models = &self.agent.models;
         match models.first() {
-            Some(first) if models.iter().all(|model| model.id() != run.model()) => run
+            Some(first) if models.iter().all(|model| model.id() != run.model_id()) => run
                 .replace_model(
                     first.id().clone(),
                     first.capabilities().clone(),
@@ -355,11 +355,11 @@ impl Driver {
         let Some(host) = self.agent.tools.clone() else {
             return true;
         };
-        let Ok(catalog) = self.wait_unless_stopped(host.tools()).await else {
+        let Ok(catalog) = self.wait_unless_stopped(host.list_tools()).await else {
             return false;
         };
         let (tools, _) = self.declare_and_hide_arguments(run, catalog.tools);
-        let events = run.update_tools(&tools);
+        let events = run.recheck_planned_calls(&tools);
         self.store_and_publish(run, events).await;
         true
     }
@@ -457,7 +457,7 @@ impl Driver {
         let mut is_stored = self.store_checkpoint(run, Checkpoint::Waiting).await;
         let mut open = requests.to_vec();
         loop {
-            // One decision may also settle other approval requests.
+            // The list is refreshed, because one decision may also settle other approval requests.
             let waiting = run.pending_approvals();
             open.retain(|request| {
                 waiting
@@ -468,7 +468,7 @@ impl Driver {
                 return Ok(StepOutcome::Continue);
             }
             let Some((id, decision)) = self.wait_for_decision(run, &open).await else {
-                // The requests are stored, so they can be decided later.
+                // The stored run keeps the open requests, so a person can decide about them later.
                 return Ok(if self.resumed && is_stored {
                     StepOutcome::Parked
                 } else {
@@ -516,7 +516,7 @@ impl Driver {
         run.set_steady_time(self.agent.steady.now());
         let run = &*run;
         let decided = async {
-            let decided = approver.decide_any(open);
+            let decided = approver.await_first_decision(open);
             match find_earliest_expiry(run, open) {
                 None => decided.await,
                 Some((index, expires_in)) => tokio::time::timeout(expires_in, decided)
@@ -527,7 +527,7 @@ impl Driver {
         tokio::select! {
             biased;
             () = self.publisher.cancellation_token().cancelled() => None,
-            // The index is limited, because an approver may return an invalid one.
+            // The index is clamped, because an approver may return an index that is out of range.
             (index, decision) = decided => Some((id_of(index.min(open.len() - 1))?, decision)),
             early = self.wait_for_early_decision(run.id(), &unrequested) => Some(early),
         }
@@ -564,7 +564,7 @@ impl Driver {
         if let Some(approver) = &self.agent.approver
             && !calls.is_empty()
         {
-            let (index, decision) = approver.early_decision(run, calls).await;
+            let (index, decision) = approver.await_early_decision(run, calls).await;
             if let ApprovalDecision::Allow { .. } | ApprovalDecision::Deny { .. } = decision
                 && let Some(call) = calls.get(index)
             {

@@ -23,7 +23,7 @@ use crate::{
     policy::limits::Pricing,
     questions::Questions,
     recipe::Recipe,
-    strategy::{GatherFormat, Strategy, formatter::Form},
+    strategy::{GatherFormat, Strategy, formatter::AnswerSchema},
     tools::arguments::{ContextInjection, InputValidators},
     tools::functions::ToolSet,
     tools::results::ResultCache,
@@ -94,7 +94,7 @@ impl Agent {
 
     /// Sets the agent name that traces show.
     #[must_use]
-    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         self.change_settings(|settings| settings.name = Some(name.into()))
     }
 
@@ -159,7 +159,7 @@ impl Agent {
     }
 
     /// Returns the tool input values that are hidden from the model.
-    pub fn context(&self) -> &ContextInjection {
+    pub fn context_injection(&self) -> &ContextInjection {
         &self.settings.context
     }
 
@@ -197,7 +197,7 @@ impl Agent {
     }
 
     /// Returns the tool host, which lists and executes tools.
-    pub fn tools(&self) -> Option<&Arc<dyn ToolHost>> {
+    pub fn tool_host(&self) -> Option<&Arc<dyn ToolHost>> {
         self.settings.tools.as_ref()
     }
 
@@ -223,14 +223,14 @@ impl Agent {
     /// Uses the gather-format strategy with this answer form, even if the recipe or the options set
     /// another strategy.
     #[must_use]
-    pub fn with_answer_form(self, form: &Form) -> Self {
+    pub fn with_answer_schema(self, form: &AnswerSchema) -> Self {
         self.change_settings(|settings| {
             let gather = match &settings.options.strategy {
                 Strategy::GatherFormat(gather) => gather.clone(),
                 Strategy::Loop => GatherFormat::default(),
             };
             Arc::make_mut(&mut settings.options).strategy = Strategy::GatherFormat(GatherFormat {
-                schema: Some(form.schema().clone()),
+                schema: Some(form.json_schema().clone()),
                 ..gather
             });
         })
@@ -257,7 +257,7 @@ impl Agent {
     }
 
     /// Returns the options that each run starts with.
-    pub fn options(&self) -> &RunOptions {
+    pub fn run_options(&self) -> &RunOptions {
         &self.settings.options
     }
 
@@ -321,12 +321,12 @@ impl Agent {
     }
 
     /// Resumes a stored run as a stream of events.
-    pub fn resume(&self, run: Run) -> RunStream {
+    pub fn resume_run(&self, run: Run) -> RunStream {
         self.start_driver(run, true)
     }
 
     /// Executes a run that the caller created.
-    pub fn drive(&self, run: Run) -> RunStream {
+    pub fn drive_run(&self, run: Run) -> RunStream {
         self.start_driver(run, false)
     }
 
@@ -337,10 +337,10 @@ impl Agent {
         let trace = AgentTrace::open_span(
             self.settings.name.as_deref(),
             run.id(),
-            run.model(),
-            run.session(),
+            run.model_id(),
+            run.session_id(),
         );
-        let (span, cancellation) = (trace.span(), publisher.cancellation_token().clone());
+        let (span, cancellation) = (trace.clone_span(), publisher.cancellation_token().clone());
         let driver = drive::Driver::new(Arc::clone(&self.settings), &run, publisher, trace);
         let driving = Box::new(driver).execute_run(Box::new(run), resumed);
         RunStream::new(events, cancellation, driving.instrument(span).boxed())

@@ -62,9 +62,9 @@ impl Driver {
             Err(reason) => return Ok(StepOutcome::Stopped(reason)),
         };
         self.publish_events(call.events).await;
-        let Some(model) = self.find_model(run.model()) else {
+        let Some(model) = self.find_model(run.model_id()) else {
             let error = ModelError::new(
-                &*run.model().provider,
+                &*run.model_id().provider,
                 ModelErrorKind::Configuration,
                 "no model is configured",
             );
@@ -77,7 +77,7 @@ impl Driver {
         };
         match call.purpose {
             CallPurpose::Answer => self.request_answer(run, &*model, call.request).await,
-            // The future is boxed because summaries are rare.
+            // The future is boxed because it is rarely needed: few model calls are summaries.
             CallPurpose::Summary => {
                 Box::pin(self.request_summary(run, &*model, &call.request)).await
             }
@@ -88,7 +88,7 @@ impl Driver {
     async fn prepare_model_call(&mut self, run: &mut Run) -> Result<ModelCall, StopReason> {
         let catalog = match self.agent.tools.clone() {
             None => ToolCatalog::default(),
-            Some(host) => self.wait_unless_stopped(host.tools()).await?,
+            Some(host) => self.wait_unless_stopped(host.list_tools()).await?,
         };
         let ToolCatalog { tools, problems } = catalog;
         self.publish_events(self.report_unavailable_servers(problems, run))
@@ -99,7 +99,7 @@ impl Driver {
         let (tools, problems) = self.declare_and_hide_arguments(run, tools);
         self.publish_events(run.report_missing_tools(problems))
             .await;
-        if run.steps() == 0
+        if run.step_count() == 0
             && let Some(recipe) = &self.recipe
         {
             run.add_examples(recipe.example_messages(&tools));
@@ -127,17 +127,17 @@ impl Driver {
         request: Box<ChatRequest>,
     ) -> Result<StepOutcome, UnexpectedInput> {
         self.publish_events([RunEventKind::ModelCallStarted {
-            step: run.steps(),
+            step: run.step_count(),
             model: model.id().clone(),
             tools: request.tools.len(),
             tool_choice: request.tool_choice.clone(),
         }])
         .await;
         let mut mapper = OutputMapper::new(run);
-        let trace = ChatTrace::open_span(run.steps(), model.id(), &request, run.session());
-        // The future is boxed because it exists while the driver waits for the model.
+        let trace = ChatTrace::open_span(run.step_count(), model.id(), &request, run.session_id());
+        // The future is boxed because it is large and exists while the driver waits for the model.
         let streamed = Box::pin(self.stream_answer(run, model, &request, &mut mapper, &trace));
-        let (answer, partial) = streamed.instrument(trace.span()).await;
+        let (answer, partial) = streamed.instrument(trace.clone_span()).await;
         run.set_time(self.agent.current_time());
         let events = self.apply_model_call_end(run, &mapper, trace, answer, partial)?;
         self.store_and_publish(run, events).await;
@@ -159,15 +159,15 @@ impl Driver {
                 let mut events = run.apply_model_response(*answer)?;
                 if run.outcome() == Some(Outcome::Failed)
                     && let Some(switched) =
-                        run.switch_after_refusal(self.find_fallback_model(run.model()))
+                        run.switch_after_refusal(self.find_fallback_model(run.model_id()))
                 {
-                    run.set_pricing(self.find_model_price(run.model()));
+                    run.set_pricing(self.find_model_price(run.model_id()));
                     events.extend(switched);
                 }
                 // The rest of a formatted answer is emitted even if the response was cut off,
                 // because the events and the report must contain the same answer.
                 if let Some((_, formatter)) = mapper.formatter.as_deref()
-                    && let Some(report) = run.report()
+                    && let Some(report) = run.build_report()
                     && let Some(rest) = formatter.remaining_text(&report.answer)
                     && !rest.is_empty()
                 {
@@ -182,9 +182,9 @@ impl Driver {
                 let events = run.apply_model_failure(
                     &error,
                     partial,
-                    self.find_fallback_model(run.model()),
+                    self.find_fallback_model(run.model_id()),
                 )?;
-                run.set_pricing(self.find_model_price(run.model()));
+                run.set_pricing(self.find_model_price(run.model_id()));
                 events
             }
             ModelCallEnd::TooLarge(max) => {
@@ -204,12 +204,12 @@ impl Driver {
         if let Some(reason) = self.stop_reason() {
             return Ok(StepOutcome::Stopped(reason));
         }
-        let step = run.steps() + 1;
+        let step = run.step_count() + 1;
         let trace =
-            ChatTrace::open_span(step, model.id(), request, run.session()).mark_as_summary();
+            ChatTrace::open_span(step, model.id(), request, run.session_id()).mark_as_summary();
         let pending = self
             .wait_unless_stopped(model.complete(request))
-            .instrument(trace.span())
+            .instrument(trace.clone_span())
             .await;
         run.set_time(self.agent.current_time());
         let events = match pending {
@@ -265,14 +265,15 @@ impl Driver {
             if has_published {
                 yield_to_reader().await;
             }
-            // A cancellation by the reader has priority over other ends. The deadline is checked
-            // here because a stream that is always ready never waits.
+            // A cancellation by the reader takes precedence over the event. The deadline is checked
+            // here too, because a stream that is always ready never waits.
             let stop = self.stop_reason().map(ModelCallEnd::Stopped);
             if let Some(end) = stop.or(taken.err()) {
                 break Some(end);
             }
         };
-        let failed = |fault| ModelCallEnd::Failed(ModelError::from_grammar(provider, fault));
+        let failed =
+            |fault| ModelCallEnd::Failed(ModelError::from_grammar_violation(provider, fault));
         let end = match end {
             Some(end) => end,
             None if !mapper.answer.is_finished() => failed(GrammarViolation::NoFinish),
@@ -283,17 +284,18 @@ impl Driver {
             }
         };
         let has_output = match end {
-            // After a failure without published output, a fallback model may answer.
+            // A failure counts only published output. Without any, a fallback model may answer.
             ModelCallEnd::Failed(_) => mapper.has_output,
             _ => mapper.answer.has_output(),
         };
-        let partial = has_output.then(|| std::mem::take(&mut mapper.answer).interrupted());
+        let partial =
+            has_output.then(|| std::mem::take(&mut mapper.answer).into_interrupted_response());
         (end, partial)
     }
 }
 
 impl OutputMapper {
-    /// Creates the state before the first event of a response.
+    /// Creates a mapper for a response that has no events yet.
     fn new(run: &Run) -> Self {
         Self {
             gathers: run.strategy_phase() == Some(RunPhase::Gathering),
@@ -311,9 +313,9 @@ impl OutputMapper {
         trace: &ChatTrace,
     ) -> Result<Vec<RunEventKind>, ModelCallEnd> {
         let event = event.map_err(ModelCallEnd::Failed)?;
-        let provider = &*run.model().provider;
+        let provider = &*run.model_id().provider;
         match &event {
-            // The provider retries, although the run already published output of the attempt.
+            // The retry is invalid, because the run already published output of the failed attempt.
             ModelEvent::Retrying { retry } if self.has_output => {
                 let kind = ModelErrorKind::Interrupted;
                 let error = ModelError::new(provider, kind, retry.reason.clone());
@@ -322,12 +324,18 @@ impl OutputMapper {
             ModelEvent::Retrying { .. } => {}
             _ => trace.record_first_chunk(),
         }
-        let max = run.options().limits.max_answer_bytes.unwrap_or(u64::MAX);
-        if self.meter.count(&event) > max {
+        let max = run
+            .run_options()
+            .limits
+            .max_answer_bytes
+            .unwrap_or(u64::MAX);
+        if self.meter.count_event(&event) > max {
             return Err(ModelCallEnd::TooLarge(max));
         }
         let pushed = self.answer.push(&event);
-        pushed.map_err(|fault| ModelCallEnd::Failed(ModelError::from_grammar(provider, fault)))?;
+        pushed.map_err(|fault| {
+            ModelCallEnd::Failed(ModelError::from_grammar_violation(provider, fault))
+        })?;
         let kinds = self.convert_event(event, run);
         self.has_output |= kinds.iter().any(is_output_event);
         Ok(kinds)
@@ -337,14 +345,14 @@ impl OutputMapper {
     fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Vec<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
-                // The state is reset, so that tool calls of the next attempt get the same ids.
+                // The mapper is reset, so that tool calls of the next attempt get the same ids.
                 *self = Self {
                     answer: std::mem::take(&mut self.answer),
                     meter: std::mem::take(&mut self.meter),
                     ..Self::new(run)
                 };
                 RunEventKind::ModelCallRetried {
-                    step: run.steps(),
+                    step: run.step_count(),
                     attempt: retry.attempt,
                     delay_ms: retry.delay_ms,
                     reason: retry.reason,

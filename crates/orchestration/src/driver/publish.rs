@@ -41,7 +41,7 @@ pub(crate) struct EventPublisher {
 
 struct PublisherState {
     run_id: Arc<str>,
-    /// Sequence number of the next event.
+    /// Sequence number that the next event gets.
     next: u64,
     clock: Clock,
     /// Running tool calls, which may still emit progress, by id of the tool use.
@@ -220,7 +220,7 @@ impl PublisherState {
             }
             RunEventKind::ToolFinished { id, .. } => {
                 let call = self.running.remove(id);
-                // The call has ended, so its delayed progress is published before the end event.
+                // The call has ended. Its delayed progress is published before the end event.
                 if let Some(progress) = call.and_then(|call| call.delayed) {
                     self.send_progress(id.clone(), progress, time);
                 }

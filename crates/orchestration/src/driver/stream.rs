@@ -50,7 +50,7 @@ impl RunStream {
     }
 
     /// Executes the run to its end and returns it. All remaining events are discarded.
-    pub async fn finish(mut self) -> Run {
+    pub async fn run_to_end(mut self) -> Run {
         loop {
             while self.next().await.is_some() {}
             // The stream ends only when the driver has returned the run.
@@ -113,7 +113,7 @@ pub struct CancelHandle(CancellationToken);
 
 impl CancelHandle {
     /// Cancels the run. A call has no effect if the run is already cancelled or finished.
-    pub fn cancel(&self) {
+    pub fn cancel_run(&self) {
         self.0.cancel();
     }
 }

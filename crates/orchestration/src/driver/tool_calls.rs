@@ -65,13 +65,13 @@ impl Driver {
         calls: Vec<PlannedCall>,
     ) -> Result<StepOutcome, UnexpectedInput> {
         if calls.is_empty() {
-            // The stored run has calls that an earlier process sent, and `Run::recover` was not
-            // called.
+            // An earlier process sent these calls of the stored run, and [`Run::recover_run`] was
+            // not called.
             let reason = "calls are under way that this driver did not start";
             return Err(UnexpectedInput(reason.to_owned()));
         }
-        let max_concurrent = run.options().max_concurrent_tools.max(1);
-        let timeout = run.options().tool_timeout;
+        let max_concurrent = run.run_options().max_concurrent_tools.max(1);
+        let timeout = run.run_options().tool_timeout;
         let mut waiting = calls.into_iter();
         let mut running = stream::FuturesUnordered::new();
         let mut started: Vec<(String, Instant)> = Vec::new();
@@ -184,7 +184,7 @@ impl Driver {
         planned: &PlannedCall,
     ) -> Result<SharedObject, ToolCallError> {
         let Some(declared) = run.declared_tool(&planned.name) else {
-            // The tool no longer exists, so its hidden values and permissions are unknown.
+            // Without the tool's definition, its hidden values and permissions are unknown.
             let available = run.declared_tools().iter().map(|tool| tool.name.clone());
             return Err(ToolCallError::UnknownTool {
                 name: planned.name.clone(),
@@ -221,12 +221,12 @@ impl Driver {
         };
         let (name, server, call_key) = (planned.name, planned.server, planned.idempotency_key);
         let trace = ToolTrace::open_span(&id, server.as_deref(), &name, &planned.input);
-        // The call is registered until it ends, so that its server can ask questions.
+        // The call is registered while it runs, so that its server can ask the person questions.
         let _registered = self.agent.questions.as_ref().map(|questions| {
             let (publisher, context) = (&self.publisher, &self.context);
             questions.register_call(&call_key, &id, principal, publisher, context)
         });
-        // The guard is dropped at the end of the call, even if the call is cancelled.
+        // The cache guard is dropped at the end of the call, even if the call is cancelled.
         let cache = self.agent.cache.as_deref();
         let changing = cache.filter(|_| !is_read_only(planned.annotations));
         let change = changing.zip(server.as_deref()).map(|(cache, server)| {
@@ -243,7 +243,7 @@ impl Driver {
         };
         let mut result = self
             .call_tool_host(call, timeout)
-            .instrument(trace.span())
+            .instrument(trace.clone_span())
             .await;
         let attempts = attempts.load(Ordering::Relaxed);
         match &mut result {
@@ -278,7 +278,7 @@ impl Driver {
         });
         let (publisher, call) = (self.publisher.clone(), id.to_owned());
         let (context, attempts) = (self.context.clone(), Arc::clone(attempts));
-        sink.with_retries(move |mut retry| {
+        sink.with_retry_listener(move |mut retry| {
             attempts.store(retry.attempt, Ordering::Relaxed);
             retry.reason = context.redact_text(&retry.reason).into_owned();
             publisher.publish_retry(&call, retry);
@@ -297,11 +297,11 @@ impl Driver {
             });
         };
         let Some(timeout) = timeout else {
-            return host.call(call).await;
+            return host.call_tool(call).await;
         };
         let name = call.name.clone();
         let max_duration = timeout.saturating_add(TOOL_TIMEOUT_GRACE);
-        match tokio::time::timeout(max_duration, host.call(call)).await {
+        match tokio::time::timeout(max_duration, host.call_tool(call)).await {
             Ok(result) => result,
             Err(_) => Err(ToolCallError::Timeout {
                 server: "the tool host".to_owned(),

@@ -17,7 +17,7 @@ use crate::{Run, SnapshotMark};
 pub(super) struct CheckpointChannel(Arc<Mutex<ChannelState>>);
 
 struct ChannelState {
-    /// Part of the conversation that is in the store after the pending checkpoint.
+    /// Mark of the messages that are in the store after the pending checkpoint is written.
     mark: SnapshotMark,
     /// Number of the first event after the end of the run. These last events are stored with the
     /// end.
@@ -54,8 +54,8 @@ impl CheckpointChannel {
             .take_if(|pending| pending.next_event <= last + 1)
     }
 
-    /// Returns the number of the first event that is stored with the end of the run, or `None`
-    /// before the end.
+    /// Returns the number of the first event of the run's end, which is stored together with the
+    /// release of the run. Returns `None` before the end.
     pub(super) fn first_end_event(&self) -> Option<u64> {
         self.lock_state().first_end_event
     }
@@ -87,7 +87,7 @@ impl CheckpointStore for CheckpointChannel {
                 return Ok(());
             }
             let (snapshot, mark) = run
-                .snapshot(state.mark)
+                .take_snapshot(state.mark)
                 .map_err(|error| new_checkpoint_error("the run cannot be serialized", error))?;
             let (sender, receiver) = oneshot::channel();
             state.mark = mark;

@@ -149,8 +149,8 @@ impl RunLease {
         if released.is_err()
             && let Some(leased) = leased
         {
-            // A plain release may succeed even if the larger write failed. It happens before the
-            // error is returned, so that the caller can acquire the run again.
+            // A release without messages may succeed even if the larger write failed. It happens
+            // before the error is returned, so that the caller can acquire the run again.
             leased.release_run().await;
         }
         released
@@ -169,8 +169,8 @@ impl ActiveLease {
         let local = Arc::clone(&self.local);
         let _transition = local.lock_transition().await;
         if lock_mutex(&local.leases).generation != self.generation {
-            // An earlier release succeeded although its reply was lost, and another task has
-            // acquired the run.
+            // Another task has acquired the run: an earlier release succeeded, but its reply was
+            // lost.
             return;
         }
         let (run, state) = (&self.run, self.release_state);
@@ -220,7 +220,7 @@ impl Drop for RunLease {
         let Some(leased) = self.leased.take() else {
             return;
         };
-        // Without a runtime, the run stays leased until this process ends.
+        // A release needs a runtime. Without one, the run stays leased until this process ends.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(leased.release_run());
         }

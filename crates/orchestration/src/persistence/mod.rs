@@ -40,7 +40,7 @@ pub use self::{
 pub use crate::driver::checkpoint;
 use crate::{Agent, RestoreError, Run, SnapshotMark};
 
-/// Access to the sessions and durable runs of one principal. Cheap to clone.
+/// The sessions and durable runs of one principal. Cheap to clone.
 #[derive(Clone)]
 pub struct DurableRuns {
     sessions: Arc<dyn SessionStore>,
@@ -77,10 +77,10 @@ pub enum DurableRunError {
 }
 
 impl DurableRuns {
-    /// Creates the access for the principal `owner`.
+    /// Connects the two stores for the principal `owner`.
     ///
-    /// A process calls this function once for each store. [`DurableRuns::for_principal`] returns
-    /// the access for other principals.
+    /// Call this function once per process and store. For other principals, use
+    /// [`DurableRuns::with_owner`].
     pub fn new(sessions: Arc<dyn SessionStore>, runs: Arc<dyn RunStore>, owner: Principal) -> Self {
         Self {
             sessions,
@@ -90,9 +90,9 @@ impl DurableRuns {
         }
     }
 
-    /// Returns the access for another principal in the same store.
+    /// Returns the sessions and durable runs of another principal in the same store.
     #[must_use]
-    pub fn for_principal(&self, owner: Principal) -> Self {
+    pub fn with_owner(&self, owner: Principal) -> Self {
         Self {
             owner,
             ..self.clone()
@@ -100,7 +100,7 @@ impl DurableRuns {
     }
 
     /// Returns the principal that owns the sessions and runs.
-    pub fn owner(&self) -> &Principal {
+    pub fn owner_principal(&self) -> &Principal {
         &self.owner
     }
 
@@ -125,7 +125,7 @@ impl DurableRuns {
         messages: Vec<Arc<Message>>,
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
-        self.begin_run_after(agent, session, None, messages, parameters)
+        self.begin_run_in_session(agent, session, None, messages, parameters)
             .await
     }
 
@@ -162,11 +162,11 @@ impl DurableRuns {
         messages: Vec<Arc<Message>>,
         parameters: Option<Value>,
     ) -> Result<PersistedRun, DurableRunError> {
-        self.begin_run_after(agent, session, Some(keep), messages, parameters)
+        self.begin_run_in_session(agent, session, Some(keep), messages, parameters)
             .await
     }
 
-    async fn begin_run_after(
+    async fn begin_run_in_session(
         &self,
         agent: &Agent,
         session: &SessionId,
@@ -211,7 +211,7 @@ impl DurableRuns {
             id,
             session: session.clone(),
             state: RunState::Running,
-            model: run.model().to_string(),
+            model: run.model_id().to_string(),
             created_at: now.clone(),
             updated_at: now,
             events_before: 0,
@@ -261,7 +261,7 @@ async fn drive_if_recorded(
     let record = match begun {
         Ok(record) => record,
         Err(error @ SessionStoreError::Storage { .. }) => {
-            // The run may be stored despite the error, and no task would drive it.
+            // The run may be stored despite the error. It is released, because no task drives it.
             lease.release_run().await;
             return Err(error.into());
         }

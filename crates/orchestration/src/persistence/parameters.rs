@@ -36,7 +36,7 @@ impl RunParameters {
     /// Returns the parameters for runs of this agent.
     pub fn from_agent(agent: &Agent) -> Self {
         Self {
-            options: serde_json::to_value(agent.options()).ok(),
+            options: serde_json::to_value(agent.run_options()).ok(),
             ..Self::default()
         }
     }

@@ -86,7 +86,7 @@ pub struct PersistedRun {
     cancel: CancelHandle,
     runs: Arc<dyn RunStore>,
     channel: CheckpointChannel,
-    /// Stream of the driver. `None` after the end of the run.
+    /// Event stream of the driver. `None` after the end of the run.
     stream: Option<RunStream>,
     /// Emitted events whose write has not started.
     unsaved: Vec<PersistedEvent>,
@@ -139,9 +139,9 @@ impl PersistedRun {
         let channel = CheckpointChannel::new(mark);
         let agent = agent.clone().with_checkpoints(Arc::new(channel.clone()));
         let stream = if resumed {
-            agent.resume(run)
+            agent.resume_run(run)
         } else {
-            agent.drive(run)
+            agent.drive_run(run)
         };
         lease.set_release_state(RunState::Interrupted);
         Self {
@@ -199,7 +199,7 @@ impl PersistedRun {
         }
     }
 
-    /// Stops the run like dropping it, and waits until the run is released.
+    /// Stops the run in the same way as dropping it, and waits until the run is released.
     pub async fn stop_and_release(mut self) {
         if let Some(releasing) = self.begin_release() {
             releasing.await;
@@ -209,10 +209,10 @@ impl PersistedRun {
     /// Stops the driver and returns a future that releases the run, or `None` if the run is already
     /// released.
     fn begin_release(&mut self) -> Option<BoxFuture<'static, ()>> {
-        // Dropping the stream stops the driver.
+        // Dropping the event stream stops the driver of the run.
         self.stream = None;
         let lease = self.lease.take();
-        // The last write of a run owns the lease.
+        // The last write of a run owns the lease and releases the run itself.
         let writing = self.writing.take().map(|writing| writing.future);
         if writing.is_none() && lease.is_none() {
             return None;
@@ -369,7 +369,7 @@ impl PersistedRun {
 
 impl UnsavedEnd {
     fn from_run(run: &Run) -> Self {
-        match run.report() {
+        match run.build_report() {
             Some(report) => Self {
                 end: PersistedRunEnd::Finished(Box::new(report)),
                 messages: run.session_messages(),

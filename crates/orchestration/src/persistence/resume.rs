@@ -15,7 +15,7 @@ use crate::{
     observe::audit::serialized_name,
 };
 
-/// Number of events that are read from the store at once.
+/// Maximum number of events that one read from the store returns.
 const PAGE: u32 = 1_000;
 
 /// A stored run that this process has leased. [`DurableRuns::resume_run`] resumes it.
@@ -43,7 +43,7 @@ impl RestoredRun {
     /// Returns substitute data for a run whose stored form cannot be read.
     fn new_unreadable(durable_runs: &DurableRuns, record: &RunRecord) -> Self {
         let mut run = durable_runs.new_run_from_conversation(record, Vec::new());
-        run.continue_events_after(record.last_event, []);
+        run.continue_event_numbers(record.last_event, []);
         Self {
             run,
             mark: SnapshotMark::default(),
@@ -63,15 +63,15 @@ impl LeasedRun {
     ///
     /// If the process ended before the first checkpoint, only the model and the conversation are
     /// known.
-    pub fn run_state(&self) -> &Run {
+    pub fn restored_run(&self) -> &Run {
         &self.stored.run
     }
 
-    /// Returns the run for changing its settings.
+    /// Returns the run, so that the caller can change its settings.
     ///
     /// The changes also apply if no state of the run was stored. All other settings then come from
     /// the agent that resumes the run.
-    pub fn run_state_mut(&mut self) -> &mut Run {
+    pub fn restored_run_mut(&mut self) -> &mut Run {
         &mut self.stored.run
     }
 
@@ -90,7 +90,7 @@ impl LeasedRun {
 impl DurableRuns {
     /// Leases a run that waits for a person or whose process ended.
     ///
-    /// [`LeasedRun::run_state`] describes the run, so that the caller can create a suitable agent.
+    /// [`LeasedRun::restored_run`] describes the run, so that the caller can create its agent.
     pub async fn acquire_run(&self, run: &str) -> Result<LeasedRun, DurableRunError> {
         let (record, lease) = self.acquire_lease(run).await?;
         match self.restore_run(&record).await {
@@ -210,9 +210,9 @@ impl DurableRuns {
     async fn restore_run(&self, record: &RunRecord) -> Result<RestoredRun, DurableRunError> {
         let restored = self.restore_stored_run(record).await;
         restored.map_err(|error| match error {
-            // An unreadable run would fail again in the same way.
+            // Unreadable data fails in every attempt, so the run itself is reported as unreadable.
             DurableRunError::Store(error @ SessionStoreError::Unreadable { .. }) => {
-                unreadable(&record.id, RestoreError::Stored(error))
+                unreadable_run_error(&record.id, RestoreError::Stored(error))
             }
             error => error,
         })
@@ -222,8 +222,8 @@ impl DurableRuns {
         let snapshot = self.runs.load_snapshot(&self.owner, &record.id).await?;
         let is_stateless = snapshot.is_none();
         let (mut run, mark) = if let Some(snapshot) = snapshot {
-            let run = Run::restore(snapshot).and_then(|run| run.verify_id(&record.id));
-            let run = run.map_err(|source| unreadable(&record.id, source))?;
+            let run = Run::from_snapshot(snapshot).and_then(|run| run.verify_run_id(&record.id));
+            let run = run.map_err(|source| unreadable_run_error(&record.id, source))?;
             let mark = run.snapshot_mark();
             // The store decides the owner and the session of a run, not the stored state.
             let session = Some(record.session.0.clone());
@@ -241,7 +241,7 @@ impl DurableRuns {
         let stored = self.read_events(record, from - 1).await?;
         let partial_text = find_interrupted_text(&stored);
         let stored = stored.iter().map(|event| &event.kind);
-        run.continue_events_after(record.last_event, stored);
+        run.continue_event_numbers(record.last_event, stored);
         Ok(RestoredRun {
             run,
             mark,
@@ -279,7 +279,7 @@ impl DurableRuns {
                 let event = serde_json::from_str(&stored.json);
                 events.push(event.map_err(|error| {
                     let error: serde_json::Error = error;
-                    unreadable(&record.id, error.into())
+                    unreadable_run_error(&record.id, error.into())
                 })?);
             }
         }
@@ -298,8 +298,8 @@ impl DurableRuns {
         let mut kinds = run.take_replayed_events();
         // A person may have read this part of the answer, so it becomes part of the conversation.
         run.set_partial_answer(stored.partial_text);
-        kinds.extend(run.cancel(None, &HashMap::new()));
-        let report = run.report().map(Box::new);
+        kinds.extend(run.cancel_run(None, &HashMap::new()));
+        let report = run.build_report().map(Box::new);
         kinds.extend(report.map(|report| RunEventKind::RunFinished { report }));
         let run_id: Arc<str> = record.id.as_str().into();
         let events = (run.next_event_number()..)
@@ -329,7 +329,7 @@ impl DurableRuns {
     }
 }
 
-fn unreadable(run: &str, source: RestoreError) -> DurableRunError {
+fn unreadable_run_error(run: &str, source: RestoreError) -> DurableRunError {
     DurableRunError::Unreadable {
         run: run.to_owned(),
         source,

@@ -8,7 +8,7 @@ use switchboard_domain::{
     JsonObject, Message, Part, Role, ToolDefinition, ToolInput, ToolResult, ToolUse,
 };
 
-use super::tools::matches;
+use super::tools::matches_tool;
 
 /// A few-shot example: a question, tool calls and an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ pub(super) fn convert_examples(
         let names = example.calls.iter().flatten();
         let names = names.map(|call| find_declared_name(call, tools));
         let Some(names) = names.collect::<Option<Vec<&str>>>() else {
-            // A tool of the example does not exist.
+            // The example is omitted, because one of its tools does not exist.
             continue;
         };
         let mut names = (1..).zip(names);
@@ -65,7 +65,7 @@ pub(super) fn convert_examples(
                 uses.push(Part::ToolUse(ToolUse::new(id, name, input)));
             }
             messages.push(Message::new(Role::Assistant, uses));
-            messages.push(Message::tool_results(results));
+            messages.push(Message::from_tool_results(results));
         }
         messages.push(Message::assistant(&example.answer));
     }
@@ -75,7 +75,7 @@ pub(super) fn convert_examples(
 fn find_declared_name<'a>(call: &ExampleCall, tools: &'a [Arc<ToolDefinition>]) -> Option<&'a str> {
     tools
         .iter()
-        .find(|tool| matches(&call.tool, tool))
+        .find(|tool| matches_tool(&call.tool, tool))
         .map(|tool| tool.name.as_str())
 }
 

@@ -41,7 +41,7 @@ struct OpenAiFunction {
 /// reported when the examples are parsed.
 pub(super) fn examples_from_openai_messages(items: &[Value]) -> Result<Value, RecipeError> {
     let mut examples: Vec<Value> = Vec::new();
-    // Ids of the tool calls in the latest step.
+    // Ids of the tool calls in the latest assistant message.
     let mut ids: Vec<String> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let error = |message: String| RecipeError::new(format!("examples[{index}]"), message);
@@ -81,7 +81,7 @@ pub(super) fn examples_from_openai_messages(items: &[Value]) -> Result<Value, Re
                 },
                 Some(example),
             ) => {
-                // The results of parallel tool calls can be in any order.
+                // Results of parallel tool calls can be in any order, so the id selects the call.
                 let call = ids.iter().position(|id| *id == tool_call_id);
                 let steps = example["calls"].as_array_mut();
                 let step = steps.and_then(|steps| steps.last_mut());

@@ -34,7 +34,7 @@ use crate::strategy::Strategy;
 pub use error::RecipeError;
 pub use examples::{Example, ExampleCall};
 pub use policy::{ApprovalRequirement, RecipeLimits, ToolPolicy};
-pub use tools::{RecipeTools, SelectedTools, ToolRules, matches};
+pub use tools::{RecipeTools, SelectedTools, ToolRules, matches_tool};
 
 /// Names and YAML texts of the built-in recipes.
 pub const SHIPPED: [(&str, &str); 3] = [

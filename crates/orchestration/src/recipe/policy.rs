@@ -36,7 +36,7 @@ pub enum ApprovalRequirement {
     /// `true` requires approval of every call, even of read-only tools. `false` requires no further
     /// approval.
     EveryCall(bool),
-    /// Calls of tools that match one of these patterns; see [`matches()`](super::matches).
+    /// Calls of tools that match one of these patterns; see [`matches_tool`](super::matches_tool).
     For(Vec<String>),
 }
 
@@ -59,8 +59,8 @@ impl ToolPolicy {
             Some(ApprovalRequirement::For(patterns)) => {
                 let names = patterns.iter().map(|pattern| exact_pattern(pattern));
                 rules.push(names.fold(Rule::ask_for_all_calls(), Rule::with_tool));
-                // The name that the model sees can be shortened. The server's name and the tool's
-                // name on it are complete.
+                // The name that the model sees may be shortened, so `server__tool` patterns are
+                // also compared with the server's name and the tool's name on it.
                 let halves = patterns
                     .iter()
                     .filter_map(|pattern| server_and_tool_patterns(pattern));

@@ -6,7 +6,7 @@
 use heck::ToSnakeCase as _;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value, json};
-use switchboard_domain::{JsonObject, nearest::nearest};
+use switchboard_domain::{JsonObject, nearest::find_most_similar};
 
 use super::{Recipe, RecipeError, messages::examples_from_openai_messages};
 use crate::strategy::{GatherFormat, Strategy};
@@ -214,7 +214,7 @@ fn explain_error(error: &serde_json::Error) -> String {
     };
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next().unwrap_or_default();
-    match nearest(unknown, quoted) {
+    match find_most_similar(unknown, quoted) {
         Some(nearest) => format!("unknown {kind} `{unknown}` (did you mean `{nearest}`?)"),
         None => message,
     }

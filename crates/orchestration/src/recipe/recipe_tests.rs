@@ -123,7 +123,7 @@ fn a_recipe_of_another_program_is_converted() {
     assert_eq!(recipe.title.as_deref(), Some("General Chat"));
     let allow = recipe.tools.allow.as_ref().unwrap();
     assert_eq!(allow.len(), 3);
-    assert!(matches(
+    assert!(matches_tool(
         &allow[0],
         &ToolDefinition::new("data_read", "", json!({}))
     ));
@@ -272,7 +272,7 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
             .map(|it| (it.id.clone(), it.name.clone()))
             .collect();
         let results: Vec<_> = pair[1]
-            .results()
+            .iter_tool_results()
             .map(|it| (it.tool_use_id.clone(), it.name.clone()))
             .collect();
         assert_eq!(uses, results);
@@ -281,9 +281,9 @@ fn examples_become_messages_with_a_result_for_every_tool_use() {
         messages[1].tool_uses().next().unwrap().name,
         "shop__find_order"
     );
-    let data = messages[2].results().next().unwrap();
+    let data = messages[2].iter_tool_results().next().unwrap();
     assert_eq!(data.structured, Some(json!({"state": "sent"}).into()));
-    assert!(messages[4].results().nth(1).unwrap().is_error);
+    assert!(messages[4].iter_tool_results().nth(1).unwrap().is_error);
     // Ids are unique.
     let mut ids: Vec<_> = messages
         .iter()

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{
     ToolDefinition,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 
 use super::Recipe;
-use crate::tools::{pattern::Pattern, per_definition::DefinitionCache};
+use crate::tools::{definition_cache::DefinitionCache, pattern::Pattern};
 
 /// Rules of a recipe that select tools and replace their descriptions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ use crate::tools::{pattern::Pattern, per_definition::DefinitionCache};
 pub struct ToolRules {
     /// Whether the model gets any tools.
     pub enabled: bool,
-    /// Patterns of the tools that the model gets; see [`matches()`]. `None` offers all tools.
+    /// Patterns of the tools that the model gets; see [`matches_tool`]. `None` offers all tools.
     #[serde(alias = "whitelist", skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     /// Patterns of the tools that the model does not get.
@@ -81,7 +81,7 @@ fn serialize_as_map<S: serde::Serializer>(
 /// assert!(matches("crm__*", &tool) && matches("data/read", &tool) && matches("data_*", &tool));
 /// assert!(!matches("data", &tool));
 /// ```
-pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
+pub fn matches_tool(pattern: &str, tool: &ToolDefinition) -> bool {
     let plain_pattern = replace_special_characters(pattern);
     let names_server = plain_pattern.contains("__");
     let pattern = Pattern::new(plain_pattern);
@@ -101,7 +101,7 @@ pub fn matches(pattern: &str, tool: &ToolDefinition) -> bool {
         .any(|name| pattern.matches(&name))
 }
 
-/// Converts a pattern of [`matches()`] to the text of a [`Pattern`], which compares characters
+/// Converts a pattern of [`matches_tool`] to the text of a [`Pattern`], which compares characters
 /// exactly. The result can match more tools.
 pub(super) fn exact_pattern(pattern: &str) -> String {
     replace_special_characters(pattern).replace('_', "?")
@@ -157,7 +157,7 @@ impl RecipeTools {
         }
         let rules = &self.rules;
         let is_any = |patterns: &[String], tool: &ToolDefinition| {
-            patterns.iter().any(|pattern| matches(pattern, tool))
+            patterns.iter().any(|pattern| matches_tool(pattern, tool))
         };
         let offered: Vec<&Arc<ToolDefinition>> = tools
             .iter()
@@ -167,11 +167,11 @@ impl RecipeTools {
         let described = rules.descriptions.iter().map(|(name, _)| name);
         let mut problems = Vec::new();
         for name in rules.allow.iter().flatten().chain(described) {
-            if !tools.iter().any(|tool| matches(name, tool)) {
+            if !tools.iter().any(|tool| matches_tool(name, tool)) {
                 let names = tools.iter().map(|tool| tool.name.as_str());
                 let own = tools.iter().filter_map(|tool| tool.origin.as_ref());
                 let own = own.map(|origin| origin.tool.as_str());
-                let meant = did_you_mean(nearest(name, names.chain(own)));
+                let meant = did_you_mean(find_most_similar(name, names.chain(own)));
                 let problem =
                     format!("the recipe names the tool `{name}`, which does not exist{meant}");
                 if !problems.contains(&problem) {
@@ -213,7 +213,7 @@ impl ToolRules {
         let pattern = self.descriptions.iter().filter(|(name, _)| !is_exact(name));
         exact
             .chain(pattern)
-            .find(|(name, _)| matches(name, tool))
+            .find(|(name, _)| matches_tool(name, tool))
             .map(|(_, text)| text.as_str())
     }
 }

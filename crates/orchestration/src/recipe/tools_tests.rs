@@ -118,13 +118,13 @@ fn a_description_replaces_the_description_of_the_tool() {
 #[test]
 fn a_server_cannot_gain_access_by_the_name_of_another_tool() {
     let sly = tool("sly", "crm__find_customer");
-    assert!(!matches("crm__*", &sly));
-    assert!(!matches("crm__find_customer", &sly));
-    assert!(matches("sly__*", &sly) && matches("*find_customer", &sly));
+    assert!(!matches_tool("crm__*", &sly));
+    assert!(!matches_tool("crm__find_customer", &sly));
+    assert!(matches_tool("sly__*", &sly) && matches_tool("*find_customer", &sly));
     let mut shortened = ToolDefinition::new("files__file_l_4c752f7d", "", json!({}));
     shortened.origin = Some(ToolOrigin {
         server: "files".into(),
         tool: "file.load".into(),
     });
-    assert!(matches("files__file_load", &shortened) && matches("file-load", &shortened));
+    assert!(matches_tool("files__file_load", &shortened) && matches_tool("file-load", &shortened));
 }

@@ -106,10 +106,10 @@ impl Run {
         }
         let until = approval.decision_expiry(self.state.now);
         let mut decisions = self.state.decisions.lock_decisions();
-        decisions.remember_decision(&self.requester(), definition, decision, until)
+        decisions.remember_decision(&self.build_requester(), definition, decision, until)
     }
 
-    pub(super) fn requester(&self) -> Requester<'_> {
+    pub(super) fn build_requester(&self) -> Requester<'_> {
         Requester {
             principal: &self.state.principal,
             session: self.state.session.as_deref().unwrap_or(&self.state.id),
@@ -130,7 +130,7 @@ impl Run {
                 continue;
             }
             let id = call.tool_use.id.clone();
-            match self.find_verdict(definition).0 {
+            match self.find_approval_verdict(definition).0 {
                 Verdict::Run => {
                     self.state.batch_calls_mut()[position].state = CallState::Ready;
                     events.push(RunEventKind::ToolApproved {
@@ -202,7 +202,7 @@ impl Run {
 
     /// Sets the expiry of approval requests that the driver is about to show, and returns the
     /// requests of the calls in `range`.
-    pub(super) fn open_approval_requests(
+    pub(super) fn prepare_approval_requests(
         &mut self,
         range: std::ops::Range<usize>,
     ) -> Vec<ApprovalRequest> {

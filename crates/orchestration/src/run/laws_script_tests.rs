@@ -233,7 +233,7 @@ pub(super) fn part((what, input, id): (u8, u8, u8)) -> Part {
         _ => r#"{"n":1,"m":2}"#,
     };
     let id = ["a", "b", "", "a_2"][usize::from(id)];
-    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse_input(input)))
 }
 
 pub(super) fn finish(n: u8) -> FinishReason {

@@ -104,13 +104,13 @@ impl<'a> Play<'a> {
 
     /// Stores a snapshot incrementally and restores the run from the stored messages.
     fn through_a_snapshot(&mut self) {
-        let (snapshot, mark) = self.run.snapshot(self.mark).unwrap();
+        let (snapshot, mark) = self.run.take_snapshot(self.mark).unwrap();
         let from = usize::try_from(snapshot.from).unwrap();
         assert!(from <= self.conversation.len());
         self.conversation.truncate(from);
         self.conversation.extend(snapshot.messages);
         assert_eq!(self.conversation, *self.run.stored_messages());
-        self.run = Run::restore(RunSnapshot {
+        self.run = Run::from_snapshot(RunSnapshot {
             state: snapshot.state,
             from: 0,
             messages: self.conversation.clone(),
@@ -138,7 +138,7 @@ impl<'a> Play<'a> {
             Stores::Snapshots => self.through_a_snapshot(),
         }
         self.run.set_time(self.now);
-        let events = self.run.update_tools(&tools(&self.script.knobs));
+        let events = self.run.recheck_planned_calls(&tools(&self.script.knobs));
         assert_eq!(events, [], "the tools are the same");
     }
 
@@ -155,7 +155,7 @@ impl<'a> Play<'a> {
         let events = if by_time {
             self.run.end_at_time_limit(partial, &HashMap::new())
         } else {
-            self.run.cancel(partial, &HashMap::new())
+            self.run.cancel_run(partial, &HashMap::new())
         };
         self.heard(events);
         true
@@ -220,11 +220,11 @@ impl<'a> Play<'a> {
             _ => None,
         };
         if let Some((error, broke_off)) = failure {
-            let before = self.run.model().clone();
+            let before = self.run.model_id().clone();
             let partial =
                 broke_off.then(|| answer(vec![Part::text("Half")], FinishReason::Interrupted));
             let events = self.run.apply_model_failure(&error, partial, next).unwrap();
-            self.models -= u8::from(*self.run.model() != before);
+            self.models -= u8::from(*self.run.model_id() != before);
             return self.heard(events);
         }
         // From the beginning again after the end: only a limit ends a model that never does.
@@ -323,7 +323,7 @@ impl<'a> Play<'a> {
             && !self.crashed
         {
             self.crashed = true;
-            let events = self.run.recover();
+            let events = self.run.recover_run();
             return self.heard(events);
         }
         for (call, how) in under_way.into_iter().rev() {
@@ -388,7 +388,10 @@ fn assert_fit_to_send(request: &ChatRequest, events: &Events) {
 pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
-        let results: Vec<_> = message.results().map(|r| r.tool_use_id.as_str()).collect();
+        let results: Vec<_> = message
+            .iter_tool_results()
+            .map(|r| r.tool_use_id.as_str())
+            .collect();
         assert_eq!(open, results);
         open = message.tool_uses().map(|call| call.id.as_str()).collect();
     }
@@ -610,8 +613,8 @@ fn assert_stopped(play: &Play<'_>) {
 }
 
 fn assert_limits(play: &Play<'_>) {
-    let options = play.run.options();
-    let report = play.run.report().expect("it is over");
+    let options = play.run.run_options();
+    let report = play.run.build_report().expect("it is over");
     // Nothing is gathered with the last step: that is the form's.
     let mut is_gathering = false;
     for event in &play.events {
@@ -647,7 +650,7 @@ fn assert_limits(play: &Play<'_>) {
         for message in play.run.messages() {
             let of_message = |record: &&ToolCallRecord| {
                 message
-                    .results()
+                    .iter_tool_results()
                     .any(|result| result.tool_use_id == record.id)
             };
             assert!(ran.clone().filter(of_message).count() <= max as usize);
@@ -679,7 +682,7 @@ proptest! {
             prop_assert_eq!(&play.events, &stored.events);
             prop_assert_eq!(play.run.messages(), stored.run.messages());
             prop_assert_eq!(play.run.session_messages(), stored.run.session_messages());
-            prop_assert_eq!(play.run.report(), stored.run.report());
+            prop_assert_eq!(play.run.build_report(), stored.run.build_report());
         }
         // A session continues with these messages after any outcome.
         assert_whole(&play.run.session_messages());

@@ -120,7 +120,7 @@ impl Run {
 
     /// Returns the recipe that the run started with. A new run stores `recipe` and returns it.
     pub(crate) fn resolve_recipe(&mut self, recipe: Option<Arc<Recipe>>) -> Option<Arc<Recipe>> {
-        if self.state.recipe.is_none() && self.steps() == 0 {
+        if self.state.recipe.is_none() && self.step_count() == 0 {
             self.state.recipe = recipe;
         }
         self.state.recipe.clone()
@@ -217,22 +217,22 @@ impl Run {
     }
 
     /// Returns the model of the next call.
-    pub fn model(&self) -> &ModelId {
+    pub fn model_id(&self) -> &ModelId {
         &self.state.model
     }
 
     /// Returns the settings of this run, such as its limits and approval rules.
-    pub fn options(&self) -> &RunOptions {
+    pub fn run_options(&self) -> &RunOptions {
         &self.state.options
     }
 
     /// Returns the number of model calls that the run has made so far.
-    pub fn steps(&self) -> u32 {
+    pub fn step_count(&self) -> u32 {
         self.state.ledger.steps
     }
 
     /// Returns the id of the session that the run belongs to.
-    pub fn session(&self) -> Option<&str> {
+    pub fn session_id(&self) -> Option<&str> {
         self.state.session.as_deref()
     }
 
@@ -242,7 +242,7 @@ impl Run {
     }
 
     /// Returns the steps, tool calls, tokens and costs that the run has consumed.
-    pub fn ledger(&self) -> &Ledger {
+    pub fn usage_ledger(&self) -> &Ledger {
         &self.state.ledger
     }
 
@@ -254,7 +254,7 @@ impl Run {
 
     /// Validates an input against the schema of a tool. The error describes the faults of the
     /// input.
-    pub fn check_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
+    pub fn check_tool_input(&self, tool: &str, input: &JsonObject) -> Result<(), String> {
         match self.find_tool_definition(tool) {
             Some(definition) => {
                 let input = input.clone().into();
@@ -305,11 +305,11 @@ impl Run {
             }
             LoopState::Batch(calls) => {
                 let group = next_concurrent_calls(calls);
-                let requests = self.open_approval_requests(group.clone());
+                let requests = self.prepare_approval_requests(group.clone());
                 if !requests.is_empty() {
                     return RunStep::AskApproval(requests);
                 }
-                let (id, steps) = (&self.state.id, self.steps());
+                let (id, steps) = (&self.state.id, self.step_count());
                 let group = self.state.batch_calls()[group].iter();
                 RunStep::CallTools(
                     group
@@ -347,10 +347,10 @@ impl Run {
     }
 
     /// Returns the report of a finished run; `None` before its end.
-    pub fn report(&self) -> Option<RunReport> {
+    pub fn build_report(&self) -> Option<RunReport> {
         let outcome = self.outcome()?;
         let (answer, content) = if let Some(items) = self.formatted_items() {
-            (formatter::render(items), items.to_vec())
+            (formatter::render_markdown(items), items.to_vec())
         } else {
             let text = self.last_response_text();
             let item = (!text.is_empty()).then(|| AnswerItem::Text { text: text.clone() });
@@ -365,9 +365,9 @@ impl Run {
             content,
             outcome,
             finish_reason: state.finish.clone(),
-            steps: self.steps(),
+            steps: self.step_count(),
             usage: state.usage,
-            tool_calls: self.complete_records(),
+            tool_calls: self.build_call_records(),
             warnings: state.warnings.clone(),
             error: state.error.as_deref().cloned(),
         })
@@ -375,7 +375,7 @@ impl Run {
 
     /// Returns the records of tool calls, completed with the inputs and results from the
     /// conversation.
-    fn complete_records(&self) -> Vec<ToolCallRecord> {
+    fn build_call_records(&self) -> Vec<ToolCallRecord> {
         let mut records = self.state.records.clone();
         let positions = records.iter().enumerate();
         let positions: HashMap<String, usize> = positions
@@ -386,10 +386,10 @@ impl Run {
                 if let Some(position) = positions.get(&tool_use.id)
                     && records[*position].input.is_null()
                 {
-                    records[*position].input = tool_use.input.shown();
+                    records[*position].input = tool_use.input.to_display_value();
                 }
             }
-            for result in message.results() {
+            for result in message.iter_tool_results() {
                 if let Some(position) = positions.get(&result.tool_use_id) {
                     records[*position].result = RecordedResult {
                         content: Arc::clone(&result.content),
@@ -449,7 +449,7 @@ impl Run {
     /// Copies the step limit, approval rules and delivery of `other` that differ from the default
     /// options.
     pub(crate) fn apply_changed_settings(&mut self, other: &Self) {
-        let (changed, default) = (other.options(), RunOptions::default());
+        let (changed, default) = (other.run_options(), RunOptions::default());
         if changed.limits.max_steps != default.limits.max_steps {
             self.set_max_steps(changed.limits.max_steps);
         }

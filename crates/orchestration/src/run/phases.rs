@@ -123,7 +123,8 @@ impl Run {
         let limits = &self.state.options.limits;
         let mut calls = Limits::with_max_steps(u32::MAX);
         calls.max_tool_calls = limits.max_tool_calls;
-        self.steps().saturating_add(1) >= limits.max_steps || self.check_limits(&calls).is_err()
+        self.step_count().saturating_add(1) >= limits.max_steps
+            || self.check_limits(&calls).is_err()
     }
 
     /// Lets the model repeat a tool call that did not run, without treating it as a repetition.
@@ -201,7 +202,7 @@ impl Run {
         request.messages.extend(formatting.messages.iter().cloned());
         request
             .messages
-            .push(Arc::new(formatting.state.new_answer_request()));
+            .push(Arc::new(formatting.state.build_answer_request()));
         formatting.state.prepare_request(request)
     }
 
@@ -268,7 +269,7 @@ impl Run {
             .unwrap_or_default();
         let state = FormatState::new(&self.gather_options(), &self.state.capabilities);
         let started = formatting_start_event(&state);
-        // A pending nudge was meant for the gathering phase.
+        // The additional message was meant for the next request of the gathering phase.
         self.state.turn.nudge = None;
         self.state.stage = StrategyPhase::Format(Box::new(FormattingPhase {
             state,
@@ -349,7 +350,7 @@ impl Run {
         } else if let Some(error) = error {
             self.end_with_error(error);
         } else {
-            // The call of the formatter tool contains the answer, so it needs no result.
+            // The call of the formatter tool is the answer, so the run ends as after a stop.
             if *finish == FinishReason::ToolUse {
                 self.state.finish = Some(FinishReason::Stop);
             }
@@ -385,7 +386,7 @@ impl Run {
         let FormatDecision::Done(FormattedAnswer { items, .. }) = read else {
             return;
         };
-        let text = formatter::render(&items);
+        let text = formatter::render_markdown(&items);
         formatting.items = Some(items);
         self.state.partial_answer = Some(text).filter(|text| !text.is_empty());
     }

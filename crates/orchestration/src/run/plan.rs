@@ -45,14 +45,14 @@ impl Run {
             id: tool_use.id.clone(),
             server: server.clone(),
             tool: tool.clone(),
-            input: tool_use.input.shown(),
+            input: tool_use.input.to_display_value(),
         });
         let record = self.state.records.len();
         self.state.records.push(ToolCallRecord {
             id: tool_use.id.clone(),
             server,
             tool,
-            // The conversation contains the input, so the record does not repeat it.
+            // The input is in the conversation, so the record does not contain it.
             ..ToolCallRecord::default()
         });
         let planned = match (withheld, &definition) {
@@ -79,7 +79,7 @@ impl Run {
                 if let (CallState::Waiting { .. }, Some(definition)) = (&state, &definition) {
                     let declared = self.find_declared_tool(&definition.name);
                     let declared = declared.unwrap_or(definition);
-                    call.fingerprint = Some(approval::fingerprint(declared));
+                    call.fingerprint = Some(approval::tool_fingerprint(declared));
                 }
                 (call.state, call.input) = (state, input);
                 None
@@ -134,7 +134,7 @@ impl Run {
             CallEnd::from_failure(ToolFailure::LimitReached, text)
         })?;
         self.state.turn.selection.offer_tool(&tool_use.name);
-        match self.review_call(definition) {
+        match self.check_new_call_approval(definition) {
             (Verdict::Run, is_remembered) => {
                 if is_remembered {
                     events.push(RunEventKind::ToolApproved {
@@ -167,13 +167,17 @@ impl Run {
         }
     }
 
-    /// Returns the [verdict](Run::find_verdict) about a new call. If the call needs an approval,
+    /// Returns the [verdict](Run::find_approval_verdict) about a new call. If the call needs an approval,
     /// stores the tool's definition, so that the run notices a later change of the definition.
-    pub(super) fn review_call(&mut self, definition: &ToolDefinition) -> (Verdict, bool) {
-        let (verdict, is_allowed) = self.find_verdict(definition);
+    pub(super) fn check_new_call_approval(
+        &mut self,
+        definition: &ToolDefinition,
+    ) -> (Verdict, bool) {
+        let (verdict, is_allowed) = self.find_approval_verdict(definition);
         if verdict != Verdict::Run || is_allowed {
             let declared = self.find_declared_tool(&definition.name);
-            let fingerprint = approval::fingerprint(declared.map_or(definition, AsRef::as_ref));
+            let fingerprint =
+                approval::tool_fingerprint(declared.map_or(definition, AsRef::as_ref));
             let reviewed = self.state.reviewed.entry(definition.name.clone());
             reviewed.or_insert(fingerprint);
         }
@@ -182,18 +186,18 @@ impl Run {
 
     /// Returns the verdict of the approval rules and earlier decisions about a tool, and whether an
     /// earlier decision allowed exactly this definition.
-    pub(super) fn find_verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
+    pub(super) fn find_approval_verdict(&self, definition: &ToolDefinition) -> (Verdict, bool) {
         let name = &definition.name;
         let declared = self
             .find_declared_tool(name)
             .map_or(definition, AsRef::as_ref);
         let reviewed = self.state.reviewed.get(name);
         let is_redefined = self.state.redefined.contains(name)
-            || reviewed.is_some_and(|reviewed| *reviewed != approval::fingerprint(declared));
+            || reviewed.is_some_and(|reviewed| *reviewed != approval::tool_fingerprint(declared));
         let call = CheckedCall::from_tool(declared)
             .with_redefined_tool(is_redefined)
             .with_required_approval(self.state.capabilities.requires_approval);
-        let (requester, now) = (self.requester(), self.state.now);
+        let (requester, now) = (self.build_requester(), self.state.now);
         let decisions = self.state.decisions.lock_decisions();
         let verdict = self
             .state

@@ -26,7 +26,7 @@ impl Run {
     ///
     /// `partial` is the received part of a model response. `elapsed_ms` maps the ids of started
     /// calls to their running times in milliseconds; missing calls are reported with 0.
-    pub fn cancel(
+    pub fn cancel_run(
         &mut self,
         partial: Option<ChatResponse>,
         elapsed_ms: &HashMap<String, u64>,
@@ -40,7 +40,7 @@ impl Run {
     }
 
     /// Ends the run because its wall-time limit is reached. The parameters have the same meaning as
-    /// those of [`Run::cancel`].
+    /// those of [`Run::cancel_run`].
     pub fn end_at_time_limit(
         &mut self,
         partial: Option<ChatResponse>,
@@ -93,15 +93,15 @@ impl Run {
             };
             events.push(self.store_call_result(position, end));
         }
-        // The run ends, so the next phase of its strategy must not start.
+        // The run ends, so the formatting phase must not start.
         let closed = self.finish_batch_if_complete().into_iter();
         events.extend(closed.filter(|event| !is_phase_start_event(event)));
         events
     }
 
     /// Ends the run with an internal error because the driver called a method in the wrong state.
-    pub fn abort(&mut self, fault: &UnexpectedInput) -> Events {
-        let events = self.cancel(None, &HashMap::new());
+    pub fn abort_run(&mut self, fault: &UnexpectedInput) -> Events {
+        let events = self.cancel_run(None, &HashMap::new());
         self.end_with_error(RunError::new(RunErrorKind::Internal, fault.to_string()));
         events
     }
@@ -111,7 +111,7 @@ impl Run {
     /// A call that started and has no result was interrupted, and its effect is unknown. The call
     /// runs again only if its tool is read-only or idempotent. Otherwise its result states the
     /// interruption.
-    pub fn recover(&mut self) -> Events {
+    pub fn recover_run(&mut self) -> Events {
         match self.state.phase {
             LoopState::CallingModel => {
                 // The response was lost, so the model is called again. The repeated call must not
@@ -151,7 +151,7 @@ impl Run {
     /// An approval covers one definition of one server. If the definition or the server changed,
     /// the approval is requested again. A call without an approval is checked against the approval
     /// rules again. A call of a missing tool does not change.
-    pub fn update_tools(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
+    pub fn recheck_planned_calls(&mut self, tools: &[Arc<ToolDefinition>]) -> Events {
         let tools: HashMap<&str, &Arc<ToolDefinition>> = tools
             .iter()
             .map(|tool| (tool.name.as_str(), tool))
@@ -160,21 +160,21 @@ impl Run {
         for position in 0..self.state.batch_calls().len() {
             let name = self.state.batch_calls()[position].tool_use.name.as_str();
             if let Some(current) = tools.get(name) {
-                events.extend(self.update_tool(position, current));
+                events.extend(self.recheck_planned_call(position, current));
             }
         }
         events.extend(self.finish_batch_if_complete());
         events
     }
 
-    fn update_tool(&mut self, position: usize, current: &Arc<ToolDefinition>) -> Events {
+    fn recheck_planned_call(&mut self, position: usize, current: &Arc<ToolDefinition>) -> Events {
         let call = &self.state.batch_calls()[position];
         if !call.is_unstarted() {
             return Vec::new();
         }
         let was_ready = matches!(call.state, CallState::Ready);
         let declared = self.declared_tool(&current.name);
-        let fingerprint = approval::fingerprint(declared.unwrap_or(current));
+        let fingerprint = approval::tool_fingerprint(declared.unwrap_or(current));
         // A tool that moved to another server needs a new approval, even if its definition is
         // equal.
         let is_moved = call.origin != current.origin;
@@ -183,7 +183,7 @@ impl Run {
             return Vec::new();
         }
         let (id, input) = (call.tool_use.id.clone(), call.effective_input());
-        let verdict = self.review_call(current).0;
+        let verdict = self.check_new_call_approval(current).0;
         if let Err(faults) = self.caches.validators.validate_input(current, &input) {
             let text = format!(
                 "Not executed: the definition of `{}` changed, and the input does not fit it any \

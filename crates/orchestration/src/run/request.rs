@@ -34,7 +34,7 @@ impl Run {
                 mode: None,
             });
         }
-        if let (0, ToolChoice::Only(names)) = (self.steps(), &self.state.options.tool_choice) {
+        if let (0, ToolChoice::Only(names)) = (self.step_count(), &self.state.options.tool_choice) {
             // A model can be restricted only to tools that the request offers.
             for name in names {
                 self.state.turn.selection.offer_tool(name);
@@ -50,7 +50,11 @@ impl Run {
         turn.request_tokens = Some(fit.tokens);
         let may_summarise = policy.summarise && !matches!(self.state.phase, LoopState::Summarising);
         if let Some(trimmed) = &fit.trimmed {
-            let dropped = self.state.turn.history.summary_source(&self.messages);
+            let dropped = self
+                .state
+                .turn
+                .history
+                .messages_to_summarize(&self.messages);
             let summarised = may_summarise && !dropped.is_empty();
             events.push(RunEventKind::HistoryTrimmed {
                 left_out: trimmed.messages,
@@ -82,7 +86,7 @@ impl Run {
         self.state.ledger.count_model_call();
         let options = &self.state.options;
         let turn = &self.state.turn;
-        let tool_choice = if self.steps() == 1 && !turn.tools.is_empty() {
+        let tool_choice = if self.step_count() == 1 && !turn.tools.is_empty() {
             options.tool_choice.clone()
         } else {
             ToolChoice::Auto
@@ -145,7 +149,7 @@ impl Run {
         self.state.phase = LoopState::Model;
         let event = |answer: Option<&ChatResponse>, error: Option<RunError>| {
             RunEventKind::HistorySummarised {
-                step: self.steps() + 1,
+                step: self.step_count() + 1,
                 model: self.state.model.clone(),
                 answered_by: answer.and_then(|answer| answer.model.clone()),
                 finish_reason: answer.map(|answer| answer.finish.clone()),
@@ -184,7 +188,7 @@ impl Run {
         let mut policy = self.state.options.search.clone();
         policy.enabled &= self.state.capabilities.tool_search != Some(false);
         let mut offered = self.state.turn.selection.select_tools(&policy, index);
-        // This tool is last, so that the provider's prompt cache covers the tools before it.
+        // The read tool is last, so that the provider's prompt cache covers the other tools.
         if !self.state.complete_results.is_empty() {
             offered.push(results::read_tool_definition());
         }
@@ -195,8 +199,8 @@ impl Run {
     /// not report. `answer` is not yet part of the conversation.
     pub(super) fn record_usage(&mut self, usage: &Usage, answer: &Message) {
         let state = &mut self.state;
-        state.usage.add(*usage);
-        // Numbers that the provider does not report are estimated.
+        state.usage.add_usage(*usage);
+        // Token counts that the provider does not report are estimated.
         let mut counted = *usage;
         let estimate = state.turn.request_tokens.unwrap_or(0);
         counted.input_tokens.get_or_insert(estimate);

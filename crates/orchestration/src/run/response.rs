@@ -20,7 +20,7 @@ impl Run {
         for problem in problems {
             let message = format!("{}: {}", problem.server, problem.message);
             let warning = Warning::new(WarningKind::ToolUnavailable, message);
-            // The tools are listed before every model call, so each problem is reported only once.
+            // Tools are listed before every model call, so known problems are not repeated.
             if !self.state.warnings.contains(&warning) {
                 self.state.warnings.push(warning);
                 events.push(RunEventKind::ToolsUnavailable {
@@ -48,7 +48,7 @@ impl Run {
     ) -> Result<Events, UnexpectedInput> {
         self.expect_model_call()?;
         let mut events = vec![RunEventKind::ModelCallFinished {
-            step: self.steps(),
+            step: self.step_count(),
             model: answer.model,
             finish_reason: answer.finish.clone(),
             finish_raw: answer.finish_raw,
@@ -111,7 +111,7 @@ impl Run {
         }
         let closed = self.finish_batch_if_complete();
         if withheld.is_some() {
-            // The run ends, so the next phase of its strategy must not start.
+            // The run ends, so the formatting phase must not start.
             events.extend(
                 closed
                     .into_iter()
@@ -138,7 +138,7 @@ impl Run {
         self.expect_model_call()?;
         let run_error = RunError::from(error);
         let mut events = vec![RunEventKind::ModelCallFailed {
-            step: self.steps(),
+            step: self.step_count(),
             error: Box::new(run_error.clone()),
         }];
         if partial.is_none() {
@@ -254,8 +254,8 @@ impl Run {
                      object as its input, or answer without a tool.",
                 )
             }
-            // The options limit the output on purpose, so a response that reaches this limit is not
-            // continued.
+            // A response that reaches the output limit in the options is cut off on purpose, so it
+            // is not continued.
             FinishReason::Length
                 if has_content
                     && self.state.options.max_output_tokens.is_none()

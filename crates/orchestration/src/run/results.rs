@@ -222,17 +222,19 @@ impl Run {
                 Some(CallState::Settled { result }) => Some(result),
                 Some(_) => continue,
                 None => {
-                    // An id can occur again in the conversation before the run, so the search
-                    // starts at the end.
+                    // The search starts at the end, because the conversation before the run may
+                    // contain the same tool use id.
                     let mut messages = self.messages.iter().rev();
                     messages.find_map(|message| {
-                        message.results().find(|result| result.tool_use_id == *of)
+                        message
+                            .iter_tool_results()
+                            .find(|result| result.tool_use_id == *of)
                     })
                 }
             };
             let end = match result {
                 Some(result) => CallEnd {
-                    output: (&repeats::repeated_result(result, &call.tool_use.id)).into(),
+                    output: (&repeats::copy_earlier_result(result, &call.tool_use.id)).into(),
                     failure: Some(ToolFailure::Repeated),
                     ..CallEnd::default()
                 },

@@ -50,7 +50,7 @@ pub(super) fn answer(parts: Vec<Part>, finish: FinishReason) -> ChatResponse {
 }
 
 fn call(id: &str, name: &str, input: &str) -> Part {
-    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse_input(input)))
 }
 
 fn done(text: &str) -> ToolCallOutcome {
@@ -58,7 +58,7 @@ fn done(text: &str) -> ToolCallOutcome {
 }
 
 fn error_texts(run: &Run) -> Vec<String> {
-    let report = run.report().unwrap();
+    let report = run.build_report().unwrap();
     report
         .tool_calls
         .iter()
@@ -88,7 +88,7 @@ fn calls_that_must_not_run_get_a_result_with_the_reason() {
     .unwrap();
     assert_eq!(run.next_step(), RunStep::CallModel, "nothing to run");
     laws::assert_whole(run.messages());
-    run.cancel(None, &HashMap::new());
+    run.cancel_run(None, &HashMap::new());
     let texts = error_texts(&run);
     assert!(texts[0].contains("malformed"), "{texts:?}");
     assert!(
@@ -109,7 +109,7 @@ fn unreported_tokens_are_estimated() {
     let mut response = answer(vec![Part::text("word ".repeat(100))], FinishReason::Stop);
     response.usage = Usage::default();
     run.apply_model_response(response).unwrap();
-    let ledger = run.ledger();
+    let ledger = run.usage_ledger();
     assert!((1..20).contains(&ledger.input_tokens), "{ledger:?}");
     assert!((100..200).contains(&ledger.output_tokens), "{ledger:?}");
 }
@@ -126,7 +126,7 @@ fn an_unknown_finish_reason_is_reported() {
         matches!(event, RunEventKind::Warning { warning } if warning.message.contains("engine_crashed"))
     });
     assert!(told, "{events:?}");
-    let report = run.report().unwrap();
+    let report = run.build_report().unwrap();
     assert_eq!(report.outcome, Outcome::Completed);
     assert_eq!(report.warnings.len(), 1);
 }
@@ -168,7 +168,7 @@ fn finish_reasons_without_tools_end_the_run() {
     ];
     for (finish, text, outcome, error) in cases {
         let mut run = run(RunOptions {
-            recovery: ResponseRetries::disabled(),
+            recovery: ResponseRetries::without_retries(),
             ..RunOptions::default()
         });
         run.begin_model_call(Vec::new());
@@ -180,7 +180,7 @@ fn finish_reasons_without_tools_end_the_run() {
         run.apply_model_response(answer(parts, finish.clone()))
             .unwrap();
         assert_eq!(run.next_step(), RunStep::Done);
-        let report = run.report().unwrap();
+        let report = run.build_report().unwrap();
         assert_eq!(
             (report.outcome, report.error.map(|e| e.kind)),
             (outcome, error),
@@ -233,7 +233,7 @@ fn contradictory_annotations_do_not_count_as_read_only() {
     ));
     let mut refused = asked(ApprovalPolicy::None.into());
     assert_eq!(refused.next_step(), RunStep::CallModel);
-    let result = refused.messages()[2].results().next().unwrap();
+    let result = refused.messages()[2].iter_tool_results().next().unwrap();
     assert!(
         result.is_error && result.as_text().contains("Not executed"),
         "{}",
@@ -243,7 +243,7 @@ fn contradictory_annotations_do_not_count_as_read_only() {
     let mut crashed = asked(ApprovalPolicy::All.into());
     assert!(matches!(crashed.next_step(), RunStep::CallTools(calls) if calls.len() == 1));
     crashed.record_tool_start("a").unwrap();
-    crashed.recover();
+    crashed.recover_run();
     assert_eq!(
         crashed.next_step(),
         RunStep::CallModel,

@@ -79,7 +79,7 @@ impl Run {
     ///
     /// The size of the state does not depend on the length of the earlier conversation. If messages
     /// were inserted before those of the run, the snapshot has all messages.
-    pub fn snapshot(
+    pub fn take_snapshot(
         &self,
         since: SnapshotMark,
     ) -> Result<(RunSnapshot, SnapshotMark), serde_json::Error> {
@@ -118,7 +118,7 @@ impl Run {
     }
 
     /// Restores a run from a snapshot with its whole conversation.
-    pub fn restore(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
+    pub fn from_snapshot(snapshot: RunSnapshot) -> Result<Self, RestoreError> {
         /// The format is checked first, because the other fields of an unknown format may have any
         /// type.
         #[derive(Deserialize)]
@@ -191,7 +191,7 @@ impl Run {
     }
 
     /// Returns this run if it has the given id, and an error otherwise.
-    pub(crate) fn verify_id(self, id: &str) -> Result<Self, RestoreError> {
+    pub(crate) fn verify_run_id(self, id: &str) -> Result<Self, RestoreError> {
         if self.state.id == id {
             return Ok(self);
         }
@@ -235,7 +235,7 @@ impl Run {
     /// number of the last stored event, and `stored` contains the stored events from
     /// [`Run::next_event_number`] on. Pending events of the snapshot that are not in `stored` are
     /// emitted again.
-    pub fn continue_events_after<'e>(
+    pub fn continue_event_numbers<'e>(
         &mut self,
         last: u64,
         stored: impl IntoIterator<Item = &'e RunEventKind>,

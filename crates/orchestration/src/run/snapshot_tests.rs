@@ -39,7 +39,7 @@ fn run_after(before: usize) -> Run {
 fn calls(run: &mut Run, ids: &[&str]) -> Vec<RunEventKind> {
     drop(run.begin_model_call(vec![tool()]));
     let call = |id: &&str| {
-        let input = ToolInput::parse(r#"{"n":1}"#);
+        let input = ToolInput::parse_input(r#"{"n":1}"#);
         Part::ToolUse(ToolUse::new(*id, "look", input))
     };
     let parts = ids.iter().map(call).collect();
@@ -54,7 +54,7 @@ fn finishes(run: &mut Run, id: &str, text: &str) -> Vec<RunEventKind> {
 }
 
 fn whole(run: &Run) -> RunSnapshot {
-    run.snapshot(SnapshotMark::default()).unwrap().0
+    run.take_snapshot(SnapshotMark::default()).unwrap().0
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_state_does_not_grow_with_the_conversation_before_the_run() {
             messages: before + 1,
             initial_messages: before + 1,
         };
-        let (snapshot, _) = run.snapshot(mark).unwrap();
+        let (snapshot, _) = run.take_snapshot(mark).unwrap();
         assert_eq!(
             snapshot.messages.len(),
             1,
@@ -93,7 +93,7 @@ fn the_complete_text_of_a_truncated_result_is_stored_once() {
     let mut stored: Vec<Arc<Message>> = Vec::new();
     let mut mark = SnapshotMark::default();
     let mut save = |run: &Run, is_new: bool| {
-        let (snapshot, next) = run.snapshot(mark).unwrap();
+        let (snapshot, next) = run.take_snapshot(mark).unwrap();
         assert!(!snapshot.state.contains("complete text"));
         let written = serde_json::to_string(&snapshot.messages).unwrap();
         assert_eq!(written.contains(&text), is_new, "{written}");
@@ -105,7 +105,7 @@ fn the_complete_text_of_a_truncated_result_is_stored_once() {
             messages: stored.clone(),
             ..snapshot
         };
-        let restored = Run::restore(whole).unwrap();
+        let restored = Run::from_snapshot(whole).unwrap();
         assert_eq!(restored.messages, run.messages);
         let result = restored.state.complete_results.find_result("a");
         assert_eq!(result.map(FullResult::full_text), Some(&*text));
@@ -150,7 +150,7 @@ fn an_inconsistent_snapshot_is_refused() {
     let run = run_after(2);
     let mut torn = whole(&run);
     torn.messages.pop();
-    let error = Run::restore(torn).unwrap_err();
+    let error = Run::from_snapshot(torn).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the state of the run has 3 messages, and 2 are stored"
@@ -160,7 +160,10 @@ fn an_inconsistent_snapshot_is_refused() {
         from: 0,
         messages: Vec::new(),
     };
-    assert!(matches!(Run::restore(unknown), Err(RestoreError::State(_))));
+    assert!(matches!(
+        Run::from_snapshot(unknown),
+        Err(RestoreError::State(_))
+    ));
 }
 
 #[test]
@@ -179,8 +182,8 @@ fn pending_events_are_emitted_once() {
     run.state.next_event = 8;
     run.state.pending_events = told.clone();
     let taken_up = |stored: &[RunEventKind], last: u64| {
-        let mut run = Run::restore(whole(&run)).unwrap();
-        run.continue_events_after(last, stored);
+        let mut run = Run::from_snapshot(whole(&run)).unwrap();
+        run.continue_event_numbers(last, stored);
         assert!(run.state.pending_events.is_empty());
         (run.caches.replayed_events.clone(), run.next_event_number())
     };
@@ -207,7 +210,7 @@ fn long() -> String {
 fn writes(run: &mut Run, ids: &[&str]) {
     drop(run.begin_model_call(vec![writing()]));
     let call = |id: &&str| {
-        let input = ToolInput::parse(&json!({"text": long(), "id": id}).to_string());
+        let input = ToolInput::parse_input(&json!({"text": long(), "id": id}).to_string());
         Part::ToolUse(ToolUse::new(*id, "write", input))
     };
     let parts = ids.iter().map(call).collect();
@@ -217,8 +220,8 @@ fn writes(run: &mut Run, ids: &[&str]) {
 
 /// Asserts that a restored run serializes equally.
 fn assert_restored(run: &Run) {
-    let (snapshot, _) = run.snapshot(SnapshotMark::default()).unwrap();
-    let mut restored = Run::restore(snapshot).unwrap();
+    let (snapshot, _) = run.take_snapshot(SnapshotMark::default()).unwrap();
+    let mut restored = Run::from_snapshot(snapshot).unwrap();
     // The tools are listed again after a restore.
     restored.state.turn.tools.clone_from(&run.state.turn.tools);
     let value = |run: &Run| serde_json::to_value(run).unwrap();
@@ -228,12 +231,12 @@ fn assert_restored(run: &Run) {
 #[test]
 fn inserted_examples_are_stored() {
     let mut run = run_after(1);
-    let (_, mark) = run.snapshot(SnapshotMark::default()).unwrap();
+    let (_, mark) = run.take_snapshot(SnapshotMark::default()).unwrap();
     run.add_examples(vec![Message::user("2 + 2?"), Message::assistant("4")]);
-    let (snapshot, mark) = run.snapshot(mark).unwrap();
+    let (snapshot, mark) = run.take_snapshot(mark).unwrap();
     assert_eq!((snapshot.from, &snapshot.messages), (0, &run.messages));
     calls(&mut run, &["a"]);
-    let (snapshot, _) = run.snapshot(mark).unwrap();
+    let (snapshot, _) = run.take_snapshot(mark).unwrap();
     assert_eq!((snapshot.from, snapshot.messages.len()), (4, 1));
 }
 
@@ -261,8 +264,8 @@ fn a_state_contains_neither_inputs_nor_results_of_the_conversation() {
         !state.contains("seen") && !state.contains("Writes."),
         "{state}"
     );
-    run.cancel(None, &HashMap::new());
-    let records = run.report().unwrap().tool_calls;
+    run.cancel_run(None, &HashMap::new());
+    let records = run.build_report().unwrap().tool_calls;
     assert_eq!(*records[0].input, json!({}));
     assert_eq!(*records[1].input, json!({"text": long(), "id": "b"}));
     assert_eq!(records[2].result.content[0].as_text(), "seen");
@@ -275,7 +278,7 @@ fn a_state_without_its_conversation_is_refused() {
     let mut torn = whole(&run);
     let last = torn.messages.len() - 1;
     torn.messages[last] = Arc::new(Message::assistant("something else"));
-    let error = Run::restore(torn).unwrap_err();
+    let error = Run::from_snapshot(torn).unwrap_err();
     assert!(matches!(error, RestoreError::Calls), "{error:?}");
 }
 
@@ -304,7 +307,7 @@ fn other_formats_are_refused_before_the_state_is_read() {
     };
     for format in [json!(0), json!(2), json!("2")] {
         let head = json!({"format": format, "state": "another form"});
-        let error = Run::restore(snapshot(head.clone())).unwrap_err();
+        let error = Run::from_snapshot(snapshot(head.clone())).unwrap_err();
         assert!(matches!(error, RestoreError::Format(_)), "{error:?}");
         let text = error.to_string();
         assert!(text.contains(&format!("format {format}")), "{text}");
@@ -313,6 +316,6 @@ fn other_formats_are_refused_before_the_state_is_read() {
         assert!(error.to_string().contains("commit f008d49"), "{error}");
     }
     // The form before format 1 had no such key.
-    let error = Run::restore(snapshot(json!({"version": 1, "id": "r"}))).unwrap_err();
+    let error = Run::from_snapshot(snapshot(json!({"version": 1, "id": "r"}))).unwrap_err();
     assert!(error.to_string().contains("format unknown"), "{error}");
 }

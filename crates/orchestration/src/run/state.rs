@@ -268,7 +268,7 @@ impl CallEnd {
 
 impl From<ToolCallOutcome> for CallEnd {
     fn from(outcome: ToolCallOutcome) -> Self {
-        let end = match outcome.result.map(ToolOutput::with_checked_depth) {
+        let end = match outcome.result.map(ToolOutput::replace_if_too_deep) {
             Ok(output) => Self {
                 failure: output.is_error.then_some(ToolFailure::ToolError),
                 output,

@@ -21,7 +21,7 @@ pub enum RunStep {
     /// [`Run::record_tool_start`](crate::Run::record_tool_start) before each tool call and
     /// [`Run::apply_tool_outcome`](crate::Run::apply_tool_outcome) after it, in any order.
     CallTools(Vec<PlannedCall>),
-    /// The run is finished. [`Run::report`](crate::Run::report) returns its result.
+    /// The run is finished. [`Run::build_report`](crate::Run::build_report) returns its result.
     Done,
 }
 

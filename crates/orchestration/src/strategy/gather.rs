@@ -65,7 +65,7 @@ impl GatherState {
         calls: &[GatherCall<'_>],
     ) -> GatherDecision {
         self.steps = self.steps.saturating_add(1);
-        let (repeats, is_looping) = self.calls.check_calls(calls);
+        let (repeats, is_looping) = self.calls.find_repeated_calls(calls);
         let wants_more = marker::contains_marker(text);
         let may_review = self.review && !self.reviewing && !calls.is_empty();
         let continues = !is_looping && (wants_more || may_review) && self.steps < self.max_steps;

@@ -22,7 +22,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::nearest::{did_you_mean, find_most_similar};
 
 /// Strategy of a run. Its JSON form is the name, or a map from the name to the settings.
 ///
@@ -71,7 +71,7 @@ impl fmt::Display for Strategy {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown strategy `{name}`{}; available: {}",
-    did_you_mean(nearest(name, NAMES)),
+    did_you_mean(find_most_similar(name, NAMES)),
     NAMES.join(", ")
 )]
 pub struct UnknownStrategy {

@@ -44,7 +44,7 @@ pub fn system_prompt(
     instructions: Option<&str>,
     tools: &[Arc<ToolDefinition>],
 ) -> String {
-    let mut prompt = with_instructions(instructions, RULES);
+    let mut prompt = prepend_instructions(instructions, RULES);
     if tools.is_empty() {
         prompt.push_str("\nThere are no tools.\n");
         return prompt;
@@ -66,7 +66,7 @@ pub fn system_prompt(
 }
 
 /// Returns the instructions of the recipe or the user, followed by the rules of a phase.
-pub(super) fn with_instructions(instructions: Option<&str>, rules: &str) -> String {
+pub(super) fn prepend_instructions(instructions: Option<&str>, rules: &str) -> String {
     match instructions.map(str::trim).filter(|it| !it.is_empty()) {
         Some(instructions) => format!("{instructions}\n\n{rules}"),
         None => rules.to_owned(),

@@ -29,10 +29,10 @@ struct SeenCall {
 
 impl RepeatedCalls {
     /// Returns the id of the earlier call for each repeated call, and whether a call was repeated
-    /// for the second time. A repeated call gets the earlier result, see [`repeated_result`].
+    /// for the second time. A repeated call gets the earlier result, see [`copy_earlier_result`].
     ///
     /// Equal calls within one response run once and do not count as repetitions.
-    pub fn check_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<Option<String>>, bool) {
+    pub fn find_repeated_calls(&mut self, calls: &[GatherCall<'_>]) -> (Vec<Option<String>>, bool) {
         let mut counted: HashSet<&str> = HashSet::new();
         let mut is_looping = false;
         let mut earlier = Vec::with_capacity(calls.len());
@@ -66,9 +66,9 @@ pub const NOTE: &str = "This call was made before with the same input, so it was
 
 /// Returns a copy of an earlier result for the tool use `id`, with [`NOTE`] above it.
 #[must_use]
-pub fn repeated_result(earlier: &ToolResult, id: &str) -> ToolResult {
+pub fn copy_earlier_result(earlier: &ToolResult, id: &str) -> ToolResult {
     let note = ToolContent::text(NOTE);
-    // The earlier result has the note already if it was a repetition itself.
+    // If the earlier result was itself a repetition, its note is removed first.
     let content = earlier.content.iter().filter(|content| **content != note);
     let content = std::iter::once(&note).chain(content).cloned();
     ToolResult {
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn the_earlier_result_comes_with_one_note() {
-        let mut earlier = ToolResult::error("1", "find", "no such id");
+        let mut earlier = ToolResult::from_error_message("1", "find", "no such id");
         earlier.structured = Some(serde_json::json!({"found": false}).into());
-        let again = repeated_result(&earlier, "2");
+        let again = copy_earlier_result(&earlier, "2");
         assert_eq!(again.tool_use_id, "2");
         assert!(again.is_error && again.structured == earlier.structured);
         assert_eq!(again.as_text(), format!("{NOTE}\nno such id"));
-        assert_eq!(repeated_result(&again, "3").content, again.content);
+        assert_eq!(copy_earlier_result(&again, "3").content, again.content);
     }
 
     proptest! {
@@ -116,7 +116,7 @@ mod tests {
                     .iter()
                     .map(|(id, name, input)| GatherCall { id, key: format!("{name}/{input}") })
                     .collect();
-                let (earlier, _) = calls.check_calls(&given);
+                let (earlier, _) = calls.find_repeated_calls(&given);
                 prop_assert_eq!(earlier.len(), given.len());
                 for (call, of) in given.iter().zip(earlier) {
                     match of {

@@ -3,10 +3,10 @@
 
 mod annotations;
 pub mod arguments;
+pub(crate) mod definition_cache;
 mod failure;
 pub mod functions;
 pub mod pattern;
-pub(crate) mod per_definition;
 pub mod results;
 pub mod search;
 pub mod tokens;

@@ -97,7 +97,7 @@ pub(crate) fn prefix_length_within(text: &str, tokens: u64) -> usize {
     for (at, byte) in text.bytes().enumerate() {
         sum += u64::from(WEIGHTS[usize::from(byte)]);
         if sum > max_weight {
-            // Only the first byte of a character has a weight, so `at` is a character boundary.
+            // `at` is a character boundary: only the first byte of a character has a weight.
             return at;
         }
     }
@@ -211,12 +211,16 @@ mod tests {
     fn every_kind_of_part_counts() {
         let text = Message::user("Hello?");
         let mut result = ToolResult::text("1", "t", "x".repeat(4_000));
-        let large = estimate_message(&Message::tool_results([result.clone()]));
+        let large = estimate_message(&Message::from_tool_results([result.clone()]));
         assert!((1_000..1_020).contains(&large), "{large}");
-        result.content = vec![ToolContent::Image(Media::base64("image/png", "AA=="))].into();
-        let image = estimate_message(&Message::tool_results([result]));
+        result.content = vec![ToolContent::Image(Media::from_base64("image/png", "AA=="))].into();
+        let image = estimate_message(&Message::from_tool_results([result]));
         assert!(image >= PER_IMAGE);
-        let tool_use = Part::ToolUse(ToolUse::new("1", "t", ToolInput::parse(r#"{"a":"b"}"#)));
+        let tool_use = Part::ToolUse(ToolUse::new(
+            "1",
+            "t",
+            ToolInput::parse_input(r#"{"a":"b"}"#),
+        ));
         let tool_use = estimate_message(&Message::new(Role::Assistant, [tool_use]));
         assert!(tool_use > estimate_message(&text) - 2, "{tool_use}");
     }

@@ -218,11 +218,11 @@ async fn a_jump_of_the_clock_neither_expires_nor_prolongs_a_request() {
             let agent = expiring(&model, &tools, &approver, &shelf);
             let (_, mut run) = played(agent.ask("go")).await;
             if parks {
-                assert!(run.report().is_none());
+                assert!(run.build_report().is_none());
                 tokio::time::advance(Duration::from_secs(seconds)).await;
-                run = played(agent.resume(shelf.run())).await.1;
+                run = played(agent.resume_run(shelf.run())).await.1;
             }
-            let failure = run.report().unwrap().tool_calls[0].failure;
+            let failure = run.build_report().unwrap().tool_calls[0].failure;
             let expected = (!runs).then_some(ToolFailure::NotApproved);
             assert_eq!(failure, expected, "{jump} {seconds} {parks}");
             assert_eq!(tools.called().len(), usize::from(runs));
@@ -245,7 +245,7 @@ async fn in_another_process_a_request_expires_by_its_time_stamp() {
         approver.wall.advance(seconds);
         let second = Scripted::new([Answer::Says("ok")]);
         let agent = expiring(&second, &tools, &approver, &shelf);
-        played(agent.resume(shelf.run())).await;
+        played(agent.resume_run(shelf.run())).await;
         assert_eq!(tools.called().len(), usize::from(runs), "{seconds}");
     }
 }

@@ -13,7 +13,7 @@ use crate::support::{gather_format, reading};
 
 fn answer(calls: impl Iterator<Item = (String, u32)>) -> ChatResponse {
     let calls = calls.map(|(id, n)| {
-        let input = ToolInput::parse(&json!({ "n": n }).to_string());
+        let input = ToolInput::parse_input(&json!({ "n": n }).to_string());
         Part::ToolUse(ToolUse::new(id, "srv__look", input))
     });
     let text = Part::text("NEED MORE DATA: all of it");

@@ -40,7 +40,7 @@ impl Approver for Leaving {
         poll_fn(|_| {
             looks += 1;
             if looks == self.at {
-                self.handle.get().unwrap().cancel();
+                self.handle.get().unwrap().cancel_run();
             }
             Poll::Pending
         })
@@ -63,7 +63,7 @@ fn run(leaving: &Arc<Leaving>) -> RunStream {
 /// How it ends, which takes no time: the clock stands still until nothing else is to be done.
 async fn ends(run: RunStream) -> Option<Outcome> {
     let began = tokio::time::Instant::now();
-    let run = tokio::time::timeout(Duration::from_mins(1), run.finish()).await;
+    let run = tokio::time::timeout(Duration::from_mins(1), run.run_to_end()).await;
     assert!(began.elapsed().is_zero(), "nobody woke it");
     run.unwrap().outcome()
 }
@@ -97,7 +97,7 @@ async fn a_clock_callback_can_cancel_the_run() {
         .with_tools(echoing(&["write"]))
         .with_clock(Arc::new(move || {
             if asked.fetch_add(1, Ordering::Relaxed) == at {
-                to_cancel.get().unwrap().cancel();
+                to_cancel.get().unwrap().cancel_run();
             }
             Timestamp::UNIX_EPOCH
         }))

@@ -95,7 +95,7 @@ async fn a_resumed_run_gets_the_values_of_its_session() {
     assert!(tools.called().is_empty());
     let run: Run = serde_json::from_str(&stored).unwrap();
     let other = agent(vec![Answer::Says("ok")], "bob", "b1", allow_once());
-    let (events, _) = played(other.resume(run)).await;
+    let (events, _) = played(other.resume_run(run)).await;
     assert_eq!(streamed(&events), "ok");
     assert_eq!(
         received(&tools),

@@ -125,15 +125,15 @@ struct Silent;
 
 #[async_trait]
 impl ToolHost for Silent {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         pending().await
     }
 
-    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
         panic!("it has none")
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
@@ -156,10 +156,10 @@ async fn the_time_limit_of_a_resumed_run_ends_the_wait_for_its_tools() {
     }
     drop(run);
     let agent = agent.with_tools(Arc::new(Silent));
-    let ended = tokio::time::timeout(HOUR, agent.resume(kept.run()).finish()).await;
+    let ended = tokio::time::timeout(HOUR, agent.resume_run(kept.run()).run_to_end()).await;
     let run = ended.expect("it ends after half a minute");
     assert_eq!(run.outcome(), Some(Outcome::Limited));
-    let report = run.report().unwrap();
+    let report = run.build_report().unwrap();
     assert_eq!(report.error.unwrap().kind, RunErrorKind::TimeLimit);
     assert_eq!(report.tool_calls.len(), 3);
 }
@@ -169,19 +169,19 @@ struct Connecting(Tools, AtomicU32);
 
 #[async_trait]
 impl ToolHost for Connecting {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         if self.1.fetch_add(1, Ordering::Relaxed) == 0 {
             return ToolCatalog::default();
         }
-        self.0.tools().await
+        self.0.list_tools().await
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        self.0.call(call).await
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        self.0.call_tool(call).await
     }
 
-    fn changes(&self) -> ToolHostChanges {
-        self.0.changes()
+    fn watch_changes(&self) -> ToolHostChanges {
+        self.0.watch_changes()
     }
 }
 
@@ -192,7 +192,7 @@ fn turn(n: usize) -> Vec<Message> {
         let call = ToolUse::new(&id, "srv__do", input.into());
         [
             Message::new(Role::Assistant, [Part::ToolUse(call)]),
-            Message::tool_results([ToolResult::text(&id, "srv__do", "word ".repeat(100))]),
+            Message::from_tool_results([ToolResult::text(&id, "srv__do", "word ".repeat(100))]),
         ]
     };
     let mut turn = vec![Message::user(format!("question {n}"))];

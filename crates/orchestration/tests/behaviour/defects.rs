@@ -15,7 +15,7 @@ use crate::support::{Answer, Scripted, Tools, ask, calls, echo, echoing, picked,
 /// Thinking with a signature, then a call with one.
 fn thinks_and_calls(signature: &str) -> Answer {
     let minter = ModelId::new("test", "scripted");
-    let state = |data: &str| ProviderState::minted_by(&minter, json!({ "signature": data }));
+    let state = |data: &str| ProviderState::new_for_model(&minter, json!({ "signature": data }));
     Answer::Streams(vec![
         ModelEvent::Started {
             response_id: None,

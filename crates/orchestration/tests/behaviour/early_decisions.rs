@@ -63,7 +63,7 @@ impl Approver for Leaves {
         self.word(&[id]).await.1
     }
 
-    async fn early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+    async fn await_early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
         self.word(calls).await
     }
 }
@@ -127,7 +127,7 @@ async fn an_early_decision_survives_the_end_of_the_process() {
 
     let durable_runs = durable_runs(&disk.process(None));
     let taken = durable_runs.acquire_run(&id).await.unwrap();
-    let waiting = taken.run_state().pending_approvals();
+    let waiting = taken.restored_run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["c"], "a word that was seen to count is stored");
     let tools = doing();
@@ -167,7 +167,7 @@ async fn an_early_denial_ends_the_call_immediately() {
         panic!("{c:?}");
     };
     assert_eq!((id.as_str(), *failure), ("c", Some(ToolFailure::Skipped)));
-    run.cancel_handle().cancel();
+    run.cancel_handle().cancel_run();
     completed(run).await;
     assert_whole(&disk.messages());
 }
@@ -186,7 +186,7 @@ async fn early_decisions_are_stored_while_an_approval_is_requested() {
     drop(run);
     let second = durable_runs(&disk.process(None));
     let taken = second.acquire_run(&id).await.unwrap();
-    let waiting = taken.run_state().pending_approvals();
+    let waiting = taken.restored_run().pending_approvals();
     let waiting: Vec<_> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     assert_eq!(waiting, ["a", "b"]);
     // The question that was open is open still.

@@ -322,7 +322,7 @@ async fn a_cancellation_at_any_event_ends_the_run_consistently() {
         while let Some(event) = stream.next().await {
             events.push(event);
             if events.len() == at {
-                handle.cancel();
+                handle.cancel_run();
                 called = tools.called().len();
             }
         }

@@ -133,7 +133,7 @@ async fn the_delay_before_another_attempt_is_emitted_at_its_start() {
         }
     };
     assert_eq!(shown, (30_000, "test: the answer broke off".to_owned()));
-    events.cancel_handle().cancel();
+    events.cancel_handle().cancel_run();
     let last = events.map(|event| event.kind).collect::<Vec<_>>().await;
     let Some(RunEventKind::RunFinished { report }) = last.last() else {
         panic!("{last:?}");
@@ -242,7 +242,7 @@ struct Dead;
 
 #[async_trait::async_trait]
 impl ToolHost for Dead {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog {
             tools: Vec::new(),
             problems: vec![ServerProblem {
@@ -252,11 +252,11 @@ impl ToolHost for Dead {
         }
     }
 
-    async fn call(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, _: ToolCall) -> Result<ToolOutput, ToolCallError> {
         unreachable!("there is nothing to call")
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(futures_util::stream::pending())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use switchboard_domain::{
-    Candidates, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, ToolCall,
+    CandidateCalls, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, ToolCall,
     ToolCallError, ToolOutput, WarningKind,
 };
 use switchboard_orchestration::{
@@ -26,7 +26,7 @@ fn form(call: Option<String>) -> Elicitation {
         server: "srv".into(),
         message: "Which colour?".into(),
         call,
-        candidates: Candidates::default(),
+        candidates: CandidateCalls::default(),
         form: ElicitationForm::Fields {
             schema: json!({"type": "object", "properties": {"colour": {"type": "string"}}}),
         },
@@ -136,9 +136,15 @@ async fn a_question_is_emitted_in_its_run_only() {
         run: run_one.to_string(),
         id: two.clone(),
     };
-    assert_eq!(questions.answer(&run_one, &two, blue()), Err(unknown));
-    questions.answer(&run_two, &two, blue()).unwrap();
-    assert!(questions.answer(&run_two, &two, blue()).is_err(), "once");
+    assert_eq!(
+        questions.answer_question(&run_one, &two, blue()),
+        Err(unknown)
+    );
+    questions.answer_question(&run_two, &two, blue()).unwrap();
+    assert!(
+        questions.answer_question(&run_two, &two, blue()).is_err(),
+        "once"
+    );
     let of_second = rest(second, of_second).await;
     assert_eq!(actions(&of_second), [QuestionAction::Accept]);
     assert_eq!(result(&of_second, "a")["content"]["colour"], "blue");
@@ -153,7 +159,7 @@ async fn a_question_is_emitted_in_its_run_only() {
     );
 
     questions
-        .answer(&run_one, &one, ElicitationAnswer::Decline)
+        .answer_question(&run_one, &one, ElicitationAnswer::Decline)
         .unwrap();
     let of_first = rest(first, of_first).await;
     assert_eq!(actions(&of_first), [QuestionAction::Decline]);
@@ -175,9 +181,9 @@ async fn questions_of_concurrent_calls_are_answered_in_any_order() {
         .map(|open| open.id)
         .collect();
     assert_eq!(open, [first.clone(), second.clone()]);
-    questions.answer(&id, &second, blue()).unwrap();
+    questions.answer_question(&id, &second, blue()).unwrap();
     questions
-        .answer(&id, &first, ElicitationAnswer::Cancel)
+        .answer_question(&id, &first, ElicitationAnswer::Cancel)
         .unwrap();
     let events = rest(run, events).await;
     assert_eq!(
@@ -199,7 +205,7 @@ async fn a_question_without_a_known_call_is_cancelled() {
 /// A question whose server does not name the call.
 fn without_call_id(keys: &[String], others: bool) -> Elicitation {
     Elicitation {
-        candidates: Candidates {
+        candidates: CandidateCalls {
             calls: keys.to_vec(),
             others,
         },
@@ -265,7 +271,7 @@ async fn every_run_with_a_possible_call_gets_a_warning() {
     assert_eq!(answer, Some(ElicitationAnswer::Cancel));
 
     for (run, told) in [(of_ada, told_ada), (of_bob, told_bob), (of_cy, told_cy)] {
-        run.cancel_handle().cancel();
+        run.cancel_handle().cancel_run();
         let events = rest(run, told).await;
         let warnings = not_asked(&events);
         assert_eq!(warnings.len(), 1, "{events:?}");
@@ -284,10 +290,10 @@ async fn a_question_without_call_id_is_shown_if_all_possible_calls_are_of_one_ru
     assert!((&mut asking).now_or_never().is_none());
     let id = events[0].run_id.clone();
     let open = questions.open_questions(&id);
-    assert_eq!(open[0].question.candidates, Candidates::default());
-    questions.answer(&id, &open[0].id, blue()).unwrap();
+    assert_eq!(open[0].question.candidates, CandidateCalls::default());
+    questions.answer_question(&id, &open[0].id, blue()).unwrap();
     assert_eq!(asking.await, blue());
-    run.cancel_handle().cancel();
+    run.cancel_handle().cancel_run();
     while let Some(event) = run.next().await {
         events.push(event);
     }
@@ -313,7 +319,7 @@ async fn a_late_question_of_a_timed_out_call_is_not_shown_to_the_next_caller() {
         let (run, events, next) = waiting(&questions, next_caller, &["b"]).await;
         assert_cancelled(&questions, &[&ada, &next]);
         assert!(questions.open_questions(&events[0].run_id).is_empty());
-        run.cancel_handle().cancel();
+        run.cancel_handle().cancel_run();
         let events = rest(run, events).await;
         assert!(actions(&events).is_empty());
         assert_eq!(not_asked(&events).len(), 1, "{events:?}");
@@ -340,7 +346,7 @@ async fn the_end_of_a_question_follows_the_question() {
             let (questions, key) = (questions.clone(), keys[0].clone());
             async move { questions.elicit(&form(Some(key))).await }
         });
-        run.cancel_handle().cancel();
+        run.cancel_handle().cancel_run();
         while let Some(event) = run.next().await {
             events.push(event);
         }
@@ -361,10 +367,14 @@ async fn a_question_ends_with_its_run() {
     let mut run = agent(&questions, [ask(&["a"])]).ask("go");
     let mut events = Vec::new();
     let id = next_question(&mut run, &mut events).await;
-    run.cancel_handle().cancel();
+    run.cancel_handle().cancel_run();
     let events = rest(run, events).await;
     assert_eq!(actions(&events), [QuestionAction::Cancel]);
-    assert!(questions.answer(&events[0].run_id, &id, blue()).is_err());
+    assert!(
+        questions
+            .answer_question(&events[0].run_id, &id, blue())
+            .is_err()
+    );
 
     // A dropped run.
     let mut run = agent(&questions, [ask(&["a"])]).ask("go");
@@ -446,7 +456,7 @@ async fn a_question_of_a_durable_run_is_stored_before_it_is_emitted() {
     while let Some(kept) = run.next().await {
         assert!(disk.record().last_event >= kept.event.seq);
         if let RunEventKind::QuestionAsked { id, .. } = &kept.event.kind {
-            questions.answer(run.id(), id, blue()).unwrap();
+            questions.answer_question(run.id(), id, blue()).unwrap();
         }
     }
     assert!(matches!(run.run_end(), Some(PersistedRunEnd::Finished(_))));

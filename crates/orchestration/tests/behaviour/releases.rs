@@ -112,7 +112,7 @@ async fn a_dropped_run_can_be_resumed() {
     let tools = doing();
     let agent = Agent::new(Scripted::new([Answer::Says("So be it.")])).with_tools(tools.clone());
     let taken = durable_runs.acquire_run(&id).await.unwrap();
-    assert_eq!(taken.run_state().model().to_string(), "test/scripted");
+    assert_eq!(taken.restored_run().model_id().to_string(), "test/scripted");
     // The acquired run is released again.
     drop(taken);
     settled(&disk, RunState::Interrupted).await;
@@ -166,7 +166,7 @@ async fn a_waiting_run_can_be_acquired_by_any_process() {
         .with_tools(tools.clone())
         .with_approver(yes());
     let taken = second.acquire_run(&id).await.unwrap();
-    assert_eq!(taken.run_state().pending_approvals().len(), 1);
+    assert_eq!(taken.restored_run().pending_approvals().len(), 1);
     let (more, _) = completed(second.resume_run(&agent, taken)).await;
     assert_eq!(more[0].event.seq, shown.len() as u64 + 1);
     assert_eq!(tools.called(), ["srv__do"]);
@@ -282,7 +282,7 @@ async fn settings_of_a_run_without_a_stored_state_apply() {
     let durable_runs = durable_runs(&disk.process(None));
     let mut taken = durable_runs.acquire_run(&id).await.unwrap();
     assert!(taken.lacks_run_settings());
-    taken.run_state_mut().set_max_steps(0);
+    taken.restored_run_mut().set_max_steps(0);
     let agent = Agent::new(Scripted::new([]));
     let (_, report) = completed(durable_runs.resume_run(&agent, taken)).await;
     assert_eq!((report.outcome, report.steps), (Outcome::Limited, 0));
@@ -400,7 +400,7 @@ async fn a_cancellation_ends_a_durable_run_properly() {
     let mut last = None;
     while let Some(kept) = run.next().await {
         if matches!(&kept.event.kind, RunEventKind::ToolFinished { id, .. } if id == "a") {
-            handle.cancel();
+            handle.cancel_run();
         }
         last = Some(kept);
     }

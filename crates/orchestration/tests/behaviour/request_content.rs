@@ -56,7 +56,7 @@ async fn omitted_messages_are_summarised_by_the_model() {
     let (events, run) = played(agent.run(long_ago())).await;
     assert_grammar(&events);
     assert_whole(run.messages());
-    let report = run.report().unwrap();
+    let report = run.build_report().unwrap();
     assert_eq!(
         (report.answer.as_str(), report.steps),
         ("ok", 2),
@@ -109,15 +109,15 @@ fn recorded(events: &[RunEvent]) -> (Vec<ModelCallEntry>, Snapshot) {
     let mut recorded = Metrics::default();
     for event in events {
         metrics.count_event(event);
-        for record in audit.records_of_event(event) {
-            recorded.count_record(&record);
+        for record in audit.create_records(event) {
+            recorded.count_audit_record(&record);
             if let AuditKind::ModelCall(call) = record.kind {
                 calls.push(call);
             }
         }
     }
-    let counted = metrics.snapshot();
-    let of_records = recorded.snapshot();
+    let counted = metrics.take_snapshot();
+    let of_records = recorded.take_snapshot();
     assert_eq!(counted.models[0].requests, of_records.models[0].requests);
     assert_eq!(counted.models[0].tokens, of_records.models[0].tokens);
     (calls, counted)
@@ -144,7 +144,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
         _ => None,
     });
     assert_eq!(told, [(1, Some(3), None)]);
-    assert_eq!(run.report().unwrap().usage.output_tokens, Some(7));
+    assert_eq!(run.build_report().unwrap().usage.output_tokens, Some(7));
 
     let (calls, counted) = recorded(&events);
     let calls: Vec<_> = calls
@@ -174,7 +174,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     ]);
     let agent = Agent::new(model).with_options(summarising());
     let (events, run) = played(agent.run(long_ago())).await;
-    let report = run.report().unwrap();
+    let report = run.build_report().unwrap();
     assert_eq!(report.outcome, Outcome::Completed);
     let warning = &report.warnings[0].message;
     assert!(warning.contains("could not be summarised"), "{warning}");
@@ -195,7 +195,7 @@ async fn the_usage_of_a_summary_is_emitted_recorded_and_counted() {
     let mut events = Vec::new();
     while let Some(event) = futures_util::StreamExt::next(&mut stream).await {
         if matches!(event.kind, RunEventKind::HistoryTrimmed { .. }) {
-            handle.cancel();
+            handle.cancel_run();
         }
         events.push(event);
     }
@@ -322,7 +322,7 @@ async fn an_edited_input_is_validated_for_unoffered_tools_and_in_other_processes
             searching_and_asking(),
         )
         .with_approver(Person::who_says([decision]));
-        let (_, run) = played(agent.resume(serde_json::from_str(&stored).unwrap())).await;
+        let (_, run) = played(agent.resume_run(serde_json::from_str(&stored).unwrap())).await;
         assert_whole(run.messages());
         assert_eq!(tools.called().len(), usize::from(fits), "{edit}");
     }

@@ -46,7 +46,7 @@ async fn goes_on(
         .with_tools(tools.clone())
         .with_approver(person.clone())
         .with_checkpoints(shelf.clone());
-    played(agent.resume(shelf.run())).await
+    played(agent.resume_run(shelf.run())).await
 }
 
 fn write(id: &'static str) -> (&'static str, &'static str, serde_json::Value) {
@@ -69,7 +69,7 @@ async fn a_call_of_a_removed_tool_can_be_denied() {
     assert_whole(run.messages());
     assert_eq!(run.outcome(), Some(Outcome::Completed));
     assert_eq!(
-        failures(&run.report().unwrap()),
+        failures(&run.build_report().unwrap()),
         [Some(ToolFailure::Denied)]
     );
     assert!(results(&model, 0)[0].contains("it is gone"));
@@ -137,8 +137,8 @@ async fn a_call_without_approval_is_checked_against_the_rules_again() {
             .map(|it| it.tool_use.id)
             .collect();
         assert_eq!(about, asked);
-        assert_eq!(failures(&run.report().unwrap())[0], failure);
-        let report = run.report().unwrap();
+        assert_eq!(failures(&run.build_report().unwrap())[0], failure);
+        let report = run.build_report().unwrap();
         assert_eq!(report.tool_calls[0].server, Some(server));
     }
 }
@@ -184,7 +184,7 @@ async fn an_equal_definition_of_another_server_is_another_tool() {
     assert!(asked[0].redefined);
     assert_eq!(asked[0].origin.as_ref().unwrap().server, "lib");
     assert_eq!(
-        run.report().unwrap().tool_calls[0].server.as_deref(),
+        run.build_report().unwrap().tool_calls[0].server.as_deref(),
         Some("lib")
     );
 }
@@ -211,7 +211,7 @@ async fn a_guarded_call_with_an_invalid_input_stops_later_calls() {
     let model = Scripted::new([Answer::Says("ok")]);
     let (_, run) = goes_on(&shelf, &model, &tools, &Person::who_says([])).await;
     assert_eq!(
-        failures(&run.report().unwrap()),
+        failures(&run.build_report().unwrap()),
         [Some(ToolFailure::InvalidInput), Some(ToolFailure::Skipped)]
     );
     assert!(tools.called().is_empty());
@@ -244,7 +244,7 @@ async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
     assert_whole(run.messages());
     assert_eq!(tools.called(), ["srv__look", "srv__again"]);
     assert_eq!(
-        failures(&run.report().unwrap()),
+        failures(&run.build_report().unwrap()),
         [Some(ToolFailure::NotStored), None, None]
     );
     assert!(results(&model, 1)[0].contains("could not be stored"));
@@ -253,7 +253,7 @@ async fn a_call_whose_intent_cannot_be_stored_does_not_start() {
         |kind| matches!(kind, RunEventKind::ToolStarted { id } if id == "a"),
     );
     assert!(!started, "it never did");
-    let warnings = run.report().unwrap().warnings;
+    let warnings = run.build_report().unwrap().warnings;
     assert!(
         warnings
             .iter()

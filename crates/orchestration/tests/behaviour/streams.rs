@@ -30,7 +30,7 @@ async fn instructions_come_first_unless_the_conversation_has_some() {
     let agent = Agent::new(model.clone()).with_instructions("Be brief.");
     ask(&agent, "go").await;
     let own = [Message::system("Mine."), Message::user("go")];
-    agent.run(own.map(Arc::new).to_vec()).finish().await;
+    agent.run(own.map(Arc::new).to_vec()).run_to_end().await;
     for (n, expected) in [(0, "Be brief."), (1, "Mine.")] {
         let first = &model.request(n).messages[0];
         assert_eq!(
@@ -66,7 +66,7 @@ async fn provider_blocks_are_emitted_without_their_state() {
     let block = Opaque {
         kind: "web_search_tool_result".into(),
         text: Some("Rust – rust-lang.org".into()),
-        provider_state: ProviderState::minted_by(
+        provider_state: ProviderState::new_for_model(
             &ModelId::new("vendor", "m"),
             json!({"encrypted_content": "c2VjcmV0"}),
         ),
@@ -140,7 +140,7 @@ fn yielding_to_the_reader_is_not_busy_waiting() {
 
     let mut hanging = Agent::new(Scripted::new([Answer::Hangs("")])).ask("go");
     assert_eq!(drained(&mut hanging), (2, 0, Poll::Pending));
-    hanging.cancel_handle().cancel();
+    hanging.cancel_handle().cancel_run();
     assert_eq!(drained(&mut hanging), (1, 0, Poll::Ready(())));
 }
 
@@ -166,7 +166,7 @@ async fn a_cancelled_call_has_its_duration() {
     }
     let nothing = tokio::time::timeout(Duration::from_millis(1500), run.next()).await;
     assert!(nothing.is_err(), "{nothing:?}");
-    run.cancel_handle().cancel();
+    run.cancel_handle().cancel_run();
     let (events, run) = played(run).await;
     let expected = [("a", 1500), ("b", 0)];
     let emitted = picked(&events, |kind| match kind {
@@ -176,7 +176,7 @@ async fn a_cancelled_call_has_its_duration() {
         _ => None,
     });
     assert_eq!(emitted, expected);
-    let calls = run.report().unwrap().tool_calls;
+    let calls = run.build_report().unwrap().tool_calls;
     let recorded = calls
         .iter()
         .map(|call| (call.id.as_str(), call.duration_ms));
@@ -212,15 +212,15 @@ async fn an_endless_answer_without_output_can_be_stopped() {
     options.limits.max_wall_time = Some(Duration::from_millis(20));
     let agent = Agent::new(model()).with_options(options.clone());
     assert_eq!(
-        agent.ask("go").finish().await.outcome(),
+        agent.ask("go").run_to_end().await.outcome(),
         Some(Outcome::Limited)
     );
 
     options.limits.max_wall_time = None;
     let run = Agent::new(model()).with_options(options).ask("go");
     let cancel = run.cancel_handle();
-    let stopper = std::thread::spawn(move || cancel.cancel());
-    assert_eq!(run.finish().await.outcome(), Some(Outcome::Cancelled));
+    let stopper = std::thread::spawn(move || cancel.cancel_run());
+    assert_eq!(run.run_to_end().await.outcome(), Some(Outcome::Cancelled));
     stopper.join().unwrap();
 }
 
@@ -230,7 +230,7 @@ async fn a_cancellation_at_a_text_delta_precedes_an_error_after_it() {
     let cancel = run.cancel_handle();
     while let Some(event) = run.next().await {
         if matches!(event.kind, RunEventKind::TextDelta { .. }) {
-            cancel.cancel();
+            cancel.cancel_run();
         }
     }
     assert_eq!(run.into_run().unwrap().outcome(), Some(Outcome::Cancelled));
@@ -252,7 +252,7 @@ async fn an_endless_answer_lets_other_tasks_run() {
     options.limits.max_answer_bytes = None;
     let run = Agent::new(model).with_options(options).ask("go");
     let cancel = run.cancel_handle();
-    let other = tokio::spawn(async move { cancel.cancel() });
-    assert_eq!(run.finish().await.outcome(), Some(Outcome::Cancelled));
+    let other = tokio::spawn(async move { cancel.cancel_run() });
+    assert_eq!(run.run_to_end().await.outcome(), Some(Outcome::Cancelled));
     other.await.unwrap();
 }

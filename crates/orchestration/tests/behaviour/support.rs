@@ -269,14 +269,14 @@ impl Tools {
 
 #[async_trait]
 impl ToolHost for Tools {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog {
             tools: self.definitions.lock().unwrap().clone(),
             problems: Vec::new(),
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         self.called
             .lock()
             .unwrap()
@@ -291,7 +291,7 @@ impl ToolHost for Tools {
         }
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         let told = Arc::clone(&self.told);
         // The driver polls the changes and never waits for them.
         Box::pin(stream::poll_fn(move |_| {
@@ -357,14 +357,17 @@ pub(crate) async fn ask(agent: &Agent, question: &str) -> (Vec<RunEvent>, RunRep
     let (events, run) = played(agent.ask(question)).await;
     assert_whole(run.messages());
     assert_grammar(&events);
-    (events, run.report().expect("the run is over"))
+    (events, run.build_report().expect("the run is over"))
 }
 
 /// Every tool use has exactly one result, in the next message, in call order.
 pub(crate) fn assert_whole(messages: &[Arc<Message>]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
-        let results: Vec<_> = message.results().map(|r| r.tool_use_id.as_str()).collect();
+        let results: Vec<_> = message
+            .iter_tool_results()
+            .map(|r| r.tool_use_id.as_str())
+            .collect();
         assert_eq!(open, results);
         open = message.tool_uses().map(|call| call.id.as_str()).collect();
     }
@@ -433,7 +436,7 @@ pub(crate) fn results(model: &Scripted, n: usize) -> Vec<String> {
     message
         .map(|message| {
             message
-                .results()
+                .iter_tool_results()
                 .map(switchboard_domain::ToolResult::as_text)
                 .collect()
         })

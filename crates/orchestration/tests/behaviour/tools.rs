@@ -164,12 +164,12 @@ async fn each_call_has_its_own_deadline() {
 #[tokio::test]
 async fn progress_and_repeated_attempts_are_emitted_and_counted() {
     let tools = Tools::new().with(tool("slow"), |call| {
-        call.progress.report(ToolProgress {
+        call.progress.report_progress(ToolProgress {
             progress: 1.0,
             total: Some(2.0),
             message: Some("half".into()),
         });
-        call.progress.retrying(ToolRetry {
+        call.progress.report_retry(ToolRetry {
             attempt: 2,
             reason: "the connection was closed".into(),
         });
@@ -335,7 +335,7 @@ async fn a_long_result_is_cut_with_a_marker_and_can_be_read_in_pages() {
 #[tokio::test]
 async fn images_are_sent_to_models_with_image_support() {
     let image = || ToolOutput {
-        content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
+        content: vec![ToolContent::Image(Media::from_base64("image/png", "AA=="))],
         ..ToolOutput::default()
     };
     for sees in [None, Some(true), Some(false)] {
@@ -354,7 +354,11 @@ async fn images_are_sent_to_models_with_image_support() {
         let tools = Tools::new().with(tool("shot"), move |_| Ok(image()));
         let (_, report) = ask(&Agent::new(model.clone()).with_tools(Arc::new(tools)), "go").await;
         let request = model.request(1);
-        let content = &request.messages[2].results().next().unwrap().content;
+        let content = &request.messages[2]
+            .iter_tool_results()
+            .next()
+            .unwrap()
+            .content;
         let is_image = matches!(content[0], ToolContent::Image(_));
         assert_eq!(is_image, sees != Some(false));
         let recorded = &report.tool_calls[0].result.content[0];
@@ -427,7 +431,11 @@ async fn a_failed_result_and_a_failed_call_are_both_errors() {
         [Some(ToolFailure::ToolError), Some(ToolFailure::Unavailable)]
     );
     let request = model.request(1);
-    assert!(request.messages[2].results().all(|result| result.is_error));
+    assert!(
+        request.messages[2]
+            .iter_tool_results()
+            .all(|result| result.is_error)
+    );
 }
 
 #[tokio::test]

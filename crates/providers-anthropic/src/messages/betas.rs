@@ -95,7 +95,7 @@ mod tests {
 
     fn names(options: &MessagesOptions, extra: &Value, thinks_between_tools: bool) -> Vec<String> {
         let tools = options.server_tools.iter().map(|tool| wire::ServerTool {
-            declaration: tool.declaration(None),
+            declaration: tool.to_declaration(None),
             cache_control: None,
         });
         required_betas(&BetaSources {
@@ -120,7 +120,7 @@ mod tests {
         };
         let declared = |kind: &str| {
             let declaration = json!({"type": kind});
-            ServerTool::raw(declaration.as_object().cloned().unwrap())
+            ServerTool::from_declaration(declaration.as_object().cloned().unwrap())
         };
         let mut options = MessagesOptions {
             server_tools: vec![

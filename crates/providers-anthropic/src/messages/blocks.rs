@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, ProviderState};
-use switchboard_providers_common::{ShapeRestorer, opaque_text};
+use switchboard_providers_common::{ShapeRestorer, opaque_block_text};
 
 use super::content::{CITATIONS, CONTAINER};
 
@@ -62,7 +62,7 @@ pub(crate) fn emit_input(
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
     };
-    for json in [restorer.push(&whole), restorer.finish()] {
+    for json in [restorer.push(&whole), restorer.restore_buffer()] {
         events.extend(json.map(|json| ModelEvent::ToolInputDelta { index: part, json }));
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn opaque_part(model: &ModelId, mut block: JsonObject, input: &str) -
     let kind = block.get("type").and_then(Value::as_str);
     Part::Opaque(Opaque {
         kind: kind.unwrap_or("unknown").to_owned(),
-        text: opaque_text(&block).filter(|_| kind != Some(CONTAINER)),
+        text: opaque_block_text(&block).filter(|_| kind != Some(CONTAINER)),
         provider_state: state_for_any_model(model, Value::Object(block)),
     })
 }

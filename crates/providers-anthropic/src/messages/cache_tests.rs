@@ -82,14 +82,17 @@ fn tools() -> [ToolDefinition; 2] {
 }
 
 fn call(id: &str) -> Part {
-    Part::ToolUse(ToolUse::new(id, "a", ToolInput::parse("{}")))
+    Part::ToolUse(ToolUse::new(id, "a", ToolInput::parse_input("{}")))
 }
 
 fn thought(text: &str) -> Part {
     let model = ModelId::new("anthropic", "claude-opus-5-5");
     Part::Reasoning(Reasoning {
         text: text.into(),
-        provider_state: Some(ProviderState::minted_by(&model, json!({"signature": "s"}))),
+        provider_state: Some(ProviderState::new_for_model(
+            &model,
+            json!({"signature": "s"}),
+        )),
     })
 }
 
@@ -109,7 +112,7 @@ fn native(data: Value) -> Part {
 fn run() -> Vec<Vec<Message>> {
     let answer = |parts: Vec<Part>| Message::new(Speaker::Assistant, parts);
     let results = |ids: &[&str]| {
-        Message::tool_results(ids.iter().map(|id| ToolResult::text(*id, "a", "12 °C")))
+        Message::from_tool_results(ids.iter().map(|id| ToolResult::text(*id, "a", "12 °C")))
     };
     let search = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}});
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
@@ -122,7 +125,7 @@ fn run() -> Vec<Vec<Message>> {
                 Speaker::User,
                 [
                     Part::text("Weather here?"),
-                    Part::Image(Media::base64("image/png", "iVBORw0KGgo=")),
+                    Part::Image(Media::from_base64("image/png", "iVBORw0KGgo=")),
                 ],
             ),
         ],
@@ -253,7 +256,7 @@ fn breakpoints_of_the_caller_count_towards_the_maximum() {
         if marked {
             declaration["cache_control"] = mark.clone();
         }
-        ServerTool::raw(declaration.as_object().cloned().unwrap())
+        ServerTool::from_declaration(declaration.as_object().cloned().unwrap())
     };
     let messages = || {
         [
@@ -297,7 +300,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         text.prop_map(Part::text),
         Just(thought("")),
         Just(call("1")),
-        Just(Part::Image(Media::base64("image/png", "iVBORw0KGgo="))),
+        Just(Part::Image(Media::from_base64("image/png", "iVBORw0KGgo="))),
         Just(native(
             json!({"type": "server_tool_use", "id": "s", "name": "f", "input": {}})
         )),

@@ -1,4 +1,4 @@
-//! Converts parts into content blocks.
+//! Converts message parts to content blocks of the Messages API.
 
 pub(crate) mod conversation;
 mod ids;
@@ -14,7 +14,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::tool_names::ToolNames;
 
-use self::{ids::wire_id, pairing::UnpairedBlocks};
+use self::{ids::to_valid_tool_use_id, pairing::UnpairedBlocks};
 use super::wire::{Block, Input};
 use crate::options::MessagesOptions;
 
@@ -139,7 +139,7 @@ impl ContentMapper<'_> {
     }
 
     fn map_tool_use<'a>(&mut self, tool_use: &'a ToolUse) -> Block<'a> {
-        let name = self.names.wire(&tool_use.name);
+        let name = self.names.wire_name(&tool_use.name);
         let state = self.state_for_model(tool_use.provider_state.as_ref());
         self.dropped_states += usize::from(tool_use.provider_state.is_some() && state.is_none());
         let is_further = |fields: &&JsonObject| {
@@ -147,7 +147,7 @@ impl ContentMapper<'_> {
             !fields.is_empty() && known.iter().all(|known| !fields.contains_key(*known))
         };
         Block::ToolUse {
-            id: wire_id(&tool_use.id),
+            id: to_valid_tool_use_id(&tool_use.id),
             name,
             input: Input(&tool_use.input),
             further: state.and_then(Value::as_object).filter(is_further),
@@ -156,7 +156,7 @@ impl ContentMapper<'_> {
 
     fn map_opaque_part<'a>(&mut self, opaque: &'a Opaque) -> Option<Block<'a>> {
         if opaque.kind == CONTAINER && opaque.text.is_none() {
-            // The container is not sent as a block: the request has a field for it.
+            // The code execution container goes into the field `container`, not into a block.
             return None;
         }
         let mut why = "of another model";
@@ -198,26 +198,26 @@ impl ContentMapper<'_> {
         if let Some(structured) = &result.structured
             && !has_text
         {
-            content.insert(0, Block::text(structured.to_string()));
+            content.insert(0, Block::from_text(structured.to_string()));
         }
         if content.is_empty() && result.is_error {
-            content.push(Block::text("The tool failed without saying why."));
+            content.push(Block::from_text("The tool failed without saying why."));
         }
         if !media.is_empty() {
-            let name = self.names.wire(&result.name);
+            let name = self.names.wire_name(&result.name);
             let message = format!(
                 "media of the failed result of `{name}` were sent after it: this API accepts only \
                  text in a failed result"
             );
             self.add_warning(WarningKind::PartDowngraded, message);
-            after_results.push(Block::text(format!(
+            after_results.push(Block::from_text(format!(
                 "From the failed result of tool `{name}` (call {}):",
-                wire_id(&result.tool_use_id)
+                to_valid_tool_use_id(&result.tool_use_id)
             )));
             after_results.append(&mut media);
         }
         Block::ToolResult {
-            tool_use_id: wire_id(&result.tool_use_id),
+            tool_use_id: to_valid_tool_use_id(&result.tool_use_id),
             content,
             is_error: result.is_error,
         }
@@ -247,23 +247,22 @@ impl ContentMapper<'_> {
                 let message =
                     format!("{name} was sent as this text: the API does not support its type");
                 self.add_warning(WarningKind::PartDowngraded, message);
-                Some(Block::text(name))
+                Some(Block::from_text(name))
             }
             other => owned_text_block(other.as_text()),
         }
     }
 
-    /// Replaces media that cannot be sent by a text with their type, so that the model is informed
-    /// of them.
+    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
     fn media_as_text<'a>(&mut self, what: &str, media: &Media, why: &str) -> Block<'a> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
         self.add_warning(WarningKind::PartDowngraded, message);
-        Block::text(name)
+        Block::from_text(name)
     }
 
     fn drop_part<'a>(&mut self, part: &Part, why: &str) -> Option<Block<'a>> {
-        let what = part.in_words();
+        let what = part.describe_kind();
         self.add_warning(
             WarningKind::PartDropped,
             format!("{what} was dropped: {why}"),
@@ -273,7 +272,7 @@ impl ContentMapper<'_> {
 
     /// Returns the provider state of a part if the current model created it.
     fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
-        state?.for_model(self.model)
+        state?.data_for_model(self.model)
     }
 
     fn add_warning(&mut self, kind: WarningKind, message: String) {
@@ -283,11 +282,11 @@ impl ContentMapper<'_> {
 
 /// Returns a text block, or `None` for blank text, which the API refuses.
 fn text_block(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then(|| Block::text(text))
+    (!text.trim().is_empty()).then(|| Block::from_text(text))
 }
 
 fn owned_text_block<'a>(text: String) -> Option<Block<'a>> {
-    (!text.trim().is_empty()).then(|| Block::text(text))
+    (!text.trim().is_empty()).then(|| Block::from_text(text))
 }
 
 /// Returns a citation without `file_id`, which the API sends but does not accept.
@@ -310,9 +309,11 @@ pub(crate) fn container_id<'a>(request: &'a ChatRequest, model: &ModelId) -> Opt
     let last = messages
         .find(|message| message.role != Role::System && !message.parts.iter().all(is_result))?;
     last.parts.iter().rev().find_map(|part| match part {
-        Part::Opaque(opaque) if opaque.kind == CONTAINER => {
-            opaque.provider_state.for_model(model)?.get("id")?.as_str()
-        }
+        Part::Opaque(opaque) if opaque.kind == CONTAINER => opaque
+            .provider_state
+            .data_for_model(model)?
+            .get("id")?
+            .as_str(),
         _ => None,
     })
 }

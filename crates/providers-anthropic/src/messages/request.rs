@@ -1,4 +1,4 @@
-//! Converts a request of the domain.
+//! Converts a domain request to a request of the Messages API.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -9,7 +9,7 @@ use switchboard_providers_common::{
     LocalIds, ToolMapping,
     body_fields::STREAM,
     request::requested_schema,
-    schema::{Dialect, ToolSchemas, compile, list_changes, measure},
+    schema::{Dialect, ToolSchemas, compile, list_changes, measure_schema},
     tool_names::{NameRule, ToolNames},
 };
 
@@ -50,7 +50,7 @@ pub struct WireRequest<'a> {
     pub tool_mapping: ToolMapping,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// The ids of the tool uses in the conversation.
+    /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: LocalIds,
 }
 
@@ -71,7 +71,7 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let rules = find_rules(&model.name);
-    let names = ToolNames::of(request, NameRule::ANTHROPIC);
+    let names = ToolNames::from_request(request, NameRule::ANTHROPIC);
     let mapper = ContentMapper::new(request, model, &names, capabilities, options, &mut warnings);
     let conversation = map_conversation(request, rules, mapper)?;
     let max_tokens = map_max_tokens(request, model, capabilities, options, &mut warnings);
@@ -84,7 +84,7 @@ pub fn to_wire<'a>(
         &mut warnings,
     )
     .with_effort(options.effort, &model.name, &mut warnings);
-    let thinks_with_budget = thinking.has_budget() || extra_has_budget(request);
+    let thinks_with_budget = thinking.has_budget() || extra_enables_thinking(request);
     let context = ToolContext {
         request,
         model,
@@ -167,7 +167,7 @@ pub fn to_wire<'a>(
         tool_mapping,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::after(request),
+        local_ids: LocalIds::from_request(request),
     })
 }
 
@@ -198,7 +198,7 @@ fn map_max_tokens(
 }
 
 /// Returns whether the additional fields of the caller enable thinking with a budget.
-fn extra_has_budget(request: &ChatRequest) -> bool {
+fn extra_enables_thinking(request: &ChatRequest) -> bool {
     let thinking = request.extra.get("thinking");
     thinking.and_then(|it| it.get("type")?.as_str()) == Some("enabled")
 }
@@ -220,7 +220,7 @@ impl<'a> SamplingMapper<'a, '_> {
         thinks: bool,
     ) -> (Option<f64>, Option<f64>) {
         let sampling = &self.request.sampling;
-        // The default value of both parameters is 1.
+        // A value of 1 is not sent, because it is the default of both parameters.
         let differs = |value: f64| (value - 1.0).abs() > f64::EPSILON;
         let mut temperature = sampling.temperature.filter(|it| differs(*it));
         let mut top_p = sampling.top_p.filter(|it| differs(*it));
@@ -300,7 +300,7 @@ fn map_response_format<'a>(
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     };
     let strict = compile(schema, Dialect::AnthropicStrict);
-    let optional = measure(&strict.schema).optional;
+    let optional = measure_schema(&strict.schema).optional;
     // The caller reads the answer directly, so the API must not enforce a schema with a different
     // shape.
     if strict.changes_shape()
@@ -312,7 +312,7 @@ fn map_response_format<'a>(
              most {MAX_OPTIONAL} of them optional): the schema was added to the instructions, and \
              the answer may differ from it"
         ));
-        system.push(Block::text(schema_instruction(schema)));
+        system.push(Block::from_text(schema_instruction(schema)));
         return Ok(None);
     }
     if let Some(changes) = list_changes(schema::unenforced_changes(&strict)) {

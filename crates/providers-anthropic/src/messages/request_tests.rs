@@ -61,7 +61,7 @@ fn weather() -> ToolDefinition {
 }
 
 fn minted(model: &str, data: Value) -> ProviderState {
-    ProviderState::minted_by(&ModelId::new("anthropic", model), data)
+    ProviderState::new_for_model(&ModelId::new("anthropic", model), data)
 }
 
 fn thought(text: &str, provider_state: ProviderState) -> Part {
@@ -277,10 +277,14 @@ fn thinking_with_a_budget_needs_the_thinking_before_the_calls() {
                 Role::Assistant,
                 [
                     thought("hm", minted(minter, json!({"signature": "s"}))),
-                    Part::ToolUse(ToolUse::new("t", "get_weather", ToolInput::parse("{}"))),
+                    Part::ToolUse(ToolUse::new(
+                        "t",
+                        "get_weather",
+                        ToolInput::parse_input("{}"),
+                    )),
                 ],
             ),
-            Message::tool_results([ToolResult::text("t", "get_weather", "rain")]),
+            Message::from_tool_results([ToolResult::text("t", "get_weather", "rain")]),
         ])
     };
     let own = mapped(&request("claude-haiku-4-5"), "claude-haiku-4-5");

@@ -1,4 +1,4 @@
-//! Converts streamed events.
+//! Converts the events of a stream to domain events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use switchboard_domain::{
     Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, http::classify::excerpt,
+    AnswerEvents, AnswerSummary, LocalIds, ToolMapping, WireDecoder, http::classify::body_excerpt,
     provider::is_error,
 };
 
@@ -25,8 +25,8 @@ const MAX_UNEXPECTED: usize = 32;
 
 /// A state machine that converts the events of the API's stream to domain events.
 ///
-/// A call is finished by the event after its own end. When the output limit is reached, the API
-/// ends the incomplete call like a complete one and reports the reason only afterwards.
+/// A tool call is finished only by the event after its end. At the output limit, the API ends an
+/// incomplete call like a complete one, and reports the stop reason afterwards.
 #[derive(Debug)]
 pub struct MessagesDecoder {
     model: ModelId,
@@ -36,7 +36,7 @@ pub struct MessagesDecoder {
     done: bool,
     /// The open content blocks, by their index in the API's stream.
     open: BTreeMap<u64, OpenBlock>,
-    /// The last tool call that ended, until a later event shows that it is complete.
+    /// Part index of the last tool call that ended, until a later event shows that it is complete.
     last_call: Option<u32>,
     has_calls: bool,
     /// Number of tool calls without a name, which cannot be executed.
@@ -76,7 +76,7 @@ impl MessagesDecoder {
         }
     }
 
-    /// Sets the tool mapping of the request.
+    /// Sets the tool mapping, which restores the original tool names and input shapes in calls.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.tool_mapping = tool_mapping;
@@ -89,11 +89,14 @@ impl MessagesDecoder {
         body: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
-        self.frame("message", body, events)?;
+        self.decode_frame("message", body, events)?;
         if self.done {
             return Ok(());
         }
-        let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
+        let message = format!(
+            "the body is not an answer: {}",
+            body_excerpt(body.as_bytes())
+        );
         Err(self.new_error(ModelErrorKind::Protocol, message))
     }
 
@@ -115,7 +118,7 @@ impl MessagesDecoder {
             }
             "content_block_stop" => self.stop_block(index, events),
             "message_delta" => {
-                self.answer.start(None, None, events);
+                self.answer.emit_start(None, None, events);
                 let delta = Value::Object(envelope.delta.unwrap_or_default());
                 self.update_message(serde_json::from_value(delta).unwrap_or_default());
                 self.update_usage(envelope.usage, events);
@@ -125,7 +128,10 @@ impl MessagesDecoder {
             "message" => {
                 let message: MessageStart = serde_json::from_str(data).unwrap_or_default();
                 if message.content.is_empty() && message.stop_reason.is_none() {
-                    let message = format!("the event has no message: {}", excerpt(data.as_bytes()));
+                    let message = format!(
+                        "the event has no message: {}",
+                        body_excerpt(data.as_bytes())
+                    );
                     return Err(self.new_error(ModelErrorKind::Protocol, message));
                 }
                 self.start_message(message, events);
@@ -142,7 +148,7 @@ impl MessagesDecoder {
         if self.answer.has_started() {
             self.warn_unexpected("a second `message_start`", events);
         }
-        self.answer.start(message.id, message.model, events);
+        self.answer.emit_start(message.id, message.model, events);
         for (index, block) in (0..).zip(message.content) {
             self.start_block(index, block, events);
             self.stop_block(index, events);
@@ -179,7 +185,7 @@ impl MessagesDecoder {
             self.warn_unexpected("two blocks with one index", events);
             self.stop_block(index, events);
         }
-        self.answer.start(None, None, events);
+        self.answer.emit_start(None, None, events);
         self.finish_last_call(events);
         let kind = block.get("type").and_then(Value::as_str);
         let kind = kind.unwrap_or_default().to_owned();
@@ -348,7 +354,7 @@ impl MessagesDecoder {
             OpenBlock::Ignored => {}
             OpenBlock::Opaque { block, input } => {
                 let part = blocks::opaque_part(&self.model, block, &input);
-                self.answer.whole_part(part, events);
+                self.answer.emit_whole_part(part, events);
             }
         }
     }
@@ -363,7 +369,7 @@ impl MessagesDecoder {
     /// Emits the state of a reasoning part. Only the model that created it may receive it again.
     fn emit_state(&self, part: u32, name: &str, value: &str, events: &mut Vec<ModelEvent>) {
         if !value.is_empty() {
-            let state = ProviderState::minted_by(&self.model, json!({ name: value }));
+            let state = ProviderState::new_for_model(&self.model, json!({ name: value }));
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index: part, state });
         }
@@ -372,7 +378,7 @@ impl MessagesDecoder {
     /// Completes the answer at the end of the stream.
     fn finish_answer(&mut self, events: &mut Vec<ModelEvent>) {
         self.done = true;
-        self.answer.start(None, None, events);
+        self.answer.emit_start(None, None, events);
         let raw = self.stop_reason.take();
         let reason = raw.as_deref().map_or(FinishReason::Stop, finish_reason);
         let is_incomplete = matches!(
@@ -389,7 +395,7 @@ impl MessagesDecoder {
                     },
                 ) => {
                     self.finish_last_call(events);
-                    let json = restorer.interrupt();
+                    let json = restorer.take_raw_buffer();
                     events
                         .extend(json.map(|json| ModelEvent::ToolInputDelta { index: part, json }));
                 }
@@ -411,14 +417,14 @@ impl MessagesDecoder {
         if let Some(mut container) = self.container.take() {
             container.insert("type".to_owned(), Value::String(CONTAINER.to_owned()));
             let part = blocks::opaque_part(&self.model, container, "");
-            self.answer.whole_part(part, events);
+            self.answer.emit_whole_part(part, events);
         }
         let summary = AnswerSummary {
             has_refusal: false,
             has_calls: self.has_calls,
             nameless_calls: self.nameless_calls,
         };
-        summary.finish(reason, raw, events);
+        summary.emit_finish(reason, raw, events);
     }
 
     /// Emits the provider's explanation of a refusal as text.
@@ -453,7 +459,7 @@ impl MessagesDecoder {
 }
 
 impl WireDecoder for MessagesDecoder {
-    fn frame(
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -467,12 +473,11 @@ impl WireDecoder for MessagesDecoder {
         let unreadable = || {
             let message = format!(
                 "an event is not a JSON object: {}",
-                excerpt(data.as_bytes())
+                body_excerpt(data.as_bytes())
             );
             self.new_error(ModelErrorKind::Protocol, message)
         };
-        // Arrays are refused first, because serde would read an array as the fields of the struct
-        // in order.
+        // An array is not parsed as an event: serde would read its elements as the fields in order.
         if data.starts_with('[') {
             return Err(unreadable());
         }
@@ -484,13 +489,13 @@ impl WireDecoder for MessagesDecoder {
         };
         if kind == "error" || envelope.error.as_ref().is_some_and(is_error) {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ERRORS.find(&body).unwrap_or_default();
-            return Err(ERRORS.in_band(&self.model.provider, error));
+            let error = ERRORS.find_error(&body).unwrap_or_default();
+            return Err(ERRORS.in_band_error(&self.model.provider, error));
         }
         self.read_event(&kind, envelope, data, events)
     }
 
-    fn end(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_decoding(&mut self, _events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }

@@ -85,9 +85,9 @@ proptest! {
     fn any_order_of_events_produces_valid_domain_events(frames in prop::collection::vec(any_event(), 0..16)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in &frames {
-            decoder.frame("", &frame.to_string(), &mut events).unwrap();
+            decoder.decode_frame("", &frame.to_string(), &mut events).unwrap();
         }
-        let end = decoder.end(&mut events);
+        let end = decoder.finish_decoding(&mut events);
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();
@@ -97,7 +97,7 @@ proptest! {
             prop_assert!(is_start, "the beginning comes first");
         }
         prop_assert_eq!(end.is_ok(), answer.is_finished());
-        let response = answer.interrupted();
+        let response = answer.into_interrupted_response();
         let mut ids: Vec<_> = response.message.tool_uses().map(|it| it.id.clone()).collect();
         let count = ids.len();
         ids.sort();
@@ -109,8 +109,8 @@ proptest! {
     fn any_text_is_read_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in frames {
-            let _ = decoder.frame(&name, &frame, &mut events);
+            let _ = decoder.decode_frame(&name, &frame, &mut events);
         }
-        let _ = decoder.end(&mut events);
+        let _ = decoder.finish_decoding(&mut events);
     }
 }

@@ -17,11 +17,11 @@ fn run<'a>(
 ) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let (mut decoder, mut events) = (decoder(), Vec::new());
     for (name, data) in frames {
-        if let Err(error) = decoder.frame(name, data, &mut events) {
+        if let Err(error) = decoder.decode_frame(name, data, &mut events) {
             return (events, Err(error));
         }
     }
-    let end = decoder.end(&mut events);
+    let end = decoder.finish_decoding(&mut events);
     (events, end)
 }
 

@@ -84,8 +84,8 @@ impl ThinkingFields {
 /// Maps [`ChatRequest::reasoning`] to thinking fields. A request without it has no thinking fields,
 /// so the API's default applies.
 ///
-/// `continues_without_thinking`: the last turn of the assistant is not complete, and the
-/// conversation lacks the thinking at its start.
+/// `continues_without_thinking` means that the model continues its last turn, and that the
+/// conversation lacks the thinking at the start of that turn.
 pub(crate) fn map_reasoning_to_thinking(
     request: &ChatRequest,
     model: &str,

@@ -1,4 +1,4 @@
-//! Tools and the tool choice.
+//! Mapping of tools and the tool choice.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -8,8 +8,8 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    request::{emulated, required_tools, unsupported},
-    schema::{ChangeKind, Dialect, ToolSchema, ToolSchemas, list_changes, measure},
+    request::{emulated_tool_choice, required_tools, unsupported_feature},
+    schema::{ChangeKind, Dialect, ToolSchema, ToolSchemas, list_changes, measure_schema},
     tool_names::ToolNames,
 };
 
@@ -82,10 +82,13 @@ pub(crate) fn map_tools<'a>(
     }
     if capabilities.tools == Some(false) {
         if request.tool_choice == ToolChoice::None {
-            let outcome = emulated("no tools were sent to a model without tool use");
+            let outcome = emulated_tool_choice("no tools were sent to a model without tool use");
             return Ok(MappedTools::without_tools(outcome));
         }
-        return Err(unsupported(&model.provider, "tool use by this model"));
+        return Err(unsupported_feature(
+            &model.provider,
+            "tool use by this model",
+        ));
     }
     let mut builder = ToolBuilder {
         request,
@@ -99,7 +102,7 @@ pub(crate) fn map_tools<'a>(
         warnings,
     };
     if options.strict_tools && !builder.strict {
-        builder.warn_option("this model does not support strict tools");
+        builder.warn_dropped_option("this model does not support strict tools");
     }
     let choose = |r#type: &'static str, name: Option<Cow<'a, str>>| wire::ToolChoice {
         r#type,
@@ -128,7 +131,7 @@ pub(crate) fn map_tools<'a>(
         return Ok(builder.build_tools(&allowed, choose("auto", None), outcome));
     }
     if let [name] = allowed.as_slice() {
-        let choice = choose("tool", Some(names.wire(name)));
+        let choice = choose("tool", Some(names.wire_name(name)));
         return Ok(builder.build_tools(&[], choice, native));
     }
     let choice = choose("any", None);
@@ -138,7 +141,8 @@ pub(crate) fn map_tools<'a>(
         return Ok(builder.build_tools(&[], choice, native));
     }
     // The API cannot restrict the choice to several tools, so only the allowed tools are sent.
-    let outcome = emulated("only the allowed tools were sent, and one of them was required");
+    let outcome =
+        emulated_tool_choice("only the allowed tools were sent, and one of them was required");
     Ok(builder.build_tools(&allowed, choice, outcome))
 }
 
@@ -178,7 +182,7 @@ struct ToolBuilder<'a, 'm> {
     names: &'m ToolNames,
     server: Vec<&'a ServerTool>,
     strict: bool,
-    /// The remaining numbers of [`STRICT_LIMITS`].
+    /// The part of [`STRICT_LIMITS`] that the tools so far have not used.
     left: (usize, usize, usize),
     tool_mapping: ToolMapping,
     schemas: &'m ToolSchemas,
@@ -197,7 +201,7 @@ impl<'a> ToolBuilder<'a, '_> {
         let rules = find_rules(&self.model.name);
         let server = self.server.iter().filter(|tool| is_sent(tool.name()));
         let server = server.map(|tool| wire::ServerTool {
-            declaration: tool.declaration(rules),
+            declaration: tool.to_declaration(rules),
             cache_control: None,
         });
         let server = server.collect();
@@ -217,7 +221,7 @@ impl<'a> ToolBuilder<'a, '_> {
                  together, exceed its limits",
                 unenforced.join(", ")
             );
-            self.warn_option(&message);
+            self.warn_dropped_option(&message);
         }
         MappedTools {
             server,
@@ -234,7 +238,7 @@ impl<'a> ToolBuilder<'a, '_> {
             None => (self.descriptive_schema(tool), false),
         };
         wire::Tool {
-            name: self.names.wire(&tool.name),
+            name: self.names.wire_name(&tool.name),
             description: Cow::Borrowed(&tool.description),
             input_schema,
             strict,
@@ -245,12 +249,14 @@ impl<'a> ToolBuilder<'a, '_> {
     /// Returns the schema of a tool whose input the API does not enforce. The input is validated
     /// before the call. A schema change that affects the meaning emits a warning.
     fn descriptive_schema(&mut self, tool: &Arc<ToolDefinition>) -> ToolSchema {
-        let compiled = self.schemas.compiled(tool, Dialect::Anthropic);
+        let compiled = self.schemas.compiled_schema(tool, Dialect::Anthropic);
         if compiled.changes_shape() {
             self.tool_mapping.add_tool(tool, Dialect::Anthropic);
         }
         let is_described = |kind| matches!(kind, ChangeKind::Described | ChangeKind::Dropped);
-        let changes = compiled.lost().filter(|change| !is_described(change.kind));
+        let changes = compiled
+            .unenforced_changes()
+            .filter(|change| !is_described(change.kind));
         if let Some(changes) = list_changes(changes) {
             let message = format!("the input schema of `{}` was changed: {changes}", tool.name);
             let warning = Warning::new(WarningKind::PartDowngraded, message);
@@ -265,12 +271,12 @@ impl<'a> ToolBuilder<'a, '_> {
         if !self.strict {
             return None;
         }
-        let compiled = self.schemas.compiled(tool, Dialect::AnthropicStrict);
+        let compiled = self.schemas.compiled_schema(tool, Dialect::AnthropicStrict);
         let is_enforced = schema::unenforced_changes(&compiled).next().is_none();
         if !is_enforced || schema::accepts_fewer_values(&tool.input_schema, &compiled) {
             return None;
         }
-        let measured = measure(&compiled.schema);
+        let measured = measure_schema(&compiled.schema);
         let (tools, optional, unions) = self.left;
         self.left = (
             tools.checked_sub(1)?,
@@ -283,7 +289,7 @@ impl<'a> ToolBuilder<'a, '_> {
         Some(compiled)
     }
 
-    fn warn_option(&mut self, message: &str) {
+    fn warn_dropped_option(&mut self, message: &str) {
         let warning = Warning::new(WarningKind::OptionDropped, message);
         self.warnings.push(warning);
     }

@@ -39,7 +39,7 @@ fn map_with(
     thinks: bool,
 ) -> Result<Mapped, ModelError> {
     let options = MessagesOptions::default();
-    let names = ToolNames::of(request, NameRule::ANTHROPIC);
+    let names = ToolNames::from_request(request, NameRule::ANTHROPIC);
     let tools = map_tools(
         ToolContext {
             request,
@@ -137,7 +137,7 @@ fn a_changed_schema_root_has_a_warning() {
     let mut warnings = Vec::new();
     let options = MessagesOptions::default();
     let unknown = ModelCapabilities::default();
-    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
     let tools = map_tools(
         ToolContext {
             request: &request,
@@ -176,7 +176,7 @@ fn strict_tools_respect_the_limits_of_the_api() {
             ..MessagesOptions::default()
         };
         let mut warnings = Vec::new();
-        let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+        let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
         let tools = map_tools(
             ToolContext {
                 request: &request,

@@ -19,7 +19,7 @@ use switchboard_providers_anthropic::{
     to_wire,
 };
 use switchboard_providers_common::TransportConfig;
-use switchboard_providers_common::assembled;
+use switchboard_providers_common::assemble_response;
 use switchboard_providers_common::schema::ToolSchemas;
 use switchboard_testkit::fake::{Answer, FakeModel};
 
@@ -49,7 +49,7 @@ fn every_tool(model: &str) -> Vec<ServerTool> {
 }
 
 fn raw(declaration: &Value) -> ServerTool {
-    ServerTool::raw(declaration.as_object().cloned().expect("an object"))
+    ServerTool::from_declaration(declaration.as_object().cloned().expect("an object"))
 }
 
 fn options(model: &str) -> MessagesOptions {
@@ -98,7 +98,7 @@ fn answered(body: &Value, model: &str) -> (Vec<Value>, ChatResponse) {
         LocalIds::default(),
     );
     let answer = events_from_body(decoder, &body.to_string())
-        .and_then(|events| assembled("anthropic", &events))
+        .and_then(|events| assemble_response("anthropic", &events))
         .expect("it is an answer");
     let blocks = body["content"].as_array().cloned().unwrap_or_default();
     (blocks, answer)
@@ -111,7 +111,8 @@ fn config(fake: &FakeModel, options: MessagesOptions) -> AnthropicConfig {
             system_proxy: false,
             ..TransportConfig::default()
         },
-        ..AnthropicConfig::compatible("anthropic", fake.base_url()).with_api_key("sk-secret-1")
+        ..AnthropicConfig::for_compatible_server("anthropic", fake.base_url())
+            .with_api_key("sk-secret-1")
     }
 }
 

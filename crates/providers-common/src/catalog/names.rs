@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::PROVIDERS;
 
-/// Vendor names that gateways use (model lists of LiteLLM's proxy and of `OpenRouter`).
+/// Vendor names that gateways use in model ids, with the provider names of the catalog.
 const VENDORS: [(&str, &str); 4] = [
     ("google", "gemini"),
     ("mistralai", "mistral"),
@@ -12,8 +12,8 @@ const VENDORS: [(&str, &str); 4] = [
     ("azure", "openai"),
 ];
 
-/// Converts the provider and model names of a gateway into those of the catalog.
-pub(super) fn at_vendor<'m>(
+/// Converts a gateway's provider and model names into the catalog's names.
+pub(super) fn to_catalog_name<'m>(
     provider: &str,
     model: &'m str,
 ) -> Option<(&'static str, Cow<'m, str>)> {
@@ -22,7 +22,7 @@ pub(super) fn at_vendor<'m>(
         "litellm" | "openrouter" => {
             let (vendor, name) = model.split_once('/')?;
             let alias = VENDORS.iter().find(|(alias, _)| *alias == vendor);
-            let provider = known(alias.map_or(vendor, |(_, name)| name))?;
+            let provider = find_provider(alias.map_or(vendor, |(_, name)| name))?;
             // OpenRouter writes a dot where the names of Anthropic's models have a hyphen.
             let name = if provider == "anthropic" && name.contains('.') {
                 Cow::Owned(name.replace('.', "-"))
@@ -31,33 +31,33 @@ pub(super) fn at_vendor<'m>(
             };
             Some((provider, name))
         }
-        // Gemini's list of models has full resource names, which begin with `models/`.
+        // Gemini lists models with full resource names, which begin with `models/`.
         "gemini" => Some((
             "gemini",
             Cow::Borrowed(model.strip_prefix("models/").unwrap_or(model)),
         )),
-        provider => Some((known(provider)?, Cow::Borrowed(model))),
+        provider => Some((find_provider(provider)?, Cow::Borrowed(model))),
     }
 }
 
-fn known(provider: &str) -> Option<&'static str> {
+fn find_provider(provider: &str) -> Option<&'static str> {
     PROVIDERS.iter().find(|name| **name == provider).copied()
 }
 
-/// Returns the catalog name of a fine-tuned model: `ft:gpt-4o-2024-08-06` of
+/// Returns the catalog name of a fine-tuned model, for example `ft:gpt-4o-2024-08-06` for
 /// `ft:gpt-4o-2024-08-06:acme::Abc123`.
-pub(super) fn tuned_base(model: &str) -> Option<&str> {
+pub(super) fn strip_fine_tune_suffix(model: &str) -> Option<&str> {
     let rest = model.strip_prefix("ft:")?;
     let end = rest.find(':')?;
     model.get(.."ft:".len() + end)
 }
 
 /// Returns a name without its version: `-latest`, a date, or a number such as `-001`. Shorter
-/// numbers (`gpt-4-0613`, `mistral-small-2603`) can be other models, and stay.
-pub(super) fn unversioned(name: &str) -> Option<&str> {
+/// numbers (`gpt-4-0613`, `mistral-small-2603`) stay, because they can name other models.
+pub(super) fn strip_version(name: &str) -> Option<&str> {
     let without = |form: &str| {
         let (base, tail) = name.split_at_checked(name.len().checked_sub(form.len())?)?;
-        has_form(tail, form).then_some(base)
+        matches_digit_pattern(tail, form).then_some(base)
     };
     name.strip_suffix("-latest")
         .or_else(|| without("-20dd-dd-dd"))
@@ -69,7 +69,7 @@ pub(super) fn unversioned(name: &str) -> Option<&str> {
 }
 
 /// Returns whether a text matches a pattern such as `20dd-dd-dd`, where `d` is a digit.
-pub(super) fn has_form(text: &str, form: &str) -> bool {
+pub(super) fn matches_digit_pattern(text: &str, form: &str) -> bool {
     let fits = |(byte, form): (u8, u8)| match form {
         b'd' => byte.is_ascii_digit(),
         other => byte == other,

@@ -8,58 +8,60 @@ use switchboard_domain::ModelCapabilities;
 
 use super::{ModelEntry, Prices};
 
-/// Mark of an unknown value in the table of models.
 const UNKNOWN: &str = "-";
 
 /// Table of models, one per line, sorted by the first column.
 const MODELS: &str = include_str!("models.tsv");
 
-/// Returns a model's line of the table.
-pub(super) fn find(provider: &str, model: &str) -> Option<&'static str> {
-    lines_of(provider, model).find(|row| name(row) == model)
+/// Returns the table line of a model.
+pub(super) fn find_row(provider: &str, model: &str) -> Option<&'static str> {
+    find_rows_by_prefix(provider, model).find(|row| model_name(row) == model)
 }
 
 /// Returns the table lines of a provider's models whose names begin with `start`.
-pub(super) fn lines_of(provider: &str, start: &str) -> impl Iterator<Item = &'static str> + use<> {
+pub(super) fn find_rows_by_prefix(
+    provider: &str,
+    start: &str,
+) -> impl Iterator<Item = &'static str> + use<> {
     let prefix = format!("{provider}/{start}");
     let lines = MODELS.lines();
-    lines.filter(move |line| key(line).starts_with(&prefix))
+    lines.filter(move |line| row_key(line).starts_with(&prefix))
 }
 
 /// Returns the source of the table's data, from the comment in its first line.
-pub(super) fn source() -> &'static str {
+pub(super) fn data_source() -> &'static str {
     let mut lines = MODELS.lines();
     lines
         .find_map(|line| line.strip_prefix("# source: "))
         .unwrap_or_default()
 }
 
-fn key(line: &str) -> &str {
+fn row_key(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
 }
 
 /// Returns the model's name in a table line, without its provider.
-pub(super) fn name(row: &str) -> &str {
-    key(row).split_once('/').map_or("", |(_, name)| name)
+pub(super) fn model_name(row: &str) -> &str {
+    row_key(row).split_once('/').map_or("", |(_, name)| name)
 }
 
 /// Returns the rank of a model among the featured models of its provider, from 1.
-pub(super) fn rank(row: &str) -> Option<u8> {
+pub(super) fn featured_rank(row: &str) -> Option<u8> {
     row.rsplit('\t').next()?.parse().ok()
 }
 
 /// Parses a table line. Returns `None` if the line is invalid; a test checks that all lines are
 /// valid.
-pub(super) fn entry(row: &'static str) -> Option<ModelEntry> {
+pub(super) fn parse_row(row: &'static str) -> Option<ModelEntry> {
     let mut columns = row.split('\t');
     let (provider, name) = columns.next()?.split_once('/')?;
-    let context_window = number(columns.next()?)?;
-    let max_output_tokens = number(columns.next()?)?;
+    let context_window = parse_number(columns.next()?)?;
+    let max_output_tokens = parse_number(columns.next()?)?;
     let prices = Prices {
-        input: number(columns.next()?)?,
-        output: number(columns.next()?)?,
-        cache_read: number(columns.next()?)?,
-        cache_write: number(columns.next()?)?,
+        input: parse_number(columns.next()?)?,
+        output: parse_number(columns.next()?)?,
+        cache_read: parse_number(columns.next()?)?,
+        cache_write: parse_number(columns.next()?)?,
     };
     let mut capabilities = ModelCapabilities {
         context_window,
@@ -93,7 +95,7 @@ pub(super) fn entry(row: &'static str) -> Option<ModelEntry> {
     }
     let deprecated_on = Some(columns.next()?).filter(|date| *date != UNKNOWN);
     let featured = columns.next()?;
-    let complete = columns.next().is_none() && number::<u8>(featured).is_some();
+    let complete = columns.next().is_none() && parse_number::<u8>(featured).is_some();
     complete.then_some(ModelEntry {
         provider,
         name,
@@ -107,7 +109,7 @@ pub(super) fn entry(row: &'static str) -> Option<ModelEntry> {
 /// Parses a number in the table. Returns `Some(None)` for an unknown value and `None` for an
 /// invalid one.
 #[expect(clippy::option_option, reason = "unknown and invalid differ")]
-fn number<N: std::str::FromStr>(column: &str) -> Option<Option<N>> {
+fn parse_number<N: std::str::FromStr>(column: &str) -> Option<Option<N>> {
     if column == UNKNOWN {
         return Some(None);
     }

@@ -8,12 +8,12 @@ fn rows() -> impl Iterator<Item = &'static str> {
 }
 
 fn entries() -> impl Iterator<Item = ModelEntry> {
-    rows().map(|row| entry(row).unwrap_or_else(|| panic!("no entry: {row}")))
+    rows().map(|row| parse_row(row).unwrap_or_else(|| panic!("no entry: {row}")))
 }
 
 #[test]
 fn the_lines_are_sorted_and_unique() {
-    let keys: Vec<&str> = rows().map(key).collect();
+    let keys: Vec<&str> = rows().map(row_key).collect();
     assert!(keys.len() > 200, "{}", keys.len());
     assert!(keys.is_sorted_by(|one, next| one < next));
     let head = MODELS.lines().take_while(|line| line.starts_with('#'));
@@ -82,7 +82,11 @@ fn deprecation_days_are_dates() {
     for entry in entries() {
         if let Some(day) = entry.deprecated_on {
             found_any = true;
-            assert!(names::has_form(day, "20dd-dd-dd"), "{}: {day}", entry.id());
+            assert!(
+                names::matches_digit_pattern(day, "20dd-dd-dd"),
+                "{}: {day}",
+                entry.id()
+            );
         }
     }
     assert!(found_any);
@@ -93,7 +97,10 @@ fn featured_models_are_numbered_from_one() {
     let mut ranks: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
     for row in rows() {
         let (provider, _) = row.split_once('/').unwrap();
-        ranks.entry(provider).or_default().extend(rank(row));
+        ranks
+            .entry(provider)
+            .or_default()
+            .extend(featured_rank(row));
     }
     for (provider, mut ranks) in ranks {
         ranks.sort_unstable();
@@ -105,8 +112,8 @@ fn featured_models_are_numbered_from_one() {
 #[test]
 fn a_dated_name_is_listed_only_if_its_entry_differs() {
     for entry in entries() {
-        let base = names::unversioned(entry.name).and_then(|base| find(entry.provider, base));
-        if let Some(base) = base.and_then(super::entry) {
+        let base = names::strip_version(entry.name).and_then(|base| find_row(entry.provider, base));
+        if let Some(base) = base.and_then(super::parse_row) {
             let renamed = ModelEntry {
                 name: base.name,
                 ..entry.clone()
@@ -120,7 +127,7 @@ fn a_dated_name_is_listed_only_if_its_entry_differs() {
 fn the_overlay_is_in_the_data() {
     let overlay: serde_json::Value = serde_json::from_str(include_str!("overlay.json")).unwrap();
     for (provider, names) in overlay["featured"].as_object().unwrap() {
-        let featured: Vec<&str> = super::super::featured(provider)
+        let featured: Vec<&str> = super::super::featured_models(provider)
             .iter()
             .map(|entry| entry.name)
             .collect();
@@ -154,7 +161,7 @@ fn the_overlay_is_in_the_data() {
 #[test]
 fn an_invalid_line_has_no_entry() {
     const GOOD: &str = "p/m\t1\t-\t0.5\t-\t-\t-\ttools,!audio\t-\t-";
-    assert!(entry(GOOD).is_some());
+    assert!(parse_row(GOOD).is_some());
     for bad in [
         "",
         "# head",
@@ -165,6 +172,6 @@ fn an_invalid_line_has_no_entry() {
         "p/m\t1\t-\t0.5\t-\t-\t-\ttools\t-\t-\t-",
         "p/m\t1\t-\t0.5\t-\t-\t-\ttools\t-\tfirst",
     ] {
-        assert!(entry(bad).is_none(), "{bad}");
+        assert!(parse_row(bad).is_none(), "{bad}");
     }
 }

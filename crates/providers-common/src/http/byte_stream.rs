@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! Response bodies as streams of bytes.
 
 use std::{io, pin::Pin, str::Utf8Error};
 
@@ -36,9 +36,9 @@ pub async fn read_to_end(
     Ok(whole.freeze())
 }
 
-/// Splits a response body of `provider` into frames. The stream ends after an error. `codec` passes
-/// its own errors on as [`io::Error::other`] of a [`ModelError`].
-pub(crate) fn framed<C>(
+/// Splits a response body of `provider` into frames. The stream ends after an error. `codec`
+/// reports its errors as a [`ModelError`] inside an [`io::Error`].
+pub(crate) fn split_frames<C>(
     provider: &str,
     body: ByteStream,
     codec: C,
@@ -61,16 +61,16 @@ where
 /// Converts a response body of `provider` into text.
 ///
 /// Fails with [`ModelErrorKind::Protocol`] on invalid UTF-8, and with
-/// [`ModelErrorKind::Interrupted`] if the body ends within a character.
+/// [`ModelErrorKind::Interrupted`] if the body ends inside a multi-byte character.
 pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
-    let text = str::from_utf8(body).map_err(|fault| no_text(provider, fault))?;
+    let text = str::from_utf8(body).map_err(|fault| invalid_utf8_error(provider, fault))?;
     // Some servers begin with a byte-order mark, which JSON does not allow.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// Returns the error for a response body that is not UTF-8. If only the last character is
 /// incomplete, the body was truncated.
-pub(crate) fn no_text(provider: &str, fault: Utf8Error) -> ModelError {
+pub(crate) fn invalid_utf8_error(provider: &str, fault: Utf8Error) -> ModelError {
     let (kind, message) = match fault.error_len() {
         None => (ModelErrorKind::Interrupted, "it ends within a character"),
         Some(_) => (ModelErrorKind::Protocol, "the answer is not UTF-8 text"),

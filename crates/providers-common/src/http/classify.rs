@@ -1,4 +1,4 @@
-//! Classification of failed answers.
+//! Classification of failed HTTP responses.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct HttpFailure<'a> {
 
 /// Classification of a failed HTTP response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Classified {
+pub struct ClassifiedError {
     /// Kind of the error, with the invalid field if the provider names it.
     pub kind: ModelErrorKind,
     /// Error message of the provider.
@@ -33,15 +33,15 @@ pub struct Classified {
     pub request_id: Option<String>,
 }
 
-/// Classifies the errors of one wire. An adapter's classifier reads the provider's error bodies and
-/// uses [`StatusClassifier`] for other bodies, such as a proxy's.
+/// Classifies the HTTP errors of one provider. An adapter's classifier reads the provider's error
+/// bodies and uses [`StatusClassifier`] for other bodies, such as a proxy's.
 ///
 /// The transport repeats only transient errors
 /// ([`ModelError::is_transient`](switchboard_domain::ModelError::is_transient)), so the kind
-/// decides: [`ModelErrorKind::QuotaExhausted`] for a 429 that is final.
+/// decides about retries: a 429 that is final must become [`ModelErrorKind::QuotaExhausted`].
 pub trait ErrorClassifier: Send + Sync {
     /// Classifies a failed HTTP response.
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified;
+    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError;
 }
 
 /// A classifier that uses only the status, with the beginning of the body as the message.
@@ -49,10 +49,10 @@ pub trait ErrorClassifier: Send + Sync {
 pub struct StatusClassifier;
 
 impl ErrorClassifier for StatusClassifier {
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
-        Classified {
-            kind: kind_of_status(failure.status, failure.retry_after),
-            message: excerpt(failure.body),
+    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
+        ClassifiedError {
+            kind: classify_status(failure.status, failure.retry_after),
+            message: body_excerpt(failure.body),
             request_id: None,
         }
     }
@@ -62,7 +62,7 @@ impl ErrorClassifier for StatusClassifier {
 ///
 /// 408, 409 and everything from 500 on are [`ModelErrorKind::Overloaded`]: both official SDKs
 /// (anthropic 2.11.0, openai 3.52.0) repeat these requests.
-pub fn kind_of_status(status: u16, retry_after: Option<Duration>) -> ModelErrorKind {
+pub fn classify_status(status: u16, retry_after: Option<Duration>) -> ModelErrorKind {
     match status {
         401 => ModelErrorKind::Authentication,
         402 => ModelErrorKind::QuotaExhausted,
@@ -75,9 +75,9 @@ pub fn kind_of_status(status: u16, retry_after: Option<Duration>) -> ModelErrorK
     }
 }
 
-/// Returns the beginning of a body for one line of a message. White space and control characters
-/// are collapsed, and `…` marks omitted text.
-pub fn excerpt(body: &[u8]) -> String {
+/// Returns the beginning of a response body as one line of an error message. White space and
+/// control characters are collapsed, and `…` marks omitted text.
+pub fn body_excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -96,12 +96,12 @@ mod tests {
     fn a_page_of_html_becomes_one_short_line() {
         let page = "<html>\r\n<head><title>502 Bad Gateway</title></head>\n\n<body>\tnginx";
         assert_eq!(
-            excerpt(page.as_bytes()),
+            body_excerpt(page.as_bytes()),
             "<html> <head><title>502 Bad Gateway</title></head> <body> nginx"
         );
-        let long = excerpt("ä".repeat(5000).as_bytes());
+        let long = body_excerpt("ä".repeat(5000).as_bytes());
         assert_eq!(long.chars().count(), EXCERPT_CHARS + 1);
         assert!(long.ends_with('…'));
-        assert_eq!(excerpt(b"\xff\x00\x1b[31m"), "\u{fffd} [31m");
+        assert_eq!(body_excerpt(b"\xff\x00\x1b[31m"), "\u{fffd} [31m");
     }
 }

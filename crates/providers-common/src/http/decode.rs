@@ -1,4 +1,4 @@
-//! Conversion of a body into a model's stream.
+//! Conversion of a response body into a stream of model events.
 
 use std::pin::Pin;
 
@@ -32,44 +32,47 @@ pub fn decode_sse(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = sse::frames(provider, body, MAX_FRAME_BYTES);
-    decode(provider, Box::pin(frames), decoder)
+    let frames = sse::split_sse_frames(provider, body, MAX_FRAME_BYTES);
+    decode_frames(provider, Box::pin(frames), decoder)
 }
 
-/// Decodes server-sent events as [`decode_sse`] does. `context` completes the errors.
-pub fn decode_sse_of(
+/// Decodes server-sent events like [`decode_sse`]. `context` adds status and request id to errors.
+pub fn decode_sse_with_context(
     context: AnswerContext,
     provider: &str,
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
     let events = decode_sse(provider, body, decoder);
-    Box::pin(events.map_err(move |error| context.apply(error)))
+    Box::pin(events.map_err(move |error| context.complete_error(error)))
 }
 
-/// Decodes a body of JSON lines of `provider`, as [`decode_sse`] decodes events. The frames have no
+/// Decodes a response body of JSON lines. The rules are those of [`decode_sse`]. Frames have no
 /// name.
 pub fn decode_ndjson(
     provider: &str,
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let lines = ndjson::lines(provider, body, MAX_FRAME_BYTES);
+    let lines = ndjson::split_lines(provider, body, MAX_FRAME_BYTES);
     let frames = lines.map_ok(|data| {
         let name = String::new();
         SseFrame { name, data }
     });
-    decode(provider, Box::pin(frames), decoder)
+    decode_frames(provider, Box::pin(frames), decoder)
 }
 
 /// Assembles the events of one answer of `provider` into a response.
 ///
-/// Fails with [`ModelError::from_grammar`] if they violate the grammar or are incomplete.
-pub fn assembled(provider: &str, events: &[ModelEvent]) -> Result<ChatResponse, ModelError> {
+/// Fails with [`ModelError::from_grammar_violation`] if the events violate the grammar or are incomplete.
+pub fn assemble_response(
+    provider: &str,
+    events: &[ModelEvent],
+) -> Result<ChatResponse, ModelError> {
     let mut answer = ResponseAccumulator::default();
     let end = events.iter().try_for_each(|event| answer.push(event));
     end.and_then(|()| answer.finish())
-        .map_err(|fault| ModelError::from_grammar(provider, fault))
+        .map_err(|fault| ModelError::from_grammar_violation(provider, fault))
 }
 
 /// Stream of the frames of an answer. JSON lines are frames with an empty name.
@@ -77,13 +80,17 @@ type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
 
 struct Decoding<D> {
     provider: String,
-    /// Frames that are still to be decoded. `None` after the end of the answer.
+    /// Frames that are not decoded yet. `None` after the end of the answer.
     frames: Option<Frames>,
     decoder: D,
     grammar: EventGrammar,
 }
 
-fn decode(provider: &str, frames: Frames, decoder: impl WireDecoder + 'static) -> ModelStream {
+fn decode_frames(
+    provider: &str,
+    frames: Frames,
+    decoder: impl WireDecoder + 'static,
+) -> ModelStream {
     let decoding = Decoding {
         provider: provider.to_owned(),
         frames: Some(frames),
@@ -111,25 +118,30 @@ impl<D: WireDecoder> Decoding<D> {
         let is_end = frame.is_none();
         let mut events = Vec::new();
         let result = match frame {
-            Some(Ok(frame)) => self.decoder.frame(&frame.name, &frame.data, &mut events),
+            Some(Ok(frame)) => self
+                .decoder
+                .decode_frame(&frame.name, &frame.data, &mut events),
             Some(Err(error)) => Err(error),
-            None => self.decoder.end(&mut events),
+            None => self.decoder.finish_decoding(&mut events),
         };
         if is_end || result.is_err() {
             self.frames = None;
         }
         let mut items = Vec::with_capacity(events.len());
         for event in events {
-            if let Err(fault) = self.grammar.check(&event) {
+            if let Err(fault) = self.grammar.check_event(&event) {
                 self.frames = None;
-                items.push(Err(ModelError::from_grammar(&self.provider, fault)));
+                items.push(Err(ModelError::from_grammar_violation(
+                    &self.provider,
+                    fault,
+                )));
                 return Some(items);
             }
             items.push(Ok(event));
         }
         if !self.grammar.is_finished() {
             let incomplete =
-                || ModelError::from_grammar(&self.provider, GrammarViolation::NoFinish);
+                || ModelError::from_grammar_violation(&self.provider, GrammarViolation::NoFinish);
             let error = result.err().or_else(|| is_end.then(incomplete));
             items.extend(error.map(Err));
         }

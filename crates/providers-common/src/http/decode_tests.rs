@@ -20,7 +20,7 @@ struct Words {
 }
 
 impl WireDecoder for Words {
-    fn frame(
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -50,11 +50,11 @@ impl WireDecoder for Words {
         Ok(())
     }
 
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         self.ended.store(true, SeqCst);
         match self.at_end {
             Some("object") => Err(wrong("not done")),
-            Some(word) => self.frame("", word, events),
+            Some(word) => self.decode_frame("", word, events),
             None => Ok(()),
         }
     }
@@ -129,8 +129,11 @@ fn events_add_up_to_an_answer_or_an_error() {
         raw: None,
     };
     let events = [started(0), text("a"), text("b"), finished];
-    assert_eq!(assembled("acme", &events).unwrap().message.text(), "ab");
-    let kind = |events: &[ModelEvent]| assembled("acme", events).unwrap_err().kind;
+    assert_eq!(
+        assemble_response("acme", &events).unwrap().message.text(),
+        "ab"
+    );
+    let kind = |events: &[ModelEvent]| assemble_response("acme", events).unwrap_err().kind;
     assert_eq!(kind(&events[..3]), ModelErrorKind::Interrupted);
     assert_eq!(kind(&events[1..]), ModelErrorKind::Protocol);
     assert_eq!(kind(&[]), ModelErrorKind::Interrupted);

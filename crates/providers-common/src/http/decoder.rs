@@ -1,18 +1,18 @@
-//! Conversion of a wire's frames into domain events.
+//! Conversion of the frames of a streamed answer into domain events.
 
 use switchboard_domain::{ModelError, ModelEvent};
 
 /// A state machine that converts the frames of one answer into domain events. It does no I/O.
 ///
 /// It emits [`ModelEvent::Finished`] when the answer is complete; the stream then waits for no more
-/// frames. Its state is what the wire's grammar needs, such as the open parts. The content is
-/// assembled by the accumulator.
+/// frames. Its state contains only what the protocol needs, such as the open parts. The accumulator
+/// assembles the content.
 pub trait WireDecoder: Send {
     /// Converts one frame into domain events and appends them to `events`.
     ///
-    /// `name` is the SSE event name (empty where the wire has none, and for NDJSON), `data` the
-    /// payload. An in-band error of the provider is an `Err`; no frame follows it.
-    fn frame(
+    /// `name` is the SSE event name (empty if the event has none, and for NDJSON), `data` the
+    /// payload. An error that the provider reports in a frame is an `Err`; no frame follows it.
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -22,5 +22,5 @@ pub trait WireDecoder: Send {
     /// Ends the answer after the last frame. Appends the remaining events, or fails with
     /// [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind::Interrupted) if the
     /// answer is incomplete.
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 }

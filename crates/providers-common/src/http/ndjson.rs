@@ -10,7 +10,7 @@ use tokio_util::codec::{Decoder, LinesCodec, LinesCodecError};
 
 use crate::{
     ByteStream,
-    http::byte_stream::{framed, no_text},
+    http::byte_stream::{invalid_utf8_error, split_frames},
 };
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -21,17 +21,17 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// Fails with the body's error, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a
 /// line of more than `max_line_bytes`, and with [`ModelErrorKind::Interrupted`] if the body ends
 /// within a character. The stream ends after an error.
-pub fn lines(
+pub fn split_lines(
     provider: &str,
     body: ByteStream,
     max_line_bytes: usize,
 ) -> impl Stream<Item = Result<String, ModelError>> + Send + use<> {
-    let codec = Lines {
+    let codec = NdjsonCodec {
         provider: provider.to_owned(),
         codec: LinesCodec::new_with_max_length(max_line_bytes),
     };
     let mut first = true;
-    framed(provider, body, codec)
+    split_frames(provider, body, codec)
         .map_ok(move |mut line| {
             if std::mem::take(&mut first) && line.starts_with(BYTE_ORDER_MARK) {
                 line.remove(0);
@@ -42,25 +42,27 @@ pub fn lines(
 }
 
 /// A line codec that distinguishes a truncated last line from invalid UTF-8.
-struct Lines {
+struct NdjsonCodec {
     provider: String,
     codec: LinesCodec,
 }
 
-impl Lines {
-    fn error(&self, error: LinesCodecError) -> io::Error {
+impl NdjsonCodec {
+    fn protocol_error(&self, error: LinesCodecError) -> io::Error {
         let message = format!("the body is not JSON lines: {error}");
         let kind = ModelErrorKind::Protocol;
         io::Error::other(ModelError::new(&self.provider, kind, message).with_source(error))
     }
 }
 
-impl Decoder for Lines {
+impl Decoder for NdjsonCodec {
     type Item = String;
     type Error = io::Error;
 
     fn decode(&mut self, read: &mut BytesMut) -> Result<Option<String>, io::Error> {
-        self.codec.decode(read).map_err(|error| self.error(error))
+        self.codec
+            .decode(read)
+            .map_err(|error| self.protocol_error(error))
     }
 
     fn decode_eof(&mut self, read: &mut BytesMut) -> Result<Option<String>, io::Error> {
@@ -71,8 +73,8 @@ impl Decoder for Lines {
             Ok(_) => self
                 .codec
                 .decode_eof(read)
-                .map_err(|error| self.error(error)),
-            Err(fault) => Err(io::Error::other(no_text(&self.provider, fault))),
+                .map_err(|error| self.protocol_error(error)),
+            Err(fault) => Err(io::Error::other(invalid_utf8_error(&self.provider, fault))),
         }
     }
 }

@@ -13,7 +13,7 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
 /// The lines, and the error that ended them.
 fn read(body: ByteStream, max: usize) -> (Vec<String>, Option<ModelError>) {
     let mut good = Vec::new();
-    let mut lines = std::pin::pin!(lines("acme", body, max));
+    let mut lines = std::pin::pin!(split_lines("acme", body, max));
     // These bodies never make one wait.
     while let Some(line) = lines.next().now_or_never().expect("the body is there") {
         match line {
@@ -135,5 +135,5 @@ fn a_broken_body_fails_with_its_own_error() {
     assert_eq!(lines, ["{\"a\":1}"], "the second line is not complete");
     let error = error.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
-    assert_eq!((error.message(), error.status()), ("cut", Some(200)));
+    assert_eq!((error.message(), error.http_status()), ("cut", Some(200)));
 }

@@ -1,4 +1,4 @@
-//! Repetition of a request until output of its answer is shown.
+//! Retry of a model request, until output of its answer is shown.
 
 use std::{mem, time::Duration};
 
@@ -9,14 +9,14 @@ use tokio::time::sleep;
 
 use crate::{RetryPolicy, http::transport::Attempts};
 
-/// A model that can make one attempt at a request. [`stream_with_retry`] repeats it.
+/// A model that sends a request without retries. [`stream_with_retry`] adds the retries.
 #[async_trait]
 pub trait SingleAttempt: Clone + Send + Sync + 'static {
     /// Returns the policy that decides when and how often a request is retried.
     fn retry_policy(&self) -> &RetryPolicy;
 
     /// Sends the request once. Returns when the provider begins to answer.
-    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError>;
+    async fn send_once(&self, request: &ChatRequest) -> Result<ModelStream, ModelError>;
 }
 
 /// Sends a request to a model, and repeats it within the [`RetryPolicy`] until output of the answer
@@ -25,8 +25,8 @@ pub trait SingleAttempt: Clone + Send + Sync + 'static {
 /// An attempt may fail before its answer, or in the middle of it: the connection breaks or stalls,
 /// the answer ends early, is empty or cannot be read, or the provider reports an error within it.
 /// If [`ModelError::is_worth_retrying`] is true and the policy has an attempt left, the stream
-/// emits [`ModelEvent::Retrying`], pauses, and continues with the next attempt. All attempts count
-/// as one request of the policy.
+/// emits [`ModelEvent::Retrying`], pauses, and continues with the next attempt. All attempts
+/// together count against [`RetryPolicy::max_attempts`].
 ///
 /// Returns an error if the first attempt fails before its answer and is not repeated. Later errors
 /// are the last item of the stream.
@@ -34,7 +34,7 @@ pub async fn stream_with_retry<M: SingleAttempt>(
     model: &M,
     request: &ChatRequest,
 ) -> Result<ModelStream, ModelError> {
-    let first = model.attempt(request).await;
+    let first = model.send_once(request).await;
     let policy = model.retry_policy();
     if policy.max_attempts <= 1 {
         return first;
@@ -42,7 +42,7 @@ pub async fn stream_with_retry<M: SingleAttempt>(
     let mut retrying = Retrying {
         model: model.clone(),
         request: request.clone(),
-        attempts: Some(policy.attempts()),
+        attempts: Some(policy.start_attempts()),
         step: Step::End,
     };
     let announced = match first {
@@ -50,7 +50,7 @@ pub async fn stream_with_retry<M: SingleAttempt>(
             retrying.step = Step::Read(stream);
             None
         }
-        Err(error) => Some(retrying.repeat_after(error)?),
+        Err(error) => Some(retrying.schedule_retry(error)?),
     };
     let rest = stream::unfold(retrying, |mut retrying| async move {
         let item = retrying.next().await?;
@@ -62,7 +62,7 @@ pub async fn stream_with_retry<M: SingleAttempt>(
 struct Retrying<M> {
     model: M,
     request: ChatRequest,
-    /// Remaining attempts. `None` once output was shown or the answer is complete.
+    /// Attempts so far. `None` once output was shown or the answer is complete: no retry follows.
     attempts: Option<Attempts>,
     step: Step,
 }
@@ -70,7 +70,7 @@ struct Retrying<M> {
 enum Step {
     /// Reads the answer of the current attempt.
     Read(ModelStream),
-    /// Makes another attempt after a pause.
+    /// Pauses, then makes another attempt.
     Repeat(Duration),
     End,
 }
@@ -91,7 +91,7 @@ impl<M: SingleAttempt> Retrying<M> {
                 },
                 Step::Repeat(pause) => {
                     sleep(pause).await;
-                    match self.model.attempt(&self.request).await {
+                    match self.model.send_once(&self.request).await {
                         Ok(stream) => {
                             self.step = Step::Read(stream);
                             continue;
@@ -101,29 +101,29 @@ impl<M: SingleAttempt> Retrying<M> {
                 }
                 Step::End => return None,
             };
-            return Some(self.repeat_after(error));
+            return Some(self.schedule_retry(error));
         }
     }
 
     /// Prepares another attempt and returns the event that announces the pause before it. Returns
     /// `error` if no attempt is left.
-    fn repeat_after(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
+    fn schedule_retry(&mut self, error: ModelError) -> Result<ModelEvent, ModelError> {
         let Some(attempts) = &mut self.attempts else {
             return Err(error);
         };
-        let Some(pause) = attempts.pause_after(&error) else {
+        let Some(pause) = attempts.take_next_pause(&error) else {
             return Err(error);
         };
         self.step = Step::Repeat(pause);
-        Ok(announcement(attempts, pause, &error))
+        Ok(retry_event(attempts, pause, &error))
     }
 }
 
-fn announcement(attempts: &Attempts, pause: Duration, error: &ModelError) -> ModelEvent {
-    tracing::debug!(provider = error.provider(), ?pause, %error, "repeating a request after a \
+fn retry_event(attempts: &Attempts, pause: Duration, error: &ModelError) -> ModelEvent {
+    tracing::debug!(provider = error.provider_name(), ?pause, %error, "repeating a request after a \
         pause");
     let retry = ModelRetry {
-        attempt: attempts.number(),
+        attempt: attempts.attempt_number(),
         delay_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
         reason: error.to_string(),
     };

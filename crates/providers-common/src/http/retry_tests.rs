@@ -50,7 +50,7 @@ impl SingleAttempt for Scripted {
         &self.policy
     }
 
-    async fn attempt(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
+    async fn send_once(&self, _: &ChatRequest) -> Result<ModelStream, ModelError> {
         let script = self
             .attempts
             .lock()

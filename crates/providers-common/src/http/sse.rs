@@ -8,7 +8,7 @@ use memchr::{memchr, memchr2};
 use switchboard_domain::{ModelError, ModelErrorKind};
 use tokio_util::codec::Decoder;
 
-use crate::{ByteStream, http::byte_stream::framed};
+use crate::{ByteStream, http::byte_stream::split_frames};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -24,17 +24,17 @@ pub struct SseFrame {
 /// Returns the server-sent events in a response body of `provider`.
 ///
 /// Line ends are LF, CRLF or CR. Comments, a byte-order mark, `id`, `retry`, unknown fields and
-/// events without data are skipped. At the end of the body, an event without its closing empty line
-/// counts, and an event that ends within a line does not.
+/// events without data are skipped. At the end of the body, an event that lacks only its closing
+/// empty line is returned. An event with an incomplete last line is dropped.
 ///
 /// Fails with the body's error, and with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or
 /// an event of more than about `max_frame_bytes`. The stream ends after an error.
-pub fn frames(
+pub fn split_sse_frames(
     provider: &str,
     body: ByteStream,
     max_frame_bytes: usize,
 ) -> impl Stream<Item = Result<SseFrame, ModelError>> + Send + use<> {
-    let events = Events {
+    let events = SseCodec {
         provider: provider.to_owned(),
         max_frame_bytes,
         event: SseFrame::default(),
@@ -44,19 +44,19 @@ pub fn frames(
         searched: 0,
         event_bytes: 0,
     };
-    framed(provider, body, events)
+    split_frames(provider, body, events)
 }
 
-/// Codec that splits bytes into server-sent events, for [`frames`].
-struct Events {
+/// Codec that splits bytes into server-sent events, for [`split_sse_frames`].
+struct SseCodec {
     provider: String,
     max_frame_bytes: usize,
     /// Event whose lines are being read.
     event: SseFrame,
-    /// Whether the current event has a data line, also an empty one.
+    /// Whether the current event has a `data` line, even an empty one.
     has_data: bool,
     is_first_line: bool,
-    /// Whether a line feed at this position completes the CRLF of the previous line.
+    /// Whether the previous line ended with CR, so that a line feed here belongs to that line end.
     after_cr: bool,
     /// Number of buffered bytes that were already searched for a line end.
     searched: usize,
@@ -64,7 +64,7 @@ struct Events {
     event_bytes: usize,
 }
 
-impl Decoder for Events {
+impl Decoder for SseCodec {
     type Item = SseFrame;
     type Error = io::Error;
 
@@ -81,7 +81,7 @@ impl Decoder for Events {
                 self.searched = unread.len();
                 if self.event_bytes.saturating_add(unread.len()) > self.max_frame_bytes {
                     let message = format!("an event is longer than {} bytes", self.max_frame_bytes);
-                    return Err(self.error(message));
+                    return Err(self.protocol_error(message));
                 }
                 return Ok(None);
             };
@@ -92,9 +92,9 @@ impl Decoder for Events {
             if line.is_empty() {
                 self.event_bytes = 0;
             }
-            let is_end = self
-                .line(&line)
-                .map_err(|fault| self.error(format!("the body is not an event stream: {fault}")))?;
+            let is_end = self.read_line(&line).map_err(|fault| {
+                self.protocol_error(format!("the body is not an event stream: {fault}"))
+            })?;
             if is_end && let Some(event) = self.take_event() {
                 return Ok(Some(event));
             }
@@ -111,10 +111,10 @@ impl Decoder for Events {
     }
 }
 
-impl Events {
+impl SseCodec {
     /// Reads one line of an event. Returns whether the line ends the event. Skipped lines are not
     /// checked for UTF-8.
-    fn line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
+    fn read_line(&mut self, mut line: &[u8]) -> Result<bool, Utf8Error> {
         if mem::take(&mut self.is_first_line) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
@@ -139,13 +139,13 @@ impl Events {
         Ok(false)
     }
 
-    /// Returns the current event if it has data, and begins the next one.
+    /// Returns the current event, or `None` if it has no data. Begins the next event.
     fn take_event(&mut self) -> Option<SseFrame> {
         self.has_data = false;
         Some(mem::take(&mut self.event)).filter(|event| !event.data.is_empty())
     }
 
-    fn error(&self, message: String) -> io::Error {
+    fn protocol_error(&self, message: String) -> io::Error {
         let error = ModelError::new(&self.provider, ModelErrorKind::Protocol, message);
         io::Error::other(error)
     }

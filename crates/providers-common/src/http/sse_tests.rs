@@ -36,7 +36,7 @@ fn frames_of(
     body: ByteStream,
     max: usize,
 ) -> impl Stream<Item = Result<SseFrame, ModelError>> + Unpin {
-    Box::pin(frames("acme", body, max))
+    Box::pin(split_sse_frames("acme", body, max))
 }
 
 /// These bodies never make one wait.
@@ -138,7 +138,7 @@ fn a_broken_body_fails_with_its_own_error() {
     assert_eq!(next(&mut events).unwrap().unwrap(), frame("", "1"));
     let error = next(&mut events).unwrap().unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
-    assert_eq!((error.message(), error.status()), ("cut", Some(200)));
+    assert_eq!((error.message(), error.http_status()), ("cut", Some(200)));
     assert!(next(&mut events).is_none());
 }
 

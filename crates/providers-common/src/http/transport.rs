@@ -4,9 +4,9 @@ mod body;
 mod call;
 mod config;
 mod failure;
-mod hints;
 mod redact;
 mod request;
+mod response_headers;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{ByteStream, ErrorClassifier};
 /// Maximum number of bytes that are read from the body of a failed response: 64 KiB.
 pub const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// Maximum time until the answer to a GET request.
+/// Maximum time from sending a GET request to the first byte of its response.
 const GET_TIMEOUT: Duration = Duration::from_secs(30);
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -34,15 +34,15 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// An HTTP client for one provider. Clones share the connections.
 ///
 /// - HTTP/2 where the server offers it over TLS, else HTTP/1.1. Compression is not requested.
-/// - **Retry**: transient errors before the first byte of a successful answer are repeated
-///   according to the [`RetryPolicy`]; later ones by [`retry`](crate::http::retry).
-///   `x-should-retry` overrides the status. A request that an HTTP/2 server refused before it
-///   processed it is repeated immediately, twice at most.
+/// - **Retry**: requests with a transient error before the first byte of a successful answer are
+///   repeated according to the [`RetryPolicy`]. [`retry`](crate::http::retry) repeats after later
+///   errors. `x-should-retry` overrides the status. A request that an HTTP/2 server refused before
+///   it processed it is repeated immediately, twice at most.
 /// - **Redirects are not followed**: the key would be sent along, and a POST may become a GET. The
 ///   error names the target.
 /// - **Secrets** (secret headers, and user, password and well-known query parameters of the
 ///   address) are redacted in errors and logs, also where the provider echoes them: in failed
-///   answers, and in successful ones by [`AnswerContext::apply`].
+///   answers, and in successful ones by [`AnswerContext::complete_error`].
 /// - Dropping the future or the body aborts the request.
 #[derive(Clone)]
 pub struct HttpTransport {
@@ -72,7 +72,7 @@ pub struct HttpAnswer {
     context: AnswerContext,
 }
 
-/// Facts about an HTTP response that complete the errors found in its body.
+/// Status, request id and secrets of an HTTP response, for the errors that are found in its body.
 #[derive(Debug, Clone)]
 pub struct AnswerContext {
     status: u16,
@@ -84,14 +84,17 @@ impl AnswerContext {
     /// Completes an error in this response with the status and the request id. Redacts the
     /// request's secrets in the error and its causes, because gateways report an upstream's error
     /// within a successful response.
-    pub fn apply(&self, error: ModelError) -> ModelError {
+    pub fn complete_error(&self, error: ModelError) -> ModelError {
         let mut error = redact::redact_error(&self.redactor, error);
         if error.request_id().is_none() {
             // An error that already has a status belongs to another request.
-            let id = self.request_id.clone().filter(|_| error.status().is_none());
+            let id = self
+                .request_id
+                .clone()
+                .filter(|_| error.http_status().is_none());
             error = error.with_request_id(id);
         }
-        match error.status() {
+        match error.http_status() {
             Some(_) => error,
             None => error.with_status(self.status),
         }
@@ -99,33 +102,34 @@ impl AnswerContext {
 }
 
 impl HttpAnswer {
-    /// Returns the context that completes errors found in the body, with [`AnswerContext::apply`].
-    pub fn context(&self) -> AnswerContext {
+    /// Returns the context that completes errors found in the body, with [`AnswerContext::complete_error`].
+    pub fn answer_context(&self) -> AnswerContext {
         self.context.clone()
     }
 
     /// Returns the media type of the response without parameters, in lower case, such as
     /// `text/event-stream`.
     pub fn media_type(&self) -> Option<String> {
-        hints::media_type(&self.headers)
+        response_headers::media_type(&self.headers)
     }
 
     /// Returns the first bytes of the body, at least one unless the body is empty. The body still
     /// contains them.
-    pub fn beginning(&self) -> &Bytes {
+    pub fn first_bytes(&self) -> &Bytes {
         &self.beginning
     }
 
     /// Returns whether the body is one JSON document and not a stream of events. Some servers
-    /// ignore the requested form or send the wrong media type, so that the first visible byte
-    /// decides. Without one, the media type decides (some servers send blank lines while the model
-    /// works).
-    pub fn is_whole(&self) -> bool {
+    /// ignore the requested format or send the wrong media type, so the first visible byte decides.
+    /// If only white space has arrived, the media type decides (some servers send blank lines while
+    /// the model works).
+    pub fn is_json_document(&self) -> bool {
         let beginning = self.beginning.strip_prefix(BYTE_ORDER_MARK);
         let mut bytes = beginning.unwrap_or(&self.beginning).iter();
         match bytes.find(|byte| !byte.is_ascii_whitespace()) {
             Some(visible) => matches!(visible, b'{' | b'['),
-            None => hints::essence(&self.headers).is_some_and(|it| hints::ends_with(it, "json")),
+            None => response_headers::media_type_essence(&self.headers)
+                .is_some_and(|it| response_headers::ends_with_ignore_case(it, "json")),
         }
     }
 }
@@ -156,7 +160,7 @@ impl HttpTransport {
     /// certificates to trust.
     pub fn new(provider: impl Into<String>, config: &TransportConfig) -> Result<Self, ModelError> {
         let provider = provider.into();
-        let client = builder(config).build().map_err(|error| {
+        let client = client_builder(config).build().map_err(|error| {
             let message = format!(
                 "the HTTP client could not be created: {}",
                 failure::root_cause(&error)
@@ -192,11 +196,11 @@ impl HttpTransport {
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout;
         let call = Call::new(self, Method::POST, request, limit)?;
-        self.send(&call, classifier).await
+        self.send_with_retry(&call, classifier).await
     }
 
-    /// Sends `request` by POST in one attempt. The caller retries, as
-    /// [`retrying`](crate::http::retry) does. Errors are the same as those of
+    /// Sends `request` by POST in one attempt. The caller is responsible for retries; see
+    /// [`retry`](crate::http::retry). Errors are the same as those of
     /// [`post`](HttpTransport::post).
     pub async fn post_once(
         &self,
@@ -205,7 +209,7 @@ impl HttpTransport {
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout;
         let call = Call::new(self, Method::POST, request, limit)?;
-        call.attempt(1, classifier).await
+        call.send_once(1, classifier).await
     }
 
     /// Sends `request` by GET, for example for a list of models. The time limit is 30 s. Errors are
@@ -217,7 +221,7 @@ impl HttpTransport {
     ) -> Result<HttpAnswer, ModelError> {
         let limit = self.shared.config.first_byte_timeout.min(GET_TIMEOUT);
         let call = Call::new(self, Method::GET, request, limit)?;
-        self.send(&call, classifier).await
+        self.send_with_retry(&call, classifier).await
     }
 
     /// Returns the policy that decides when a request is sent again.
@@ -225,18 +229,18 @@ impl HttpTransport {
         &self.shared.config.retry
     }
 
-    async fn send(
+    async fn send_with_retry(
         &self,
         call: &Call<'_>,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
-        let mut attempts = self.retry_policy().attempts();
+        let mut attempts = self.retry_policy().start_attempts();
         loop {
-            let error = match call.attempt(attempts.number(), classifier).await {
+            let error = match call.send_once(attempts.attempt_number(), classifier).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let Some(pause) = attempts.pause_after(&error) else {
+            let Some(pause) = attempts.take_next_pause(&error) else {
                 return Err(error);
             };
             tracing::debug!(
@@ -250,7 +254,7 @@ impl HttpTransport {
 }
 
 /// Returns a client builder with the settings that all HTTP clients share.
-fn builder(config: &TransportConfig) -> reqwest::ClientBuilder {
+fn client_builder(config: &TransportConfig) -> reqwest::ClientBuilder {
     let builder = Client::builder()
         .connect_timeout(config.connect_timeout)
         .user_agent(&config.user_agent)

@@ -1,10 +1,10 @@
-//! The events that all wires share.
+//! The events that begin and end an answer of every provider.
 
 use switchboard_domain::{
     FinishReason, ModelEvent, Part, PartStart, ToolChoiceOutcome, Warning, WarningKind,
 };
 
-/// Emitter of an answer's first and last events, which also numbers the answer's parts.
+/// Emitter of an answer's `Started` event and warnings. It also numbers the answer's parts.
 #[derive(Debug)]
 pub struct AnswerEvents {
     tool_choice: ToolChoiceOutcome,
@@ -14,8 +14,8 @@ pub struct AnswerEvents {
 }
 
 impl AnswerEvents {
-    /// Creates the emitter for the answer to a request whose mapping had this outcome and these
-    /// warnings.
+    /// Creates the emitter for one answer. `tool_choice` and `warnings` result from the mapping of
+    /// the request.
     pub fn new(tool_choice: ToolChoiceOutcome, warnings: Vec<Warning>) -> Self {
         Self {
             tool_choice,
@@ -30,8 +30,8 @@ impl AnswerEvents {
         self.has_started
     }
 
-    /// Emits [`ModelEvent::Started`] and the warnings, once. Empty texts count as missing.
-    pub fn start(
+    /// Emits [`ModelEvent::Started`] and the warnings, once. An empty id or model becomes `None`.
+    pub fn emit_start(
         &mut self,
         response_id: Option<String>,
         model: Option<String>,
@@ -50,7 +50,7 @@ impl AnswerEvents {
         events.extend(warnings.map(|warning| ModelEvent::Warning { warning }));
     }
 
-    /// Emits a warning after [`ModelEvent::Started`].
+    /// Emits a warning. Before [`ModelEvent::Started`], keeps the warning until that event.
     pub fn warn(
         &mut self,
         kind: WarningKind,
@@ -65,7 +65,7 @@ impl AnswerEvents {
         }
     }
 
-    /// Starts a part and returns its number.
+    /// Emits the start of a part and returns the part's index.
     pub fn start_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         let index = self.next_part;
         self.next_part = index.saturating_add(1);
@@ -74,7 +74,7 @@ impl AnswerEvents {
     }
 
     /// Emits the events of a part that arrived whole.
-    pub fn whole_part(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
+    pub fn emit_whole_part(&mut self, part: Part, events: &mut Vec<ModelEvent>) {
         let part = Box::new(part);
         let index = self.start_part(PartStart::Whole { part }, events);
         events.push(ModelEvent::PartFinished { index });
@@ -94,7 +94,7 @@ pub struct AnswerSummary {
 
 impl AnswerSummary {
     /// Emits [`ModelEvent::Finished`]. The server's `reason` is corrected to match the content.
-    pub fn finish(
+    pub fn emit_finish(
         self,
         mut reason: FinishReason,
         raw: Option<String>,
@@ -114,7 +114,7 @@ impl AnswerSummary {
                 reason = FinishReason::MalformedToolCall;
             }
         }
-        let reason = reason.given_tool_uses(self.has_calls);
+        let reason = reason.adjust_to_tool_uses(self.has_calls);
         events.push(ModelEvent::Finished { reason, raw });
     }
 }

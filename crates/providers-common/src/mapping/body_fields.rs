@@ -1,4 +1,4 @@
-//! The serialization of a request body together with the caller's own fields.
+//! Serialization of a request body with additional fields from the caller.
 
 use serde::{
     Serialize, Serializer,
@@ -11,7 +11,7 @@ use switchboard_domain::JsonObject;
 /// read.
 pub const STREAM: &str = "stream";
 
-/// Serializer of a request body. `extra` overrides every field except `stream`.
+/// Serializer of a request body. The caller's `extra` fields override all but `stream`.
 #[derive(Debug)]
 pub struct BodyFields<'a, M> {
     map: M,
@@ -23,7 +23,7 @@ pub struct BodyFields<'a, M> {
 impl<'a, M: SerializeMap> BodyFields<'a, M> {
     /// Starts the serialization of a request body.
     ///
-    /// Fails as the serializer does.
+    /// Fails if the serializer fails.
     pub fn new<S>(serializer: S, extra: &'a JsonObject) -> Result<Self, S::Error>
     where
         S: Serializer<SerializeMap = M>,
@@ -36,7 +36,7 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         })
     }
 
-    /// Serializes a field with a value that `extra` does not override.
+    /// Serializes a field. Skips it if `value` is `None` or `extra` overrides the field.
     pub fn put<T: Serialize>(
         &mut self,
         name: &'static str,
@@ -64,9 +64,9 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
         self.map.serialize_entry(name, &value)
     }
 
-    /// Serializes a list that already contains the list in `extra`. A value of another type in
-    /// `extra` replaces it.
-    pub fn put_merged<T: Serialize>(
+    /// Serializes a list into which the caller has already merged the list in `extra`. A value of
+    /// another type in `extra` replaces it.
+    pub fn put_merged_list<T: Serialize>(
         &mut self,
         name: &'static str,
         value: Option<T>,
@@ -82,13 +82,13 @@ impl<'a, M: SerializeMap> BodyFields<'a, M> {
     }
 
     /// Serializes `stream` and the remaining fields of `extra`, and ends the body.
-    pub fn end(mut self, stream: bool) -> Result<M::Ok, M::Error> {
+    pub fn end_body(mut self, stream: bool) -> Result<M::Ok, M::Error> {
         self.map.serialize_entry(STREAM, &stream)?;
-        self.end_without_stream()
+        self.end_body_without_stream()
     }
 
     /// Serializes the remaining fields of `extra` and ends the body.
-    pub fn end_without_stream(mut self) -> Result<M::Ok, M::Error> {
+    pub fn end_body_without_stream(mut self) -> Result<M::Ok, M::Error> {
         for (name, value) in self.extra {
             if name != STREAM && !self.merged.contains(&name.as_str()) {
                 self.map.serialize_entry(name, value)?;
@@ -120,6 +120,6 @@ fn merge_values(own: &mut Value, extra: &Value) {
 }
 
 /// Returns `list`, or `None` if it is empty.
-pub fn non_empty<T>(list: &[T]) -> Option<&[T]> {
+pub fn none_if_empty<T>(list: &[T]) -> Option<&[T]> {
     (!list.is_empty()).then_some(list)
 }

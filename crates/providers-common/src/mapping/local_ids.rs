@@ -13,7 +13,7 @@ const PREFIX: &str = "call_local_";
 /// use switchboard_domain::ChatRequest;
 /// use switchboard_providers_common::LocalIds;
 ///
-/// let mut ids = LocalIds::after(&ChatRequest::default());
+/// let mut ids = LocalIds::from_request(&ChatRequest::default());
 /// assert_eq!(ids.claim(Some("call_7")), "call_7");
 /// assert_eq!(ids.claim(Some("call_7")), "call_local_1");
 /// assert_eq!(ids.claim(None), "call_local_2");
@@ -21,7 +21,7 @@ const PREFIX: &str = "call_local_";
 #[derive(Debug, Clone, Default)]
 pub struct LocalIds {
     used: HashSet<String>,
-    /// Number of the id that was created last.
+    /// Number in the last created id, such as 2 in `call_local_2`.
     last: u32,
     /// Prefix of the created ids, if it differs from [`PREFIX`].
     prefix: Option<&'static str>,
@@ -29,7 +29,7 @@ pub struct LocalIds {
 
 impl LocalIds {
     /// Collects the tool-use ids of a conversation, so that new ids differ from them.
-    pub fn after(request: &ChatRequest) -> Self {
+    pub fn from_request(request: &ChatRequest) -> Self {
         let messages = request.messages.iter();
         let tool_uses = messages.flat_map(|message| message.tool_uses());
         Self {
@@ -73,9 +73,9 @@ mod tests {
     #[test]
     fn an_id_is_given_out_once_in_a_conversation() {
         let used = ["a", "call_local_1"]
-            .map(|id| Part::ToolUse(ToolUse::new(id, "t", ToolInput::parse(""))));
+            .map(|id| Part::ToolUse(ToolUse::new(id, "t", ToolInput::parse_input(""))));
         let request = ChatRequest::new([Message::new(Role::Assistant, used)]);
-        let mut ids = LocalIds::after(&request);
+        let mut ids = LocalIds::from_request(&request);
         assert_eq!(ids.claim(Some("b")), "b");
         assert_eq!(ids.claim(Some("b")), "call_local_2");
         assert_eq!(ids.claim(Some("a")), "call_local_3");

@@ -9,13 +9,13 @@ use base64::{
 };
 
 /// Returns the media type without its parameters.
-pub fn essence(media_type: &str) -> &str {
+pub fn media_type_essence(media_type: &str) -> &str {
     media_type.split(';').next().unwrap_or_default().trim()
 }
 
 /// Returns whether data of this media type is text.
 pub fn is_text(media_type: &str) -> bool {
-    let media_type = essence(media_type).to_ascii_lowercase();
+    let media_type = media_type_essence(media_type).to_ascii_lowercase();
     let suffix = media_type.rsplit(['+', '/']).next().unwrap_or_default();
     media_type.starts_with("text/")
         || matches!(

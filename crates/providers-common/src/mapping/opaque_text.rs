@@ -1,4 +1,4 @@
-//! The readable text of a provider's own blocks.
+//! Readable text for content blocks that only one provider has.
 
 use serde_json::{Map, Value};
 use switchboard_domain::JsonObject;
@@ -8,12 +8,12 @@ const MAX_CHARS: usize = 2_000;
 /// Maximum length of a run of base64 characters, in bytes. Longer runs are encoded data.
 const MAX_BASE64_RUN: usize = 200;
 
-/// Returns a block of a provider's own tool as compact JSON, for people and for models of other
-/// providers.
+/// Returns the content block of a provider-executed tool as compact JSON, for people and for models
+/// of other providers.
 ///
 /// The text has at most 2,000 characters. It has no encrypted fields, no `type`, no ids and no
-/// status, and `[data]` in place of encoded data. A block without other fields returns `None`.
-pub fn opaque_text(block: &JsonObject) -> Option<String> {
+/// status, and `[data]` in place of encoded data. Returns `None` for a block without other fields.
+pub fn opaque_block_text(block: &JsonObject) -> Option<String> {
     let text = Value::Object(readable_fields(block)?).to_string();
     if text.chars().nth(MAX_CHARS).is_none() {
         return Some(text);
@@ -37,18 +37,18 @@ fn readable_fields(object: &JsonObject) -> Option<JsonObject> {
             if has_media && name == "data" {
                 return Some((name.clone(), Value::String("[data]".to_owned())));
             }
-            Some((name.clone(), readable(value)?))
+            Some((name.clone(), readable_value(value)?))
         })
         .collect();
     (!fields.is_empty()).then_some(fields)
 }
 
-fn readable(value: &Value) -> Option<Value> {
+fn readable_value(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
-        Value::String(text) => (!text.is_empty()).then(|| Value::String(without_data(text))),
+        Value::String(text) => (!text.is_empty()).then(|| Value::String(replace_base64_runs(text))),
         Value::Array(list) => {
-            let list: Vec<Value> = list.iter().filter_map(readable).collect();
+            let list: Vec<Value> = list.iter().filter_map(readable_value).collect();
             (!list.is_empty()).then_some(Value::Array(list))
         }
         Value::Object(object) => readable_fields(object).map(Value::Object),
@@ -56,9 +56,9 @@ fn readable(value: &Value) -> Option<Value> {
     }
 }
 
-/// Replaces long runs of base64 characters by `[data]`. Words, paths and addresses also have other
-/// characters, so that they stay.
-fn without_data(text: &str) -> String {
+/// Replaces long runs of base64 characters by `[data]`. Words, paths and addresses stay, because
+/// they contain other characters.
+fn replace_base64_runs(text: &str) -> String {
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
     let runs = text.split_inclusive(|c| !is_base64(c));
     runs.map(|run| {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     fn text(block: &Value) -> Option<String> {
-        opaque_text(block.as_object().unwrap())
+        opaque_block_text(block.as_object().unwrap())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Checks of a request that are the same on every wire.
+//! Request checks that are the same for all provider APIs.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -13,13 +13,13 @@ pub fn invalid_request(provider: &str, field: &str, message: impl Into<String>) 
 }
 
 /// Returns the error for a feature that the model does not support.
-pub fn unsupported(provider: &str, feature: &str) -> ModelError {
+pub fn unsupported_feature(provider: &str, feature: &str) -> ModelError {
     let feature = feature.to_owned();
     ModelError::new(provider, ModelErrorKind::Unsupported { feature }, "")
 }
 
-/// Returns the outcome of a tool choice that has no field on the wire and is emulated by `how`.
-pub fn emulated(how: &str) -> ToolChoiceOutcome {
+/// Returns the outcome of a tool choice that the API lacks. `how` describes the emulation.
+pub fn emulated_tool_choice(how: &str) -> ToolChoiceOutcome {
     let how = how.to_owned();
     ToolChoiceOutcome::Emulated { how }
 }
@@ -37,18 +37,18 @@ pub fn requested_schema<'a>(
     match &request.response_format {
         ResponseFormat::Text => Ok(None),
         ResponseFormat::JsonSchema { .. } if capabilities.structured_output == Some(false) => Err(
-            unsupported(provider, "an answer in the form of a JSON Schema"),
+            unsupported_feature(provider, "an answer in the form of a JSON Schema"),
         ),
         ResponseFormat::JsonSchema { name, schema } => Ok(Some((name, schema))),
-        _ => Err(unsupported(provider, "this response format")),
+        _ => Err(unsupported_feature(provider, "this response format")),
     }
 }
 
 /// Returns the tools of which the model must call one, without duplicates. An empty list allows all
 /// tools. Returns `None` if no call is required.
 ///
-/// `server_tools` returns whether the provider itself runs a tool of this name, or any tool for
-/// `None`.
+/// `server_tools` returns whether the provider itself runs a tool of this name. For `None`, it
+/// returns whether the provider runs any tool.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] for `field` if the choice allows no tool or names
 /// an undeclared one.

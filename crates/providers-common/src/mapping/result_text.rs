@@ -1,4 +1,4 @@
-//! Tool results as text, for wires whose results are text.
+//! Tool results as text, for provider APIs that accept only text results.
 
 use switchboard_domain::{ToolContent, ToolResult};
 
@@ -20,7 +20,7 @@ pub fn structured_text(result: &ToolResult) -> JoinedText<'_> {
     }
 }
 
-/// Appends one piece of a tool result: its text, or its name in brackets.
+/// Appends one content part of a tool result: its text, or a placeholder such as `[image …]`.
 pub fn push_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
     match content {
         ToolContent::Text { text: piece }
@@ -31,7 +31,7 @@ pub fn push_content<'a>(text: &mut JoinedText<'a>, content: &'a ToolContent) {
     }
 }
 
-/// Marks the text of a failed tool result, because the wire has no field for a failure. The text
+/// Marks the text of a failed tool result, because the API has no field for a failure. The text
 /// then starts with the word "error".
 pub fn mark_error(text: &mut JoinedText<'_>) {
     if text.is_empty() {

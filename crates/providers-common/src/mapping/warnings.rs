@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use switchboard_domain::Warning;
 
-/// Merges equal warnings into one with their number. A conversation may have hundreds of parts that
-/// a wire does not accept.
+/// Merges equal warnings into one that states their number. A conversation may have hundreds of
+/// parts that a provider does not accept.
 ///
 /// ```
 /// use switchboard_domain::{Warning, WarningKind::PartDowngraded};
@@ -15,7 +15,7 @@ use switchboard_domain::Warning;
 /// let warnings = tallied(vec![warning("a"), warning("b"), warning("a")]);
 /// assert_eq!(warnings, [warning("a (2 times)"), warning("b")]);
 /// ```
-pub fn tallied(warnings: Vec<Warning>) -> Vec<Warning> {
+pub fn merge_equal_warnings(warnings: Vec<Warning>) -> Vec<Warning> {
     let mut counted: Vec<(Warning, usize)> = Vec::new();
     let mut places = HashMap::new();
     for warning in warnings {
@@ -47,8 +47,8 @@ mod tests {
             Warning::new(PartDowngraded, "x"),
             Warning::new(PartDropped, "x"),
         );
-        let merged = tallied(vec![a.clone(), b.clone(), b]);
+        let merged = merge_equal_warnings(vec![a.clone(), b.clone(), b]);
         assert_eq!(merged, [a, Warning::new(PartDropped, "x (2 times)")]);
-        assert_eq!(tallied(Vec::new()), []);
+        assert_eq!(merge_equal_warnings(Vec::new()), []);
     }
 }

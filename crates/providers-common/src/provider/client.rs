@@ -1,4 +1,4 @@
-//! One server of a provider.
+//! HTTP client for one server of a provider.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     schema::ToolSchemas,
 };
 
-/// Maximum number of pages that are requested of a list of models.
+/// Maximum number of pages of the model list that are requested.
 const MAX_PAGES: usize = 20;
 
 /// A connection pool for one server, shared by its models. Cloning it is cheap.
@@ -54,13 +54,13 @@ pub struct ModelPage {
 impl<C: ProviderConfig> HttpClient<C> {
     /// Creates a client. It does not connect yet.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] when [`ProviderConfig::check`] does or a header
+    /// Fails with [`ModelErrorKind::Configuration`] if [`ProviderConfig::check`] fails or a header
     /// cannot be sent.
     pub fn new(config: C) -> Result<Self, ModelError> {
         config.check()?;
         let headers = config.headers();
-        headers.check(config.provider())?;
-        let transport = HttpTransport::new(config.provider(), &config.transport())?;
+        headers.check_headers(config.provider())?;
+        let transport = HttpTransport::new(config.provider(), &config.transport_config())?;
         let server = Server {
             config,
             transport,
@@ -77,14 +77,14 @@ impl<C: ProviderConfig> HttpClient<C> {
         &self.server.config
     }
 
-    /// Returns the model `name` on the provider's default wire. Does not check that the server has
-    /// the model.
+    /// Returns the model `name` with the provider's default protocol. Does not check that the
+    /// server has the model.
     pub fn model(&self, name: impl Into<String>) -> HttpModel<C::DefaultWire> {
-        self.model_on(name)
+        self.model_on_wire(name)
     }
 
-    /// Returns the model `name` on the wire `W`. Does not check that the server has the model.
-    pub fn model_on<W: Wire<Config = C>>(&self, name: impl Into<String>) -> HttpModel<W> {
+    /// Returns the model `name` with protocol `W`. Does not check that the server has the model.
+    pub fn model_on_wire<W: Wire<Config = C>>(&self, name: impl Into<String>) -> HttpModel<W> {
         let id = ModelId::new(self.config().provider(), name.into());
         HttpModel::with_client(self.clone(), id)
     }
@@ -97,7 +97,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         let mut path = C::MODELS_PATH.to_owned();
         for _ in 0..MAX_PAGES {
             let read = |body: &Value| self.config().read_models(body);
-            let page = self.get(&path, "a list of models", read).await?;
+            let page = self.get_document(&path, "a list of models", read).await?;
             models.extend(page.models);
             match page.next {
                 Some(next) if next != path => path = next,
@@ -107,35 +107,36 @@ impl<C: ProviderConfig> HttpClient<C> {
         Ok(models)
     }
 
-    /// Requests the JSON document at `path` and reads it with `read`.
+    /// Requests the JSON document at `path` and converts it with `read`.
     ///
     /// Fails with [`ModelErrorKind::Protocol`] if `read` returns `None`; `expected` names the
     /// document in the message.
-    pub async fn get<T>(
+    pub async fn get_document<T>(
         &self,
         path: &str,
         expected: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
         let transport = &self.server.transport;
-        self.get_with(transport, path, expected, read).await
+        self.get_document_with(transport, path, expected, read)
+            .await
     }
 
-    /// Requests a JSON document as [`get`](Self::get) does, with another transport.
-    pub async fn get_with<T>(
+    /// Requests a JSON document as [`get_document`](Self::get_document) does, with another transport.
+    pub async fn get_document_with<T>(
         &self,
         transport: &HttpTransport,
         path: &str,
         expected: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
-        let request = self.request(path).expecting(JSON);
-        let answer = transport.get(&request, self.config().errors()).await;
+        let request = self.build_request(path).expect_media_types(JSON);
+        let answer = transport.get(&request, self.config().error_table()).await;
         self.read_document(answer, expected, read).await
     }
 
-    /// Sends `body` to `path` and reads the JSON document of the answer. Errors are the same as
-    /// those of [`get`](Self::get).
+    /// Sends `body` by POST to `path` and converts the JSON document of the answer with `read`.
+    /// Errors are the same as those of [`get_document`](Self::get_document).
     pub async fn post_document<T>(
         &self,
         path: &str,
@@ -143,29 +144,32 @@ impl<C: ProviderConfig> HttpClient<C> {
         expected: &str,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
-        let request = self.request(path).with_json(body).expecting(JSON);
+        let request = self
+            .build_request(path)
+            .with_json(body)
+            .expect_media_types(JSON);
         let transport = &self.server.transport;
-        let answer = transport.post(&request, self.config().errors()).await;
+        let answer = transport.post(&request, self.config().error_table()).await;
         self.read_document(answer, expected, read).await
     }
 
-    /// Sends a chat request once, or as often as the retry policy allows.
-    pub(super) async fn send<W: Wire<Config = C>>(
+    /// Sends a chat request: once, or with retries if `repeat` is true.
+    pub(super) async fn send_chat_request<W: Wire<Config = C>>(
         &self,
         sent: &SentRequest,
         repeat: bool,
     ) -> Result<HttpAnswer, ModelError> {
         let request = W::FORMAT
-            .expect_in(self.request(&sent.path), sent.streams)
+            .accept_media_types(self.build_request(&sent.path), sent.streams)
             .with_headers(&sent.headers)
             .with_json(sent.body.clone());
-        let (transport, errors) = (&self.server.transport, self.config().errors());
+        let (transport, errors) = (&self.server.transport, self.config().error_table());
         let answer = if repeat {
             transport.post(&request, errors).await
         } else {
             transport.post_once(&request, errors).await
         };
-        answer.map_err(|error| self.config().with_remedy(error))
+        answer.map_err(|error| self.config().add_remedy(error))
     }
 
     pub(super) fn tool_schemas(&self) -> &ToolSchemas {
@@ -176,7 +180,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         self.server.transport.retry_policy()
     }
 
-    fn request(&self, path: &str) -> HttpRequest {
+    fn build_request(&self, path: &str) -> HttpRequest {
         HttpRequest::new(self.config().endpoint(path)).with_headers(&self.server.headers)
     }
 
@@ -187,7 +191,7 @@ impl<C: ProviderConfig> HttpClient<C> {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, ModelError> {
         let config = self.config();
-        let answer = answer.map_err(|error| config.with_remedy(error))?;
+        let answer = answer.map_err(|error| config.add_remedy(error))?;
         let body = read_to_end(config.provider(), answer.body, MAX_FRAME_BYTES).await?;
         let body = serde_json::from_slice::<Value>(&body).ok();
         body.as_ref().and_then(read).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The configuration that every provider has.
+//! Common interface of all provider configurations.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{Headers, TransportConfig};
 
 /// Address, credentials and options of one server.
 pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
-    /// Wire of the models that [`HttpClient::model`](super::HttpClient::model) returns.
+    /// Wire protocol of the models that [`HttpClient::model`](super::HttpClient::model) returns.
     type DefaultWire: Wire<Config = Self>;
 
     /// Path of the list of models, relative to [`endpoint`](Self::endpoint).
@@ -21,7 +21,7 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     /// Creates the configuration from the environment variables that the official SDK reads.
     /// `lookup` returns the value of a variable.
     ///
-    /// Fails with [`ModelErrorKind::Configuration`] when [`check`](Self::check) does.
+    /// Fails with [`ModelErrorKind::Configuration`] if [`check`](Self::check) fails.
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ModelError>;
 
     /// Calls [`from_lookup`](Self::from_lookup) with the environment of the process.
@@ -43,19 +43,19 @@ pub trait ProviderConfig: fmt::Debug + Clone + Send + Sync + 'static {
     fn headers(&self) -> Headers;
 
     /// Returns the time-outs and the retry policy of requests to this server.
-    fn transport(&self) -> TransportConfig;
+    fn transport_config(&self) -> TransportConfig;
 
     /// Returns the table that classifies the server's errors.
-    fn errors(&self) -> &'static ErrorTable;
+    fn error_table(&self) -> &'static ErrorTable;
 
-    /// Checks the configuration. Fails with [`ModelErrorKind::Configuration`] if it cannot work.
+    /// Fails with [`ModelErrorKind::Configuration`] if the configuration is invalid.
     fn check(&self) -> Result<(), ModelError>;
 
     /// Reads one page of the list of models. Returns `None` if `body` is not such a page.
     fn read_models(&self, body: &Value) -> Option<ModelPage>;
 
     /// Adds advice for the user to an error of this server.
-    fn with_remedy(&self, error: ModelError) -> ModelError {
+    fn add_remedy(&self, error: ModelError) -> ModelError {
         error
     }
 

@@ -6,13 +6,14 @@ use serde_json::{Map, Value};
 use switchboard_domain::{ModelError, ModelErrorKind};
 
 use crate::{
-    Classified, ErrorClassifier, HttpFailure, StatusClassifier, http::classify::kind_of_status,
+    ClassifiedError, ErrorClassifier, HttpFailure, StatusClassifier,
+    http::classify::classify_status,
 };
 
-/// Table that describes how the errors of one wire are read and classified.
+/// Table that describes how the errors of one provider are read and classified.
 #[derive(Debug)]
 pub struct ErrorTable {
-    /// Completes an error from the fields that only this wire has in its error objects.
+    /// Function that reads the fields of an error object that only this provider has.
     pub details: fn(&Map<String, Value>, &mut ApiError),
     /// Classification rules in order: the first match decides. Without a match, the HTTP status
     /// decides.
@@ -25,7 +26,7 @@ pub struct ErrorTable {
 /// One classification rule of an [`ErrorTable`].
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorRule {
-    /// Error codes that the rule matches. A `*` at the start or the end stands for any text.
+    /// Error codes that the rule matches. A `*` at the start or the end matches any text.
     codes: &'static [&'static str],
     /// Lower-case texts that the rule searches for in the error message. One match is enough.
     messages: &'static [&'static str],
@@ -70,12 +71,12 @@ pub enum ErrorClass {
 
 impl ErrorRule {
     /// Creates a rule that matches errors with one of these codes.
-    pub const fn codes(codes: &'static [&'static str], class: ErrorClass) -> Self {
+    pub const fn match_codes(codes: &'static [&'static str], class: ErrorClass) -> Self {
         Self::new(codes, &[], class)
     }
 
     /// Creates a rule that matches messages with one of these lower-case texts.
-    pub const fn messages(texts: &'static [&'static str], class: ErrorClass) -> Self {
+    pub const fn match_messages(texts: &'static [&'static str], class: ErrorClass) -> Self {
         Self::new(&[], texts, class)
     }
 
@@ -94,19 +95,19 @@ impl ErrorRule {
 
     /// Restricts the rule to refused requests: status 400, 413 or 422, or an error within a stream.
     #[must_use]
-    pub const fn when_refused(mut self) -> Self {
+    pub const fn restrict_to_refused(mut self) -> Self {
         self.scope = Scope::Refused;
         self
     }
 
     /// Restricts the rule to errors within a stream.
     #[must_use]
-    pub const fn when_in_band(mut self) -> Self {
+    pub const fn restrict_to_in_band(mut self) -> Self {
         self.scope = Scope::InBand;
         self
     }
 
-    fn matches(&self, error: &ApiError, message: &str, status: Option<u16>) -> bool {
+    fn matches_error(&self, error: &ApiError, message: &str, status: Option<u16>) -> bool {
         let in_scope = match self.scope {
             Scope::Any => true,
             Scope::Refused => matches!(status, None | Some(400 | 413 | 422)),
@@ -132,16 +133,16 @@ fn matches_code(actual: &str, pattern: &str) -> bool {
     }
 }
 
-/// Rules for errors of the LiteLLM proxy, on every wire. The proxy answers 400 to a wrong key when
-/// it has no database, and to an unknown model.
+/// Rules for errors of the LiteLLM proxy, for all providers. The proxy answers 400 to a wrong key
+/// when it has no database, and to an unknown model.
 const PROXY_RULES: &[ErrorRule] = &[
-    ErrorRule::codes(&["no_db_connection"], ErrorClass::Authentication),
-    ErrorRule::messages(&["no connected db."], ErrorClass::Authentication),
-    ErrorRule::messages(
+    ErrorRule::match_codes(&["no_db_connection"], ErrorClass::Authentication),
+    ErrorRule::match_messages(&["no connected db."], ErrorClass::Authentication),
+    ErrorRule::match_messages(
         &["invalid model name passed in model="],
         ErrorClass::NotFound,
     )
-    .when_refused(),
+    .restrict_to_refused(),
 ];
 
 /// An error object of a provider.
@@ -149,7 +150,7 @@ const PROXY_RULES: &[ErrorRule] = &[
 pub struct ApiError {
     /// Error message for people.
     pub message: String,
-    /// Codes and classes of the error, the most specific first.
+    /// Error codes and types, the most specific first.
     pub codes: Vec<String>,
     /// Request field that caused the error.
     pub field: Option<String>,
@@ -162,31 +163,33 @@ pub struct ApiError {
 }
 
 impl ErrorTable {
-    /// Reads the error in a body or a frame. Returns `None` if there is none.
+    /// Reads the error in a response body or a stream frame. Returns `None` if there is no error.
     ///
     /// Reads `{"error": {…}}`, `{"error": "text"}`, either in a list, and the forms of proxies:
     /// `{"message": …}` and `{"detail": …}`.
-    pub fn find(&self, body: &Value) -> Option<ApiError> {
+    pub fn find_error(&self, body: &Value) -> Option<ApiError> {
         let object = match body {
-            Value::Array(list) => return list.iter().find_map(|body| self.find(body)),
+            Value::Array(list) => return list.iter().find_map(|body| self.find_error(body)),
             Value::Object(object) => object,
             _ => return None,
         };
         let mut error = if let Some(error) = object.get("error").filter(|error| is_error(error)) {
-            self.read(error)
+            self.read_error_object(error)
         } else {
             let message = object.get("message").or_else(|| object.get("detail"))?;
             ApiError {
-                message: text_of(Some(message)),
-                ..self.read(body)
+                message: value_to_text(Some(message)),
+                ..self.read_error_object(body)
             }
         };
-        error.request_id = error.request_id.or_else(|| some_text(object, "request_id"));
+        error.request_id = error
+            .request_id
+            .or_else(|| non_empty_text(object, "request_id"));
         Some(error)
     }
 
-    /// Reads the error in the value of a field `error`.
-    pub fn read(&self, error: &Value) -> ApiError {
+    /// Reads the value of the JSON field `error`.
+    pub fn read_error_object(&self, error: &Value) -> ApiError {
         let no_fields = Map::new();
         let (fields, message) = match error {
             Value::Object(fields) => (fields, fields.get("message")),
@@ -194,13 +197,13 @@ impl ErrorTable {
         };
         let codes = ["code", "type", "status"];
         let mut read = ApiError {
-            message: text_of(message),
+            message: value_to_text(message),
             codes: codes
                 .iter()
-                .filter_map(|it| some_text(fields, it))
+                .filter_map(|it| non_empty_text(fields, it))
                 .collect(),
-            field: some_text(fields, "param"),
-            status: fields.get("code").and_then(status_of),
+            field: non_empty_text(fields, "param"),
+            status: fields.get("code").and_then(read_status),
             ..ApiError::default()
         };
         (self.details)(fields, &mut read);
@@ -209,7 +212,7 @@ impl ErrorTable {
 
     /// Returns the kind of an error. `status` is the status of the response, `None` for an error
     /// within a stream that began with 200.
-    pub fn kind(
+    pub fn error_kind(
         &self,
         error: &ApiError,
         status: Option<u16>,
@@ -222,23 +225,23 @@ impl ErrorTable {
         }
         let message = error.message.to_lowercase();
         let mut rules = PROXY_RULES.iter().chain(self.rules);
-        if let Some(rule) = rules.find(|rule| rule.matches(error, &message, status)) {
-            return rule.class.kind(error, retry_after);
+        if let Some(rule) = rules.find(|rule| rule.matches_error(error, &message, status)) {
+            return rule.class.to_error_kind(error, retry_after);
         }
-        match status.map(|status| kind_of_status(status, retry_after)) {
+        match status.map(|status| classify_status(status, retry_after)) {
             Some(ModelErrorKind::InvalidRequest { .. }) => {
-                ErrorClass::InvalidRequest.kind(error, None)
+                ErrorClass::InvalidRequest.to_error_kind(error, None)
             }
             Some(kind) => kind,
-            None if error.field.is_some() => ErrorClass::InvalidRequest.kind(error, None),
-            // An error without status, code and field means that the stream broke off.
+            None if error.field.is_some() => ErrorClass::InvalidRequest.to_error_kind(error, None),
+            // Without a status, a matching rule and a field, the stream counts as broken off.
             None => ModelErrorKind::Interrupted,
         }
     }
 
-    /// Converts an error within a stream, or within a body with status 200.
-    pub fn in_band(&self, provider: &str, error: ApiError) -> ModelError {
-        let kind = self.kind(&error, None, None);
+    /// Converts an error object in a stream, or in a body with status 200, to a [`ModelError`].
+    pub fn in_band_error(&self, provider: &str, error: ApiError) -> ModelError {
+        let kind = self.error_kind(&error, None, None);
         let message = if error.message.is_empty() {
             "the server ended the answer with an error".to_owned()
         } else {
@@ -249,21 +252,21 @@ impl ErrorTable {
 }
 
 impl ErrorClassifier for ErrorTable {
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
+    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
         let by_status = StatusClassifier.classify(failure);
         let body = serde_json::from_slice::<Value>(failure.body).ok();
-        let Some(error) = body.as_ref().and_then(|body| self.find(body)) else {
+        let Some(error) = body.as_ref().and_then(|body| self.find_error(body)) else {
             if failure.status != 404 || self.not_found_hint.is_empty() {
                 return by_status;
             }
             let message = format!("{} ({})", by_status.message, self.not_found_hint);
-            return Classified {
+            return ClassifiedError {
                 message: message.trim_start().to_owned(),
                 ..by_status
             };
         };
-        Classified {
-            kind: self.kind(&error, Some(failure.status), failure.retry_after),
+        ClassifiedError {
+            kind: self.error_kind(&error, Some(failure.status), failure.retry_after),
             message: if error.message.is_empty() {
                 by_status.message
             } else {
@@ -275,7 +278,7 @@ impl ErrorClassifier for ErrorTable {
 }
 
 impl ErrorClass {
-    fn kind(self, error: &ApiError, retry_after: Option<Duration>) -> ModelErrorKind {
+    fn to_error_kind(self, error: &ApiError, retry_after: Option<Duration>) -> ModelErrorKind {
         match self {
             Self::Authentication => ModelErrorKind::Authentication,
             Self::Permission => ModelErrorKind::Permission,
@@ -307,7 +310,7 @@ pub fn is_error(error: &Value) -> bool {
 }
 
 /// Returns a JSON string as text, and any other value as JSON text. `null` becomes an empty text.
-pub fn text_of(value: Option<&Value>) -> String {
+pub fn value_to_text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => text.clone(),
@@ -315,12 +318,12 @@ pub fn text_of(value: Option<&Value>) -> String {
     }
 }
 
-fn some_text(fields: &Map<String, Value>, name: &str) -> Option<String> {
-    Some(text_of(fields.get(name))).filter(|text| !text.is_empty())
+fn non_empty_text(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    Some(value_to_text(fields.get(name))).filter(|text| !text.is_empty())
 }
 
 /// Reads an HTTP status from a number or a string.
-fn status_of(value: &Value) -> Option<u16> {
+fn read_status(value: &Value) -> Option<u16> {
     let number = match value {
         Value::String(text) => text.trim().parse().ok()?,
         other => other.as_u64()?,

@@ -1,4 +1,4 @@
-//! A [`ChatModel`] that joins a wire's mapping with the HTTP transport.
+//! A [`ChatModel`] that joins the mapping of a wire protocol with the HTTP transport.
 
 use std::{borrow::Cow, fmt};
 
@@ -26,12 +26,12 @@ pub trait Wire: fmt::Debug + Sized + 'static {
     type Config: ProviderConfig;
     /// Options of one model, initially the options of the configuration.
     type Options: fmt::Debug + Clone + Send + Sync;
-    /// Changes to later requests that avoid what the server has refused.
+    /// Changes to the next attempt that avoid what the server refused in an earlier attempt.
     type Adaptation: Default + Send;
     /// State machine that reads an answer.
     type Decoder: WireDecoder + 'static;
 
-    /// Framing of a streamed answer on this wire.
+    /// Framing of a streamed answer in this protocol.
     const FORMAT: StreamFormat = StreamFormat::ServerSentEvents;
 
     /// Returns the model options that `config` contains.
@@ -40,16 +40,16 @@ pub trait Wire: fmt::Debug + Sized + 'static {
     /// Returns the capabilities of the model `name` that are known without a request.
     fn capabilities(config: &Self::Config, name: &str) -> ModelCapabilities;
 
-    /// Maps a chat request to an HTTP request of this wire.
-    fn prepare(
+    /// Maps a chat request to an HTTP request of this protocol.
+    fn prepare_request(
         model: &HttpModel<Self>,
         request: &ChatRequest,
         adaptation: &mut Self::Adaptation,
     ) -> Result<PreparedRequest<Self::Decoder>, ModelError>;
 
-    /// Changes `adaptation` so that the next request avoids what the server refused with `error`.
+    /// Changes `adaptation` so that the next attempt avoids what the server refused with `error`.
     /// Returns whether such a change exists. Each change is made once, so that the attempts end.
-    fn adapt(
+    fn adapt_to_error(
         _model: &HttpModel<Self>,
         _request: &ChatRequest,
         _adaptation: &mut Self::Adaptation,
@@ -58,7 +58,7 @@ pub trait Wire: fmt::Debug + Sized + 'static {
         false
     }
 
-    /// Reads an answer that is one JSON document into the events of the equivalent stream.
+    /// Converts an answer that is one JSON document into the events of an equivalent stream.
     fn read_document(decoder: Self::Decoder, body: &str) -> Result<Vec<ModelEvent>, ModelError>;
 
     /// Reads the answer to the request `sent` as a stream of events.
@@ -82,15 +82,15 @@ pub enum StreamFormat {
 }
 
 impl StreamFormat {
-    /// Adds the accepted media types to a request. Servers send streams and documents under each
-    /// other's types and more general ones, so that every type of either is accepted.
-    pub(super) fn expect_in(self, request: HttpRequest, streams: bool) -> HttpRequest {
+    /// Adds the accepted media types to a request. Servers send streams with the media types of
+    /// documents and vice versa, so the types of both are accepted.
+    pub(super) fn accept_media_types(self, request: HttpRequest, streams: bool) -> HttpRequest {
         let accept = match (streams, self) {
             (false, _) => "application/json",
             (true, Self::ServerSentEvents) => "text/event-stream",
             (true, Self::JsonLines) => "application/x-ndjson",
         };
-        request.with_header("accept", accept).expecting(&[
+        request.with_header("accept", accept).expect_media_types(&[
             "text/event-stream",
             "application/x-ndjson",
             "application/ndjson",
@@ -104,15 +104,15 @@ impl StreamFormat {
     /// Returns whether the body of an answer is one document, and not a stream of frames.
     fn is_document(self, answer: &HttpAnswer) -> bool {
         match self {
-            Self::ServerSentEvents => answer.is_whole(),
+            Self::ServerSentEvents => answer.is_json_document(),
             // In JSON lines, a document on one line is a stream of one frame.
-            Self::JsonLines => is_spread(answer.beginning()),
+            Self::JsonLines => is_multiline_object(answer.first_bytes()),
         }
     }
 }
 
 /// Returns whether a body begins with a JSON object that is written over several lines.
-fn is_spread(beginning: &[u8]) -> bool {
+fn is_multiline_object(beginning: &[u8]) -> bool {
     let mut visible = beginning.iter().skip_while(|it| it.is_ascii_whitespace());
     visible.next() == Some(&b'{')
         && visible
@@ -127,11 +127,11 @@ pub struct PreparedRequest<D> {
     pub request: SentRequest,
     /// State machine that reads the answer.
     pub decoder: D,
-    /// Search for tool calls in the answer's text.
+    /// Settings of the search for tool calls in the answer's text. `None` disables the search.
     pub recovery: Option<Recovery>,
 }
 
-/// A request for an answer of a model.
+/// An HTTP request for an answer of a model.
 #[derive(Debug, Clone)]
 pub struct SentRequest {
     /// Path of the request, relative to [`ProviderConfig::endpoint`].
@@ -168,7 +168,7 @@ impl SentRequest {
     }
 }
 
-/// A model on an HTTP server that speaks the wire `W`.
+/// A model on an HTTP server, with the wire protocol `W`.
 #[derive(Debug)]
 pub struct HttpModel<W: Wire> {
     client: HttpClient<W::Config>,
@@ -179,14 +179,14 @@ pub struct HttpModel<W: Wire> {
 
 impl<W: Wire> HttpModel<W> {
     /// Creates the model `name` of the server that `config` describes. For several models of one
-    /// server, create an [`HttpClient`] and take them from it.
+    /// server, create an [`HttpClient`] and call [`HttpClient::model`].
     ///
     /// Fails with [`ModelErrorKind::Configuration`] as [`HttpClient::new`] does.
     pub fn new(config: W::Config, name: impl Into<String>) -> Result<Self, ModelError> {
-        Ok(HttpClient::new(config)?.model_on(name))
+        Ok(HttpClient::new(config)?.model_on_wire(name))
     }
 
-    /// Creates the model `name` with the configuration of the environment
+    /// Creates the model `name` with the configuration from environment variables
     /// ([`ProviderConfig::from_env`]).
     pub fn from_env(name: impl Into<String>) -> Result<Self, ModelError> {
         Self::new(W::Config::from_env()?, name)
@@ -233,8 +233,8 @@ impl<W: Wire> HttpModel<W> {
 
     /// Sends another request for an answer that has already begun, as often as the retry policy
     /// allows.
-    pub async fn send_again(&self, request: &SentRequest) -> Result<HttpAnswer, ModelError> {
-        self.client.send::<W>(request, true).await
+    pub async fn send_follow_up(&self, request: &SentRequest) -> Result<HttpAnswer, ModelError> {
+        self.client.send_chat_request::<W>(request, true).await
     }
 
     pub(super) fn with_client(client: HttpClient<W::Config>, id: ModelId) -> Self {
@@ -281,11 +281,15 @@ impl<W: Wire> SingleAttempt for HttpModel<W> {
         self.client.retry_policy()
     }
 
-    async fn attempt(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
+    async fn send_once(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         let mut adaptation = W::Adaptation::default();
         loop {
-            let prepared = W::prepare(self, request, &mut adaptation)?;
-            let error = match self.client.send::<W>(&prepared.request, false).await {
+            let prepared = W::prepare_request(self, request, &mut adaptation)?;
+            let error = match self
+                .client
+                .send_chat_request::<W>(&prepared.request, false)
+                .await
+            {
                 Ok(answer) => {
                     let PreparedRequest {
                         request,
@@ -300,26 +304,28 @@ impl<W: Wire> SingleAttempt for HttpModel<W> {
                 }
                 Err(error) => error,
             };
-            if !W::adapt(self, request, &mut adaptation, &error) {
+            if !W::adapt_to_error(self, request, &mut adaptation, &error) {
                 return Err(error);
             }
         }
     }
 }
 
-/// Reads an answer as a stream of the wire's format, or as one document.
+/// Reads an answer as a stream in the protocol's format, or as one JSON document.
 pub async fn open_stream<W: Wire>(
     provider: &str,
     decoder: W::Decoder,
     answer: HttpAnswer,
 ) -> Result<ModelStream, ModelError> {
-    let context = answer.context();
+    let context = answer.answer_context();
     if !W::FORMAT.is_document(&answer) {
         let events = match W::FORMAT {
             StreamFormat::ServerSentEvents => decode_sse(provider, answer.body, decoder),
             StreamFormat::JsonLines => decode_ndjson(provider, answer.body, decoder),
         };
-        return Ok(Box::pin(events.map_err(move |error| context.apply(error))));
+        return Ok(Box::pin(
+            events.map_err(move |error| context.complete_error(error)),
+        ));
     }
     let read = async {
         let body = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;
@@ -327,13 +333,13 @@ pub async fn open_stream<W: Wire>(
     };
     match read.await {
         Ok(events) => Ok(Box::pin(stream::iter(events.into_iter().map(Ok)))),
-        Err(error) => Err(context.apply(error)),
+        Err(error) => Err(context.complete_error(error)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_spread;
+    use super::is_multiline_object;
 
     #[test]
     fn a_document_over_several_lines_is_distinguished_from_one_per_line() {
@@ -345,7 +351,11 @@ mod tests {
             ("[\n", false),
             ("", false),
         ] {
-            assert_eq!(is_spread(beginning.as_bytes()), expected, "{beginning:?}");
+            assert_eq!(
+                is_multiline_object(beginning.as_bytes()),
+                expected,
+                "{beginning:?}"
+            );
         }
     }
 }

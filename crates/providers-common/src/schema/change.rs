@@ -1,4 +1,4 @@
-//! The changes that compilation makes.
+//! The changes that the schema compiler reports.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ use std::fmt;
 /// that only rewrite a schema in an equivalent form are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// JSON pointer into the given schema, empty for its root. Definitions are below `/$defs`, also
-    /// where the schema uses `definitions`.
+    /// JSON pointer into the original schema, empty for its root. Definitions are below `/$defs`,
+    /// also where the schema uses `definitions`.
     pub pointer: String,
     /// Effect of the change on answers.
     pub kind: ChangeKind,
@@ -56,9 +56,9 @@ pub enum ChangeKind {
     /// An optional property became required and nullable. [`restore`](super::restore()) removes the
     /// null.
     Nullable,
-    /// A constraint became text in the description. The wire does not enforce it.
+    /// A constraint became text in the description. The provider does not enforce it.
     Described,
-    /// A constraint was removed without a description. The wire does not enforce it.
+    /// A constraint was removed without a description. The provider does not enforce it.
     Dropped,
     /// More values are valid than with the original schema.
     Widened,
@@ -69,7 +69,7 @@ pub enum ChangeKind {
     /// A root that is not an object became the property `value` of one.
     /// [`restore`](super::restore()) unwraps it.
     Wrapped,
-    /// A property was renamed for the wire. [`restore`](super::restore()) renames it back.
+    /// A property was renamed for the provider. [`restore`](super::restore()) renames it back.
     Renamed,
     /// An invalid schema or reference was removed.
     Invalid,
@@ -78,7 +78,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// Returns whether the change makes the wire enforce less than the original schema.
+    /// Returns whether the provider enforces less than the original schema after the change.
     pub const fn loses_enforcement(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Constraint text for descriptions.
+//! Text that describes the constraints of a schema.
 
 use serde_json::Value;
 
@@ -9,17 +9,17 @@ const MAX_JSON_BYTES: usize = 1_000;
 /// Maximum number of bytes of a name or an address in the description of a constraint.
 const MAX_EXCERPT_BYTES: usize = 200;
 
-/// Returns JSON on one line. Long JSON is truncated.
-pub(super) fn compact(value: &Value) -> String {
-    truncated(value.to_string(), MAX_JSON_BYTES)
+/// Returns a value as JSON on one line, truncated to `MAX_JSON_BYTES`.
+pub(super) fn compact_json(value: &Value) -> String {
+    truncate_text(value.to_string(), MAX_JSON_BYTES)
 }
 
-/// Returns a text that the schema's author wrote. A long text is truncated.
-pub(super) fn excerpt(text: &str) -> String {
-    truncated(text.to_owned(), MAX_EXCERPT_BYTES)
+/// Returns a text from the schema, truncated to `MAX_EXCERPT_BYTES`.
+pub(super) fn text_excerpt(text: &str) -> String {
+    truncate_text(text.to_owned(), MAX_EXCERPT_BYTES)
 }
 
-fn truncated(mut text: String, max: usize) -> String {
+fn truncate_text(mut text: String, max: usize) -> String {
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max));
         text.push('…');
@@ -28,26 +28,26 @@ fn truncated(mut text: String, max: usize) -> String {
 }
 
 /// Appends a sentence to a schema's description, unless the description contains it.
-pub(super) fn append(schema: &mut Map, sentence: &str) {
-    let description = match schema.text("description") {
-        Some(text) if !text.is_empty() => joined(text, sentence),
+pub(super) fn append_description(schema: &mut Map, sentence: &str) {
+    let description = match schema.get_text("description") {
+        Some(text) if !text.is_empty() => join_sentences(text, sentence),
         _ => sentence.to_owned(),
     };
     schema.set("description", description);
 }
 
-/// Puts text before the existing description of a schema.
-pub(super) fn prepend(schema: &mut Map, description: &Value) {
-    let description = match (description.as_str(), schema.text("description")) {
+/// Inserts `description` before the existing description of a schema.
+pub(super) fn prepend_description(schema: &mut Map, description: &Value) {
+    let description = match (description.as_str(), schema.get_text("description")) {
         (Some(first), Some(rest)) if !rest.is_empty() && !first.is_empty() => {
-            Value::String(joined(first, rest))
+            Value::String(join_sentences(first, rest))
         }
         _ => description.clone(),
     };
     schema.set("description", description);
 }
 
-fn joined(text: &str, sentence: &str) -> String {
+fn join_sentences(text: &str, sentence: &str) -> String {
     if text.contains(sentence) {
         return text.to_owned();
     }
@@ -58,13 +58,13 @@ fn joined(text: &str, sentence: &str) -> String {
 
 /// Describes a keyword of a schema as text. Returns `None` if the keyword has no meaning for a
 /// model.
-pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
-    let json = compact(value);
+pub(super) fn describe_keyword(keyword: &str, value: &Value) -> Option<String> {
+    let json = compact_json(value);
     let count = |unit: &str| match value.as_u64() {
         Some(1) => format!("{json} {unit}"),
         _ => format!("{json} {unit}s"),
     };
-    let text = || value.as_str().map_or_else(|| json.clone(), excerpt);
+    let text = || value.as_str().map_or_else(|| json.clone(), text_excerpt);
     Some(match keyword {
         "minimum" => format!("At least {json}."),
         "maximum" => format!("At most {json}."),
@@ -83,22 +83,22 @@ pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
         "default" if value.is_null() => return None,
         "default" => format!("Default: {json}."),
         "title" => format!("{}.", text().trim_end_matches('.')),
-        "enum" => format!("One of: {}.", list(value)),
+        "enum" => format!("One of: {}.", list_values(value)),
         "const" => format!("Always {json}."),
         "examples" if value.as_array().is_some_and(Vec::is_empty) => return None,
-        "examples" => format!("Examples: {}.", list(value)),
+        "examples" => format!("Examples: {}.", list_values(value)),
         "uniqueItems" if *value == true => "No duplicate items.".to_owned(),
         "deprecated" if *value == true => "Deprecated.".to_owned(),
-        "anyOf" => format!("Also matches at least one of: {}.", list(value)),
-        "oneOf" => format!("Also matches exactly one of: {}.", list(value)),
-        "allOf" => format!("Also matches all of: {}.", list(value)),
+        "anyOf" => format!("Also matches at least one of: {}.", list_values(value)),
+        "oneOf" => format!("Also matches exactly one of: {}.", list_values(value)),
+        "allOf" => format!("Also matches all of: {}.", list_values(value)),
         "additionalProperties" => match value {
             Value::Bool(true) => "Additional keys are allowed.".to_owned(),
             Value::Bool(false) => "No additional keys.".to_owned(),
             _ => format!("Values of additional keys match {json}."),
         },
         "$ref" => format!("See {}.", text()),
-        "prefixItems" => format!("In this order: {}.", list(value)),
+        "prefixItems" => format!("In this order: {}.", list_values(value)),
         "not"
         | "if"
         | "then"
@@ -122,9 +122,9 @@ pub(super) fn describe(keyword: &str, value: &Value) -> Option<String> {
 }
 
 /// Returns the elements of an array as a text list, with "and N more" if it is long.
-fn list(values: &Value) -> String {
+fn list_values(values: &Value) -> String {
     let Value::Array(values) = values else {
-        return compact(values);
+        return compact_json(values);
     };
     let mut text = String::new();
     for (index, value) in values.iter().enumerate() {
@@ -135,25 +135,30 @@ fn list(values: &Value) -> String {
             text.extend(["and ", &(values.len() - index).to_string(), " more"]);
             break;
         }
-        text.push_str(&compact(value));
+        text.push_str(&compact_json(value));
     }
     text
 }
 
 /// Describes an object by its keys and constant values: `{kind: "now", day?}`.
 pub(super) fn object_summary(schema: &Map) -> String {
-    let properties = schema.object("properties");
+    let properties = schema.get_object("properties");
     let named = properties.into_iter().flatten();
     let mut keys: Vec<String> = named
         // More keys are not needed, because the text is truncated to this length.
         .take(MAX_JSON_BYTES)
         .map(|(name, property)| match property.get("const") {
-            Some(value) => format!("{name}: {}", excerpt(&value.to_string())),
+            Some(value) => format!("{name}: {}", text_excerpt(&value.to_string())),
             None if schema.requires(name) => name.clone(),
             None => format!("{name}?"),
         })
         .collect();
     let is_unnamed = |name: &&str| properties.is_none_or(|it| !it.contains_key(*name));
-    keys.extend(schema.required().filter(is_unnamed).map(str::to_owned));
-    truncated(format!("{{{}}}", keys.join(", ")), MAX_JSON_BYTES)
+    keys.extend(
+        schema
+            .required_properties()
+            .filter(is_unnamed)
+            .map(str::to_owned),
+    );
+    truncate_text(format!("{{{}}}", keys.join(", ")), MAX_JSON_BYTES)
 }

@@ -12,12 +12,12 @@ pub(super) const TYPES: [&str; 7] = [
 
 /// Form that the value of a keyword must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ValueForm {
     Schema,
     SchemaOrFlag,
     Schemas,
     NamedSchemas,
-    /// An object of lists of names.
+    /// An object whose values are lists of property names.
     NamedNames,
     Number,
     /// A number above zero, such as the value of `multipleOf`.
@@ -31,47 +31,51 @@ pub(super) enum Form {
 
 /// Returns the form that the value of a keyword must have, and the types that the keyword
 /// constrains. Without types, the keyword applies to values of every type.
-fn rule(keyword: &str) -> (Form, &'static [&'static str]) {
+fn keyword_rule(keyword: &str) -> (ValueForm, &'static [&'static str]) {
     let object: &[&str] = &["object"];
     let array: &[&str] = &["array"];
     let string: &[&str] = &["string"];
     let number: &[&str] = &["number", "integer"];
     match keyword {
-        "properties" | "patternProperties" | "dependentSchemas" => (Form::NamedSchemas, object),
-        "additionalProperties" | "unevaluatedProperties" => (Form::SchemaOrFlag, object),
-        "propertyNames" => (Form::Schema, object),
-        "required" => (Form::List, object),
-        "minProperties" | "maxProperties" => (Form::Count, object),
-        "dependentRequired" | "dependencies" => (Form::NamedNames, object),
-        "items" | "unevaluatedItems" => (Form::SchemaOrFlag, array),
-        "prefixItems" => (Form::Schemas, array),
-        "contains" => (Form::Schema, array),
-        "minItems" | "maxItems" | "minContains" | "maxContains" => (Form::Count, array),
-        "uniqueItems" => (Form::Flag, array),
-        "minLength" | "maxLength" => (Form::Count, string),
-        "pattern" | "contentEncoding" | "contentMediaType" => (Form::Text, string),
-        "contentSchema" => (Form::Schema, string),
-        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => (Form::Number, number),
-        "multipleOf" => (Form::Divisor, number),
-        "not" | "if" | "then" | "else" => (Form::Schema, &[]),
-        "anyOf" | "oneOf" | "allOf" => (Form::Schemas, &[]),
-        "format" | "title" | "description" | "$ref" => (Form::Text, &[]),
-        "deprecated" | "readOnly" | "writeOnly" => (Form::Flag, &[]),
-        "enum" | "examples" => (Form::List, &[]),
-        _ => (Form::Any, &[]),
+        "properties" | "patternProperties" | "dependentSchemas" => {
+            (ValueForm::NamedSchemas, object)
+        }
+        "additionalProperties" | "unevaluatedProperties" => (ValueForm::SchemaOrFlag, object),
+        "propertyNames" => (ValueForm::Schema, object),
+        "required" => (ValueForm::List, object),
+        "minProperties" | "maxProperties" => (ValueForm::Count, object),
+        "dependentRequired" | "dependencies" => (ValueForm::NamedNames, object),
+        "items" | "unevaluatedItems" => (ValueForm::SchemaOrFlag, array),
+        "prefixItems" => (ValueForm::Schemas, array),
+        "contains" => (ValueForm::Schema, array),
+        "minItems" | "maxItems" | "minContains" | "maxContains" => (ValueForm::Count, array),
+        "uniqueItems" => (ValueForm::Flag, array),
+        "minLength" | "maxLength" => (ValueForm::Count, string),
+        "pattern" | "contentEncoding" | "contentMediaType" => (ValueForm::Text, string),
+        "contentSchema" => (ValueForm::Schema, string),
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+            (ValueForm::Number, number)
+        }
+        "multipleOf" => (ValueForm::Divisor, number),
+        "not" | "if" | "then" | "else" => (ValueForm::Schema, &[]),
+        "anyOf" | "oneOf" | "allOf" => (ValueForm::Schemas, &[]),
+        "format" | "title" | "description" | "$ref" => (ValueForm::Text, &[]),
+        "deprecated" | "readOnly" | "writeOnly" => (ValueForm::Flag, &[]),
+        "enum" | "examples" => (ValueForm::List, &[]),
+        _ => (ValueForm::Any, &[]),
     }
 }
 
-pub(super) fn form(keyword: &str) -> Form {
-    rule(keyword).0
+pub(super) fn value_form(keyword: &str) -> ValueForm {
+    keyword_rule(keyword).0
 }
 
 pub(super) fn constrained_types(keyword: &str) -> &'static [&'static str] {
-    rule(keyword).1
+    keyword_rule(keyword).1
 }
 
 /// Returns whether a keyword constrains only types that are not among `types`.
-pub(super) fn is_foreign(keyword: &str, types: &[&str]) -> bool {
+pub(super) fn is_for_other_types(keyword: &str, types: &[&str]) -> bool {
     let constrained = constrained_types(keyword);
     !types.is_empty()
         && !constrained.is_empty()
@@ -112,55 +116,53 @@ pub(super) fn is_structural(keyword: &str) -> bool {
 pub(super) trait SchemaMembers {
     fn get_member(&self, keyword: &str) -> Option<&Value>;
 
-    /// Sets the value of a keyword.
     fn set(&mut self, keyword: &str, value: impl Into<Value>);
 
     /// Returns the array that is the value of a keyword. Returns an empty one if the keyword is
     /// absent.
-    fn list(&self, keyword: &str) -> &[Value] {
+    fn get_array(&self, keyword: &str) -> &[Value] {
         let list = self.get_member(keyword).and_then(Value::as_array);
         list.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the object that is the value of a keyword.
-    fn object(&self, keyword: &str) -> Option<&Map> {
+    fn get_object(&self, keyword: &str) -> Option<&Map> {
         self.get_member(keyword)?.as_object()
     }
 
     /// Returns the string that is the value of a keyword.
-    fn text(&self, keyword: &str) -> Option<&str> {
+    fn get_text(&self, keyword: &str) -> Option<&str> {
         self.get_member(keyword)?.as_str()
     }
 
     /// Returns whether the schema has one of the keywords.
-    fn has_any(&self, keywords: &[&str]) -> bool {
+    fn has_any_keyword(&self, keywords: &[&str]) -> bool {
         let mut keywords = keywords.iter();
         keywords.any(|keyword| self.get_member(keyword).is_some())
     }
 
-    /// Returns whether the value of a keyword is `false`.
     fn is_false(&self, keyword: &str) -> bool {
         self.get_member(keyword) == Some(&Value::Bool(false))
     }
 
-    /// Returns the schemas in the array of a keyword.
-    fn schemas(&self, keyword: &str) -> impl Iterator<Item = &Map> {
-        self.list(keyword).iter().filter_map(Value::as_object)
+    /// Returns the schemas in the array that is the value of a keyword.
+    fn get_schemas(&self, keyword: &str) -> impl Iterator<Item = &Map> {
+        self.get_array(keyword).iter().filter_map(Value::as_object)
     }
 
     /// Returns the type names in the keyword `type`.
-    fn types(&self) -> Vec<&str> {
+    fn get_types(&self) -> Vec<&str> {
         self.get_member("type").map(type_names).unwrap_or_default()
     }
 
     /// Returns whether the keyword `required` lists a property.
     fn requires(&self, name: &str) -> bool {
-        self.required().any(|required| required == name)
+        self.required_properties().any(|required| required == name)
     }
 
     /// Returns the property names in the keyword `required`.
-    fn required(&self) -> impl Iterator<Item = &str> {
-        self.list("required").iter().filter_map(Value::as_str)
+    fn required_properties(&self) -> impl Iterator<Item = &str> {
+        self.get_array("required").iter().filter_map(Value::as_str)
     }
 }
 
@@ -192,7 +194,7 @@ pub(super) fn type_value(names: &[&str]) -> Value {
 }
 
 /// Returns the JSON Schema type of a value. A number without fraction is an integer.
-pub(super) fn type_of(value: &Value) -> &'static str {
+pub(super) fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -208,7 +210,7 @@ pub(super) fn type_of(value: &Value) -> &'static str {
 
 /// Returns whether a value has one of the types `types`.
 pub(super) fn is_of_type(value: &Value, types: &[&str]) -> bool {
-    let name = type_of(value);
+    let name = json_type_name(value);
     types.contains(&name) || (name == "integer" && types.contains(&"number"))
 }
 
@@ -227,7 +229,7 @@ pub(super) fn implied_types(schema: &Map) -> Option<Value> {
     let names = TYPES
         .iter()
         .copied()
-        .filter(|name| values.iter().any(|it| type_of(it) == *name));
+        .filter(|name| values.iter().any(|it| json_type_name(it) == *name));
     let mut names: Vec<&str> = names.collect();
     if names.contains(&"number") {
         names.retain(|name| *name != "integer");
@@ -246,7 +248,7 @@ pub(super) fn implied_types(schema: &Map) -> Option<Value> {
 }
 
 /// Returns a schema for which no value is valid.
-pub(super) fn never() -> Map {
+pub(super) fn never_schema() -> Map {
     let mut schema = Map::new();
     schema.set("not", json!({}));
     schema
@@ -254,16 +256,16 @@ pub(super) fn never() -> Map {
 
 /// Returns whether a schema states explicitly that no value is valid.
 pub(super) fn is_never(schema: &Map) -> bool {
-    schema.object("not").is_some_and(Map::is_empty)
+    schema.get_object("not").is_some_and(Map::is_empty)
 }
 
 /// Adds `items` to an array without them, because OpenAI refuses such an array ("array schema
 /// missing items").
-pub(super) fn add_items(schema: &mut Map) {
-    let is_array = schema.types().contains(&"array") || schema.contains_key("prefixItems");
+pub(super) fn add_missing_items(schema: &mut Map) {
+    let is_array = schema.get_types().contains(&"array") || schema.contains_key("prefixItems");
     let is_flag = schema.get("items").is_some_and(Value::is_boolean);
     if is_flag {
-        let count = schema.list("prefixItems").len();
+        let count = schema.get_array("prefixItems").len();
         limit_array_length(schema, count);
     }
     if is_flag || (is_array && !schema.contains_key("items")) {
@@ -271,31 +273,31 @@ pub(super) fn add_items(schema: &mut Map) {
     }
 }
 
-/// Limits the length of an array.
+/// Limits the length of an array to `count` items, with the keyword `maxItems`.
 pub(super) fn limit_array_length(schema: &mut Map, count: usize) {
     let existing = schema.get("maxItems").and_then(Value::as_u64);
     let count = count as u64;
     schema.set("maxItems", existing.map_or(count, |it| it.min(count)));
 }
 
-/// Returns the JSON pointer of the subschema `name` of the keyword `keyword`.
-pub(super) fn pointer_below(at: &str, keyword: &str, name: &str) -> String {
-    format!("{at}/{keyword}/{}", escaped(name))
+/// Returns the JSON pointer of the subschema `name` in a keyword of the schema at the pointer `at`.
+pub(super) fn child_pointer(at: &str, keyword: &str, name: &str) -> String {
+    format!("{at}/{keyword}/{}", escape_pointer_name(name))
 }
 
-/// Escapes a name for a JSON pointer.
-pub(super) fn escaped(name: &str) -> String {
+/// Escapes a name for use in a JSON pointer.
+pub(super) fn escape_pointer_name(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
 /// Returns the subschemas of a schema with their keywords. Values in `enum`, `default` and
 /// `examples` that look like schemas are not included.
-pub(super) fn children(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
+pub(super) fn child_schemas(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
     schema.iter().flat_map(|(keyword, value)| {
-        let values: Vec<&Value> = match (form(keyword), value) {
-            (Form::Schema | Form::SchemaOrFlag, _) => vec![value],
-            (Form::Schemas, Value::Array(list)) => list.iter().collect(),
-            (Form::NamedSchemas, Value::Object(named)) => named.values().collect(),
+        let values: Vec<&Value> = match (value_form(keyword), value) {
+            (ValueForm::Schema | ValueForm::SchemaOrFlag, _) => vec![value],
+            (ValueForm::Schemas, Value::Array(list)) => list.iter().collect(),
+            (ValueForm::NamedSchemas, Value::Object(named)) => named.values().collect(),
             _ => Vec::new(),
         };
         let schemas = values.into_iter().filter_map(Value::as_object);
@@ -304,24 +306,24 @@ pub(super) fn children(schema: &Map) -> impl Iterator<Item = (&str, &Map)> {
 }
 
 /// Calls `visit_one` for a schema and all its subschemas.
-pub(super) fn visit<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s Map)) {
+pub(super) fn visit_schemas<'s>(schema: &'s Map, visit_one: &mut dyn FnMut(&'s Map)) {
     visit_one(schema);
-    for (_, child) in children(schema) {
-        visit(child, visit_one);
+    for (_, child) in child_schemas(schema) {
+        visit_schemas(child, visit_one);
     }
 }
 
 /// Returns the references in a schema and all its subschemas.
-pub(super) fn references(schema: &Map) -> Vec<&str> {
+pub(super) fn collect_references(schema: &Map) -> Vec<&str> {
     let mut found = Vec::new();
-    visit(schema, &mut |schema| found.extend(schema.text("$ref")));
+    visit_schemas(schema, &mut |schema| found.extend(schema.get_text("$ref")));
     found
 }
 
 /// Returns the references in a schema that apply to the same value as the schema itself.
 pub(super) fn references_in_place(schema: &Map) -> Vec<&str> {
-    let mut found: Vec<&str> = schema.text("$ref").into_iter().collect();
-    for (keyword, child) in children(schema) {
+    let mut found: Vec<&str> = schema.get_text("$ref").into_iter().collect();
+    for (keyword, child) in child_schemas(schema) {
         if matches!(keyword, "allOf" | "anyOf" | "oneOf") {
             found.extend(references_in_place(child));
         }

@@ -17,33 +17,33 @@ use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
     keywords::{
-        Map, SchemaMembers, is_annotation, is_never, is_structural, pointer_below, references,
-        references_in_place,
+        Map, SchemaMembers, child_pointer, collect_references, is_annotation, is_never,
+        is_structural, references_in_place,
     },
-    merge::expand,
-    normal::{Normal, def_name},
+    merge::expand_schema,
+    normal::{NormalisedSchema, def_name},
     root,
-    rules::{MAX_DEPTH, MAX_RECURSION, References, Rules},
+    rules::{MAX_DEPTH, MAX_RECURSION, ReferenceRule, Rules},
 };
 
-/// Converts a schema to a dialect. Returns the schema and the description that its root cannot
-/// have.
-pub(super) fn lower(
-    mut normal: Normal,
+/// Converts a schema to a dialect. Returns the schema, and its description if the dialect allows
+/// none at the root.
+pub(super) fn lower_to_dialect(
+    mut normal: NormalisedSchema,
     rules: &'static Rules,
     changes: &mut Vec<Change>,
 ) -> (Value, Option<String>) {
-    root::prepare(&mut normal, rules, changes);
+    root::prepare_root(&mut normal, rules, changes);
     if rules.loose {
         return (normal.into_schema(), None);
     }
     let mut lowering = Lowering {
         rules,
         recursive: match rules.references {
-            // Recursion for the same value never ends, so that no wire accepts it.
-            References::Keep => normal.recursive(references_in_place),
-            References::KeepFinite => normal.recursive(references),
-            References::Inline => HashSet::new(),
+            // No provider accepts a cycle of references that all apply to the same value.
+            ReferenceRule::Keep => normal.recursive_definitions(references_in_place),
+            ReferenceRule::KeepFinite => normal.recursive_definitions(collect_references),
+            ReferenceRule::Inline => HashSet::new(),
         },
         normal: &normal,
         definitions: Vec::new(),
@@ -52,11 +52,11 @@ pub(super) fn lower(
         enum_values: 0,
         changes,
     };
-    let mut root = lowering.definition(&normal.root, "");
+    let mut root = lowering.lower_definition(&normal.root, "");
     let mut defs = Map::new();
     while let Some(name) = lowering.definitions.get(defs.len()).cloned() {
-        let schema = normal.defs.object(&name).cloned().unwrap_or_default();
-        let definition = lowering.definition(&schema, &pointer_below("", "$defs", &name));
+        let schema = normal.defs.get_object(&name).cloned().unwrap_or_default();
+        let definition = lowering.lower_definition(&schema, &child_pointer("", "$defs", &name));
         defs.set(&name, definition);
     }
     let mut description = None;
@@ -65,13 +65,13 @@ pub(super) fn lower(
     {
         description = Some(text);
     }
-    (Normal { root, defs }.into_schema(), description)
+    (NormalisedSchema { root, defs }.into_schema(), description)
 }
 
 struct Lowering<'n, 'c> {
     rules: &'static Rules,
-    normal: &'n Normal,
-    /// Names of the definitions that are inlined because they contain themselves.
+    normal: &'n NormalisedSchema,
+    /// Names of the recursive definitions that are inlined.
     recursive: HashSet<String>,
     /// Names of the definitions that the result refers to, in the order of the first reference.
     definitions: Vec<String>,
@@ -92,14 +92,14 @@ struct Level {
 }
 
 impl Level {
-    fn in_array(self) -> Self {
+    fn enter_array(self) -> Self {
         Self {
             depth: self.depth + 1,
             ..self
         }
     }
 
-    fn in_object(self) -> Self {
+    fn enter_object(self) -> Self {
         Self {
             depth: self.depth + 1,
             objects: self.objects + 1,
@@ -112,20 +112,20 @@ impl Lowering<'_, '_> {
         self.changes.push(Change::new(at, kind, message));
     }
 
-    fn definition(&mut self, schema: &Map, at: &str) -> Map {
-        let lowered = self.schema(schema.clone(), at, Level::default());
+    fn lower_definition(&mut self, schema: &Map, at: &str) -> Map {
+        let lowered = self.lower_schema(schema.clone(), at, Level::default());
         // No value is valid, which the dialect cannot express: use its smallest schema instead.
         lowered.unwrap_or_else(|| root::smallest_schema(self.rules))
     }
 
     /// Converts a subschema to the dialect. Returns `None` if no value is valid.
-    fn schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
+    fn lower_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         self.nodes += 1;
-        self.counted_schema(schema, at, level)
+        self.lower_counted_schema(schema, at, level)
     }
 
     /// Converts a subschema that already counts towards the size limit.
-    fn counted_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
+    fn lower_counted_schema(&mut self, schema: Map, at: &str, level: Level) -> Option<Map> {
         if is_never(&schema) {
             return None;
         }
@@ -137,22 +137,24 @@ impl Lowering<'_, '_> {
                 (self.nodes > self.rules.max_nodes).then_some("too many subschemas")
             };
             if let Some(excess) = excess {
-                return Some(self.truncated(&schema, at, excess));
+                return Some(self.truncated_schema(&schema, at, excess));
             }
         }
-        // At the root, the definitions would be siblings of the reference, which no wire accepts.
-        if !is_root && let Some(reference) = self.kept_reference(&schema, at) {
+        // At the root, `$defs` would be a sibling of the `$ref`, which no provider accepts.
+        if !is_root && let Some(reference) = self.keep_reference(&schema, at) {
             return Some(reference);
         }
         // The target is checked before it is copied, because copies of one large target would take
         // long.
-        let target = schema.text("$ref").and_then(|it| self.normal.target(it));
-        let properties = target.and_then(|target| target.object("properties"));
+        let target = schema
+            .get_text("$ref")
+            .and_then(|it| self.normal.find_target(it));
+        let properties = target.and_then(|target| target.get_object("properties"));
         let nodes_left = self.rules.max_nodes.saturating_sub(self.nodes);
         if !is_root && properties.is_some_and(|it| it.len() > nodes_left) {
-            return Some(self.truncated(&schema, at, "too many properties"));
+            return Some(self.truncated_schema(&schema, at, "too many properties"));
         }
-        let expanded = expand(self.normal, schema);
+        let expanded = expand_schema(self.normal, schema);
         if expanded.is_opened {
             self.report(at, ChangeKind::Widened, OPENED);
         }
@@ -164,28 +166,29 @@ impl Lowering<'_, '_> {
         let count = |name: &String| self.inlining.iter().filter(|it| *it == name).count();
         if let Some(name) = names.iter().find(|name| count(name) >= MAX_RECURSION) {
             let excess = format!("`{name}` contains itself more than {MAX_RECURSION} times");
-            let mut stub = self.truncated(&expanded.schema, at, &excess);
-            text::append(&mut stub, "The same structure again.");
+            let mut stub = self.truncated_schema(&expanded.schema, at, &excess);
+            text::append_description(&mut stub, "The same structure again.");
             return Some(stub);
         }
         let outer = self.inlining.len();
         self.inlining.extend(names);
         let mut schema = expanded.schema;
         for (keyword, value) in &expanded.conflicts {
-            self.describe(&mut schema, keyword, value, at);
+            self.describe_constraint(&mut schema, keyword, value, at);
         }
-        let lowered = self.union(schema, at, level);
+        let lowered = self.lower_union(schema, at, level);
         self.inlining.truncate(outer);
         lowered
     }
 
     /// Returns the schema as a reference, if it is a reference that the dialect keeps.
-    fn kept_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
-        let (reference, annotations) = only_reference(schema)?;
+    fn keep_reference(&mut self, schema: &Map, at: &str) -> Option<Map> {
+        let (reference, annotations) = find_sole_reference(schema)?;
         let name = def_name(&reference);
-        let is_kept = self.rules.references != References::Inline && !self.recursive.contains(name);
+        let is_kept =
+            self.rules.references != ReferenceRule::Inline && !self.recursive.contains(name);
         // A reference to a schema without valid values cannot be kept.
-        if !is_kept || self.normal.target(&reference).is_none_or(is_never) {
+        if !is_kept || self.normal.find_target(&reference).is_none_or(is_never) {
             return None;
         }
         if !self.definitions.iter().any(|it| it == name) {
@@ -193,10 +196,10 @@ impl Lowering<'_, '_> {
         }
         let mut inner = Map::new();
         inner.set("$ref", reference);
-        // No wire accepts siblings of a reference, so that the annotations need an outer schema.
+        // No provider accepts siblings of a `$ref`, so the annotations move to an outer schema.
         let mut outer = Map::new();
         for (keyword, value) in &annotations {
-            self.annotation(&mut outer, keyword, value, at);
+            self.lower_annotation(&mut outer, keyword, value, at);
         }
         if outer.is_empty() {
             return Some(inner);
@@ -208,14 +211,14 @@ impl Lowering<'_, '_> {
 
 /// Returns the reference and the annotations of a schema that is only a reference, also as the only
 /// element of an `allOf`, `anyOf` or `oneOf`.
-fn only_reference(schema: &Map) -> Option<(String, Map)> {
+fn find_sole_reference(schema: &Map) -> Option<(String, Map)> {
     let keyword = ["$ref", "allOf", "anyOf", "oneOf"]
         .into_iter()
         .find(|keyword| schema.contains_key(*keyword))?;
     let reference = match schema.get(keyword)? {
         Value::String(reference) => reference,
         Value::Array(list) => match list.as_slice() {
-            [Value::Object(only)] if only.len() == 1 => only.text("$ref")?,
+            [Value::Object(only)] if only.len() == 1 => only.get_text("$ref")?,
             _ => return None,
         },
         _ => return None,

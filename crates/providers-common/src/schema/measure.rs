@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::keywords::{Map, SchemaMembers, visit};
+use super::keywords::{Map, SchemaMembers, visit_schemas};
 
-/// Sizes of a compiled schema that Anthropic limits, in all strict schemas of a request.
+/// Sizes of a compiled schema. Anthropic limits their sums over all strict schemas of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Measure {
     /// Number of optional properties.
@@ -14,21 +14,22 @@ pub struct Measure {
 }
 
 /// Measures the sizes of a schema. Each definition counts once.
-pub fn measure(schema: &Value) -> Measure {
+pub fn measure_schema(schema: &Value) -> Measure {
     let mut measure = Measure::default();
     let mut count = |schema: &Map| {
-        let has_alternatives = schema.list("anyOf").len() + schema.list("oneOf").len() > 0;
-        measure.unions += usize::from(schema.types().len() > 1) + usize::from(has_alternatives);
-        let properties = schema.object("properties").into_iter().flatten();
+        let has_alternatives =
+            schema.get_array("anyOf").len() + schema.get_array("oneOf").len() > 0;
+        measure.unions += usize::from(schema.get_types().len() > 1) + usize::from(has_alternatives);
+        let properties = schema.get_object("properties").into_iter().flatten();
         measure.optional += properties
             .filter(|(name, _)| !schema.requires(name))
             .count();
     };
     if let Value::Object(root) = schema {
-        let definitions = root.object("$defs").into_iter().flatten();
+        let definitions = root.get_object("$defs").into_iter().flatten();
         let definitions = definitions.filter_map(|(_, definition)| definition.as_object());
         for schema in std::iter::once(root).chain(definitions) {
-            visit(schema, &mut count);
+            visit_schemas(schema, &mut count);
         }
     }
     measure

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     keywords::{Map, SchemaMembers, is_annotation, is_never, type_names, type_value},
-    normal::Normal,
+    normal::NormalisedSchema,
 };
 
 /// Maximum number of schemas that are merged into one.
@@ -22,15 +22,15 @@ pub(super) struct Expanded {
     pub(super) conflicts: Vec<(String, Value)>,
     /// Whether no value is valid against all merged schemas.
     pub(super) is_never: bool,
-    /// Whether a closed object was opened for the properties of another schema, as the author
-    /// intended.
+    /// Whether `additionalProperties` of one schema was ignored for properties of another one, as
+    /// the author intended.
     pub(super) is_opened: bool,
 }
 
 /// Merges the `$ref` target and the `allOf` members of a schema into it.
-pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
+pub(super) fn expand_schema(normal: &NormalisedSchema, schema: Map) -> Expanded {
     let mut expanded = Expanded::default();
-    if !schema.has_any(&["$ref", "allOf"]) {
+    if !schema.has_any_keyword(&["$ref", "allOf"]) {
         expanded.is_never = is_never(&schema);
         expanded.schema = schema;
         return expanded;
@@ -55,11 +55,11 @@ pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
                 }
             }
         }
-        // A schema that refers to itself for the same value adds nothing.
+        // A reference that was already merged adds nothing.
         if let Some(Value::String(reference)) = reference
             && !expanded.references.contains(&reference)
         {
-            if let Some(target) = normal.target(&reference) {
+            if let Some(target) = normal.find_target(&reference) {
                 pending.push_front(target.clone());
             }
             expanded.references.push(reference);
@@ -69,7 +69,7 @@ pub(super) fn expand(normal: &Normal, schema: Map) -> Expanded {
 }
 
 /// Intersects two schemas: a value must be valid against both.
-pub(super) fn intersection(one: Map, other: &Map) -> Expanded {
+pub(super) fn intersect_schemas(one: Map, other: &Map) -> Expanded {
     let mut both = Expanded {
         schema: one,
         ..Expanded::default()
@@ -109,7 +109,7 @@ fn intersect(expanded: &mut Expanded, other: &Map) {
     if let Some(constant) = schema.get("const")
         && schema.contains_key("enum")
     {
-        expanded.is_never |= !schema.list("enum").contains(constant);
+        expanded.is_never |= !schema.get_array("enum").contains(constant);
         schema.shift_remove("enum");
     }
 }
@@ -153,7 +153,7 @@ fn intersect_values(keyword: &str, ours: &Value, theirs: &Value) -> Intersection
             if is_greater { ours } else { theirs }.clone()
         }
         "items" if *ours == false || *theirs == false => json!(false),
-        "items" => all_of(ours, theirs),
+        "items" => join_with_all_of(ours, theirs),
         _ => return Intersection::Conflict,
     };
     Intersection::Value(value)
@@ -178,7 +178,7 @@ fn intersect_types(ours: &[&str], theirs: &[&str]) -> Intersection {
 }
 
 /// Returns an `allOf` of two schemas, which are merged later.
-fn all_of(one: &Value, other: &Value) -> Value {
+fn join_with_all_of(one: &Value, other: &Value) -> Value {
     let is_any = |it: &Value| it.as_object().is_some_and(Map::is_empty);
     if one == other || is_any(other) {
         one.clone()
@@ -189,26 +189,26 @@ fn all_of(one: &Value, other: &Value) -> Value {
     }
 }
 
-/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether the
-/// properties of one schema are additional ones of the other, whose rule for them is ignored.
+/// Intersects `properties` and `additionalProperties` of two schemas. Returns whether one schema
+/// has properties that `additionalProperties` of the other restricts. That restriction is ignored.
 fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
     let restricts = |schema: &Map, other: &Map| {
-        let named = schema.object("properties");
+        let named = schema.get_object("properties");
         let is_additional = |name: &String| named.is_none_or(|it| !it.contains_key(name));
         schema
             .get("additionalProperties")
             .is_some_and(|it| *it != true)
             && other
-                .object("properties")
+                .get_object("properties")
                 .is_some_and(|it| it.keys().any(is_additional))
     };
     let is_opened = restricts(ours, theirs) || restricts(theirs, ours);
-    if let Some(theirs) = theirs.object("properties") {
+    if let Some(theirs) = theirs.get_object("properties") {
         let properties = ours.entry("properties").or_insert_with(|| json!({}));
         for (name, schema) in theirs {
             if let Value::Object(properties) = properties {
                 let property = properties.entry(name).or_insert_with(|| json!({}));
-                *property = all_of(property, schema);
+                *property = join_with_all_of(property, schema);
             }
         }
     }
@@ -217,7 +217,9 @@ fn intersect_properties(ours: &mut Map, theirs: &Map) -> bool {
         theirs.get("additionalProperties"),
     ) {
         (Some(Value::Bool(false)), _) | (_, Some(Value::Bool(false))) => json!(false),
-        (Some(one @ Value::Object(_)), Some(other @ Value::Object(_))) => all_of(one, other),
+        (Some(one @ Value::Object(_)), Some(other @ Value::Object(_))) => {
+            join_with_all_of(one, other)
+        }
         (Some(one @ Value::Object(_)), _) | (_, Some(one)) | (Some(one), None) => one.clone(),
         (None, None) => return is_opened,
     };

@@ -15,14 +15,16 @@ use serde_json::Value;
 use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
-    keywords::{Map, SchemaMembers, add_items, escaped, never, pointer_below},
+    keywords::{
+        Map, SchemaMembers, add_missing_items, child_pointer, escape_pointer_name, never_schema,
+    },
     rules::{MAX_DEPTH, MAX_NODES, Rules},
 };
 pub(super) use keyword::add_null_value;
 
 /// A schema that is normalised to draft 2020-12 of JSON Schema.
 #[derive(Debug, Default)]
-pub(super) struct Normal {
+pub(super) struct NormalisedSchema {
     /// Root schema without its definitions.
     pub(super) root: Map,
     /// Definitions that the schema refers to. Each value is an object.
@@ -34,15 +36,18 @@ pub(super) fn def_name(reference: &str) -> &str {
     reference.trim_start_matches("#/$defs/")
 }
 
-impl Normal {
+impl NormalisedSchema {
     /// Returns the schema that a reference points to.
-    pub(super) fn target(&self, reference: &str) -> Option<&Map> {
-        self.defs.object(def_name(reference))
+    pub(super) fn find_target(&self, reference: &str) -> Option<&Map> {
+        self.defs.get_object(def_name(reference))
     }
 
     /// Returns the names of the definitions that contain themselves, or lie between two such
-    /// definitions. `references` returns the references in a schema that count.
-    pub(super) fn recursive(&self, references: fn(&Map) -> Vec<&str>) -> HashSet<String> {
+    /// definitions. `references` returns the references in a schema that are followed.
+    pub(super) fn recursive_definitions(
+        &self,
+        references: fn(&Map) -> Vec<&str>,
+    ) -> HashSet<String> {
         let mut targets: Edges<'_> = HashMap::new();
         let mut users: Edges<'_> = HashMap::new();
         for (name, schema) in &self.defs {
@@ -69,7 +74,7 @@ impl Normal {
     }
 }
 
-/// Names of definitions, each with the names that it leads to.
+/// A directed graph of definitions: each name with the names that its edges lead to.
 type Edges<'n> = HashMap<&'n str, Vec<&'n str>>;
 
 /// Returns the names from which no edge leads to a cycle. `reversed` has the same edges as `edges`
@@ -92,7 +97,11 @@ fn names_without_cycle<'n>(edges: &Edges<'n>, reversed: &Edges<'n>) -> HashSet<&
 }
 
 /// Normalises a schema to draft 2020-12 and reports the changes.
-pub(super) fn normalise(schema: &Value, rules: &Rules, changes: &mut Vec<Change>) -> Normal {
+pub(super) fn normalise(
+    schema: &Value,
+    rules: &Rules,
+    changes: &mut Vec<Change>,
+) -> NormalisedSchema {
     let mut normaliser = Normaliser {
         root: schema,
         needs_items: rules.loose && rules.needs_items,
@@ -102,13 +111,13 @@ pub(super) fn normalise(schema: &Value, rules: &Rules, changes: &mut Vec<Change>
         nodes: 0,
         changes,
     };
-    let root = normaliser.schema(schema, "", 0);
+    let root = normaliser.normalise_subschema(schema, "", 0);
     let mut defs = Map::new();
     while let Some((name, target)) = normaliser.pending.pop_front() {
-        let def = normaliser.schema(target, &pointer_below("", "$defs", &name), 0);
+        let def = normaliser.normalise_subschema(target, &child_pointer("", "$defs", &name), 0);
         defs.insert(name, Value::Object(def));
     }
-    Normal { root, defs }
+    NormalisedSchema { root, defs }
 }
 
 struct Normaliser<'a, 'c> {
@@ -129,7 +138,7 @@ impl<'a> Normaliser<'a, '_> {
         self.changes.push(Change::new(at, kind, message));
     }
 
-    fn schema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {
+    fn normalise_subschema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Map {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             let message = "too deep or too many subschemas: any value is allowed";
@@ -140,16 +149,16 @@ impl<'a> Normaliser<'a, '_> {
             Value::Object(map) => {
                 let mut out = Map::new();
                 for (keyword, value) in map {
-                    self.keyword(map, keyword, value, &mut out, at, depth);
+                    self.normalise_keyword(map, keyword, value, &mut out, at, depth);
                 }
-                keyword::require_children(map, &mut out);
+                keyword::convert_required_flags(map, &mut out);
                 if self.needs_items {
-                    add_items(&mut out);
+                    add_missing_items(&mut out);
                 }
                 keyword::allow_null(map, out)
             }
             Value::Bool(true) => Map::new(),
-            Value::Bool(false) => never(),
+            Value::Bool(false) => never_schema(),
             _ => {
                 let message = "not a schema: any value is allowed";
                 self.report(at, ChangeKind::Invalid, message);
@@ -158,31 +167,37 @@ impl<'a> Normaliser<'a, '_> {
         }
     }
 
-    fn listed(&mut self, list: &'a [Value], keyword: &str, at: &str, depth: usize) -> Value {
+    fn normalise_list(
+        &mut self,
+        list: &'a [Value],
+        keyword: &str,
+        at: &str,
+        depth: usize,
+    ) -> Value {
         let listed = list.iter().enumerate().map(|(index, schema)| {
             let at = format!("{at}/{keyword}/{index}");
-            Value::Object(self.schema(schema, &at, depth + 1))
+            Value::Object(self.normalise_subschema(schema, &at, depth + 1))
         });
         listed.collect()
     }
 
     /// Converts a reference, or replaces an unresolvable one by text.
-    fn reference(&mut self, reference: &str, out: &mut Map, at: &str) {
-        match target(self.root, reference) {
+    fn normalise_reference(&mut self, reference: &str, out: &mut Map, at: &str) {
+        match resolve_reference(self.root, reference) {
             Ok((pointer, schema)) => {
-                let name = self.name_of(pointer, schema);
+                let name = self.name_definition(pointer, schema);
                 out.set("$ref", format!("#/$defs/{name}"));
             }
             Err((kind, reason)) => {
                 let message = format!("`$ref` `{reference}` {reason}: any value is allowed");
                 self.report(at, kind, message);
-                text::append(out, &format!("See {}.", text::excerpt(reference)));
+                text::append_description(out, &format!("See {}.", text::text_excerpt(reference)));
             }
         }
     }
 
     /// Returns the name of the definition at a JSON pointer. The definition is normalised later.
-    fn name_of(&mut self, pointer: String, schema: &'a Value) -> String {
+    fn name_definition(&mut self, pointer: String, schema: &'a Value) -> String {
         if let Some(name) = self.names.get(&pointer) {
             return name.clone();
         }
@@ -208,8 +223,8 @@ impl<'a> Normaliser<'a, '_> {
 
 /// Returns the target of a reference and its pointer in the root, or the kind of change and the
 /// reason why there is none. Only pointers are resolved, in this document and in the one with the
-/// root's `$id`. The bare name of a definition, a common mistake, counts as its pointer.
-fn target<'a>(
+/// root's `$id`. The bare name of a definition is a common mistake and counts as a pointer to it.
+fn resolve_reference<'a>(
     root: &'a Value,
     reference: &str,
 ) -> Result<(String, &'a Value), (ChangeKind, &'static str)> {
@@ -227,7 +242,7 @@ fn target<'a>(
             .into_owned()
     } else {
         let groups = ["/$defs/", "/definitions/"].into_iter();
-        let mut pointers = groups.map(|group| format!("{group}{}", escaped(document)));
+        let mut pointers = groups.map(|group| format!("{group}{}", escape_pointer_name(document)));
         let found = pointers.find(|pointer| root.pointer(pointer).is_some());
         found.ok_or((ChangeKind::Widened, "is not fetched"))?
     };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Dialect,
     keywords::{Map, SchemaMembers, is_never, is_of_type},
-    normal::{Normal, normalise},
+    normal::{NormalisedSchema, normalise},
     root,
     rules::{AnyValue, Rules},
 };
@@ -17,11 +17,11 @@ use super::{
 const MIN_WORK: usize = 500_000;
 /// Number of passes over the answer that the work budget allows, in addition to [`MIN_WORK`].
 const PASSES: usize = 32;
-/// Maximum nesting of values.
+/// Maximum nesting depth at which values are restored.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of schemas that apply to one value.
 const MAX_SCHEMAS: usize = 64;
-/// Number of bytes of text that use as much of the work budget as one value.
+/// Number of bytes of text that cost as much of the work budget as one value.
 const BYTES_PER_WORK: usize = 32;
 
 /// Converts an answer for [`compile`](super::compile)`(original, dialect)` into one for `original`.
@@ -32,8 +32,8 @@ const BYTES_PER_WORK: usize = 32;
 /// has no schema for that, a string that is valid JSON is read as JSON text. Invalid parts are
 /// returned unchanged, for the validator.
 pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
-    let rules = Rules::of(dialect);
-    if !restores(dialect) {
+    let rules = Rules::for_dialect(dialect);
+    if !can_change_answers(dialect) {
         return answer;
     }
     let mut normal = normalise(original, rules, &mut Vec::new());
@@ -48,7 +48,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     } else if rules.restricted_keys
         && let Value::Object(object) = &mut answer
     {
-        let names = root::prepare(&mut normal, rules, &mut Vec::new());
+        let names = root::prepare_root(&mut normal, rules, &mut Vec::new());
         let mut originals: HashMap<String, String> = names
             .into_iter()
             .map(|(original, name)| (name, original))
@@ -60,7 +60,7 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
     if rules.any_value != AnyValue::JsonText {
         return answer;
     }
-    let work = size(&answer)
+    let work = work_of_value(&answer)
         .saturating_mul(PASSES)
         .saturating_add(MIN_WORK);
     let restorer = Restorer {
@@ -68,29 +68,29 @@ pub fn restore(original: &Value, dialect: Dialect, mut answer: Value) -> Value {
         removes_nulls: rules.all_required,
         work_left: Cell::new(work),
     };
-    restorer.value(vec![&schema], answer, 0)
+    restorer.restore_value(vec![&schema], answer, 0)
 }
 
 /// Returns whether [`restore`] can change answers in a dialect.
-pub fn restores(dialect: Dialect) -> bool {
-    let rules = Rules::of(dialect);
+pub fn can_change_answers(dialect: Dialect) -> bool {
+    let rules = Rules::for_dialect(dialect);
     rules.any_value == AnyValue::JsonText || rules.restricted_keys
 }
 
 /// The schemas that apply to one value: a schema, the target of its `$ref` and the members of its
 /// `allOf`.
 #[derive(Debug, Default)]
-struct Applied<'n> {
+struct AppliedSchemas<'n> {
     schemas: Vec<&'n Map>,
     /// Alternatives of each `anyOf` and `oneOf` that apply to the value.
     unions: Vec<&'n [Value]>,
 }
 
-impl<'n> Applied<'n> {
+impl<'n> AppliedSchemas<'n> {
     /// Returns the schemas that apply to the value of an object's key, named or additional.
     fn key_schemas(&self, key: &str) -> Vec<&'n Map> {
         let schemas = self.schemas.iter().filter_map(|schema| {
-            let named = schema.object("properties").and_then(|it| it.get(key));
+            let named = schema.get_object("properties").and_then(|it| it.get(key));
             let additional = || schema.get("additionalProperties");
             named.or_else(additional)?.as_object()
         });
@@ -99,29 +99,30 @@ impl<'n> Applied<'n> {
 
     fn item_schemas(&self, index: usize) -> Vec<&'n Map> {
         let schemas = self.schemas.iter().filter_map(|schema| {
-            let prefix = schema.list("prefixItems").get(index);
+            let prefix = schema.get_array("prefixItems").get(index);
             prefix.or_else(|| schema.get("items"))?.as_object()
         });
         schemas.collect()
     }
 
-    fn has_any(&self, keywords: &[&str]) -> bool {
-        self.schemas.iter().any(|schema| schema.has_any(keywords))
+    fn has_any_keyword(&self, keywords: &[&str]) -> bool {
+        self.schemas
+            .iter()
+            .any(|schema| schema.has_any_keyword(keywords))
     }
 
     fn requires(&self, key: &str) -> bool {
         self.schemas.iter().any(|schema| schema.requires(key))
     }
 
-    /// Returns whether the schemas' `type` keywords allow a value.
     fn allows_type(&self, value: &Value) -> bool {
         let mut typed = self.schemas.iter().filter(|it| it.contains_key("type"));
-        typed.all(|schema| is_of_type(value, &schema.types()))
+        typed.all(|schema| is_of_type(value, &schema.get_types()))
     }
 }
 
 struct Restorer<'n> {
-    normal: &'n Normal,
+    normal: &'n NormalisedSchema,
     /// Whether a null may stand for a missing property.
     removes_nulls: bool,
     work_left: Cell<usize>,
@@ -129,14 +130,14 @@ struct Restorer<'n> {
 
 impl<'n> Restorer<'n> {
     /// Subtracts from the work budget. Returns `false` if the budget was used up before.
-    fn work(&self, work: usize) -> bool {
+    fn spend_work(&self, work: usize) -> bool {
         let left = self.work_left.get();
         self.work_left.set(left.saturating_sub(work));
         left > 0
     }
 
-    /// Adds schemas to `applied`, with the schemas that they refer to.
-    fn apply(&self, mut pending: Vec<&'n Map>, applied: &mut Applied<'n>) {
+    /// Adds schemas to `applied`, with their `allOf` members and `$ref` targets.
+    fn add_schemas(&self, mut pending: Vec<&'n Map>, applied: &mut AppliedSchemas<'n>) {
         while let Some(schema) = pending.pop() {
             if applied.schemas.len() >= MAX_SCHEMAS {
                 return;
@@ -145,24 +146,24 @@ impl<'n> Restorer<'n> {
                 continue;
             }
             applied.schemas.push(schema);
-            let unions = ["anyOf", "oneOf"].map(|keyword| schema.list(keyword));
+            let unions = ["anyOf", "oneOf"].map(|keyword| schema.get_array(keyword));
             applied
                 .unions
                 .extend(unions.into_iter().filter(|union| !union.is_empty()));
-            pending.extend(schema.schemas("allOf"));
-            let reference = schema.text("$ref");
-            pending.extend(reference.and_then(|it| self.normal.target(it)));
+            pending.extend(schema.get_schemas("allOf"));
+            let reference = schema.get_text("$ref");
+            pending.extend(reference.and_then(|it| self.normal.find_target(it)));
         }
     }
 
     /// Restores a value that all of `schemas` describe.
-    fn value(&self, schemas: Vec<&'n Map>, mut value: Value, depth: usize) -> Value {
-        if depth >= MAX_DEPTH || !self.work(schemas.len()) {
+    fn restore_value(&self, schemas: Vec<&'n Map>, mut value: Value, depth: usize) -> Value {
+        if depth >= MAX_DEPTH || !self.spend_work(schemas.len()) {
             return value;
         }
-        let mut applied = Applied::default();
-        self.apply(schemas, &mut applied);
-        // A string that holds JSON text chooses no alternative: its content does.
+        let mut applied = AppliedSchemas::default();
+        self.add_schemas(schemas, &mut applied);
+        // JSON text is decoded first, because its content decides which alternative applies.
         if let Some(content) = self.json_content(&applied, &value, depth) {
             value = content;
         }
@@ -171,22 +172,24 @@ impl<'n> Restorer<'n> {
         }
         while let Some(union) = applied.unions.pop() {
             let mut alternatives = union.iter().filter_map(Value::as_object);
-            let chosen = alternatives.find(|it| self.matches(vec![*it], &value, true, depth + 1));
-            self.apply(chosen.into_iter().collect(), &mut applied);
+            let chosen =
+                alternatives.find(|it| self.matches_schemas(vec![*it], &value, true, depth + 1));
+            self.add_schemas(chosen.into_iter().collect(), &mut applied);
         }
         match value {
-            Value::Object(object) => Value::Object(self.object(&applied, object, depth)),
+            Value::Object(object) => Value::Object(self.restore_object(&applied, object, depth)),
             Value::Array(items) => {
                 let items = items.into_iter().enumerate();
-                let items = items
-                    .map(|(index, item)| self.value(applied.item_schemas(index), item, depth + 1));
+                let items = items.map(|(index, item)| {
+                    self.restore_value(applied.item_schemas(index), item, depth + 1)
+                });
                 Value::Array(items.collect())
             }
             other => other,
         }
     }
 
-    fn object(&self, applied: &Applied<'n>, object: Map, depth: usize) -> Map {
+    fn restore_object(&self, applied: &AppliedSchemas<'n>, object: Map, depth: usize) -> Map {
         let mut out = Map::new();
         for (key, value) in object {
             if self.means_absent(applied, &key, &value, depth) {
@@ -196,7 +199,7 @@ impl<'n> Restorer<'n> {
             let value = if schemas.is_empty() {
                 value
             } else {
-                self.value(schemas, value, depth + 1)
+                self.restore_value(schemas, value, depth + 1)
             };
             out.insert(key, value);
         }
@@ -204,33 +207,45 @@ impl<'n> Restorer<'n> {
     }
 
     /// Returns whether the value of a key is a null that means "absent".
-    fn means_absent(&self, applied: &Applied<'n>, key: &str, value: &Value, depth: usize) -> bool {
+    fn means_absent(
+        &self,
+        applied: &AppliedSchemas<'n>,
+        key: &str,
+        value: &Value,
+        depth: usize,
+    ) -> bool {
         if !value.is_null() || !self.removes_nulls || applied.requires(key) {
             return false;
         }
         let schemas = applied.key_schemas(key);
         if schemas.is_empty() {
-            // The key is an additional one, or belongs to another alternative.
-            applied.has_any(&["properties"])
+            // No schema describes the key: it is additional, or it belongs to another alternative.
+            applied.has_any_keyword(&["properties"])
         } else {
-            !self.matches(schemas, value, false, depth + 1)
+            !self.matches_schemas(schemas, value, false, depth + 1)
         }
     }
 
     /// Returns the content of JSON text, if the schemas require the content and not the text.
-    fn json_content(&self, applied: &Applied<'n>, value: &Value, depth: usize) -> Option<Value> {
+    fn json_content(
+        &self,
+        applied: &AppliedSchemas<'n>,
+        value: &Value,
+        depth: usize,
+    ) -> Option<Value> {
         let content = serde_json::from_str::<Value>(value.as_str()?).ok()?;
-        self.work(size(value));
-        let matches = |value: &Value| self.matches(applied.schemas.clone(), value, false, depth);
+        self.spend_work(work_of_value(value));
+        let matches =
+            |value: &Value| self.matches_schemas(applied.schemas.clone(), value, false, depth);
         let constraints = ["type", "enum", "const", "properties", "items"];
-        let is_content = if applied.unions.is_empty() && !applied.has_any(&constraints) {
+        let is_content = if applied.unions.is_empty() && !applied.has_any_keyword(&constraints) {
             true
         } else if matches(value) {
-            // Both the string and its content may match. An object or array is hardly meant as
-            // text.
+            // If the string and its content both match, an object or array is taken as content.
             (content.is_object() || content.is_array()) && matches(&content)
         } else {
-            (applied.has_any(&["type"]) && applied.allows_type(&content)) || matches(&content)
+            (applied.has_any_keyword(&["type"]) && applied.allows_type(&content))
+                || matches(&content)
         };
         is_content.then_some(content)
     }
@@ -239,26 +254,32 @@ impl<'n> Restorer<'n> {
     /// ignored, because the tool's own schema is validated before a call. Returns `true` if the
     /// budget is exceeded. `is_sent` means that the value is not restored yet: nulls may mean
     /// "absent", and a string may be JSON text.
-    fn matches(&self, schemas: Vec<&'n Map>, value: &Value, is_sent: bool, depth: usize) -> bool {
-        if schemas.is_empty() || depth >= MAX_DEPTH || !self.work(schemas.len()) {
+    fn matches_schemas(
+        &self,
+        schemas: Vec<&'n Map>,
+        value: &Value,
+        is_sent: bool,
+        depth: usize,
+    ) -> bool {
+        if schemas.is_empty() || depth >= MAX_DEPTH || !self.spend_work(schemas.len()) {
             return true;
         }
-        let mut applied = Applied::default();
-        self.apply(schemas, &mut applied);
+        let mut applied = AppliedSchemas::default();
+        self.add_schemas(schemas, &mut applied);
         if is_sent && let Some(content) = self.json_content(&applied, value, depth) {
-            return self.matches(applied.schemas, &content, false, depth + 1);
+            return self.matches_schemas(applied.schemas, &content, false, depth + 1);
         }
         let is_listed = |schema: &&Map| {
             let constant = schema.get("const");
-            let values = schema.list("enum");
-            self.work(constant.into_iter().chain(values).map(size).sum());
+            let values = schema.get_array("enum");
+            self.spend_work(constant.into_iter().chain(values).map(work_of_value).sum());
             !is_never(schema)
                 && constant.is_none_or(|it| it == value)
                 && (values.is_empty() || values.contains(value))
         };
         let allows = |union: &&[Value]| {
             let mut alternatives = union.iter().filter_map(Value::as_object);
-            alternatives.any(|it| self.matches(vec![it], value, is_sent, depth + 1))
+            alternatives.any(|it| self.matches_schemas(vec![it], value, is_sent, depth + 1))
         };
         if !applied.allows_type(value)
             || !applied.schemas.iter().all(is_listed)
@@ -268,23 +289,26 @@ impl<'n> Restorer<'n> {
         }
         match value {
             Value::Object(object) => {
-                let mut required = applied.schemas.iter().flat_map(|schema| schema.required());
+                let mut required = applied
+                    .schemas
+                    .iter()
+                    .flat_map(|schema| schema.required_properties());
                 let is_closed = applied.schemas.iter().any(|schema| {
                     schema.is_false("additionalProperties")
                         && !schema.contains_key("patternProperties")
                 });
-                required.all(|name| self.work(1) && object.contains_key(name))
+                required.all(|name| self.spend_work(1) && object.contains_key(name))
                     && object.iter().all(|(key, value)| {
                         let schemas = applied.key_schemas(key);
                         (is_sent && self.means_absent(&applied, key, value, depth))
                             || (!(is_closed && schemas.is_empty())
-                                && self.matches(schemas, value, is_sent, depth + 1))
+                                && self.matches_schemas(schemas, value, is_sent, depth + 1))
                     })
             }
             Value::Array(items) => {
                 let mut items = items.iter().enumerate();
                 items.all(|(index, item)| {
-                    self.matches(applied.item_schemas(index), item, is_sent, depth + 1)
+                    self.matches_schemas(applied.item_schemas(index), item, is_sent, depth + 1)
                 })
             }
             _ => true,
@@ -294,7 +318,7 @@ impl<'n> Restorer<'n> {
 
 /// Returns the work of copying or comparing a value: one unit per nested value, and more for long
 /// text.
-fn size(value: &Value) -> usize {
+fn work_of_value(value: &Value) -> usize {
     let mut size = 0_usize;
     // A loop instead of recursion, because the depth of a value is not limited.
     let mut pending = vec![value];

@@ -1,4 +1,4 @@
-//! The form of the root: an object, on almost every wire.
+//! Conversion of the root schema, which almost every provider requires to be an object.
 
 mod alternatives;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::{
     change::{Change, ChangeKind},
     constraint_text as text,
-    keywords::{Map, SchemaMembers, implied_types, pointer_below, type_names},
-    merge::expand,
-    normal::Normal,
-    rules::{Additional, Rules},
+    keywords::{Map, SchemaMembers, child_pointer, implied_types, type_names},
+    merge::expand_schema,
+    normal::NormalisedSchema,
+    rules::{AdditionalKeyRule, Rules},
 };
 
 /// Maximum nesting of alternatives at the root that are examined.
@@ -37,7 +37,7 @@ pub(super) fn smallest_schema(rules: &Rules) -> Map {
     if rules.all_required {
         least.set("required", json!([]));
     }
-    if rules.additional == Additional::Forbid {
+    if rules.additional == AdditionalKeyRule::Forbid {
         least.set("additionalProperties", false);
     }
     least
@@ -46,11 +46,16 @@ pub(super) fn smallest_schema(rules: &Rules) -> Map {
 /// Returns whether a schema allows objects, and whether it allows other values except null. A
 /// schema without constraints counts as an object. `steps` is the number of schemas that may still
 /// be examined.
-fn find_kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) -> (bool, bool) {
+fn find_kinds(
+    normal: &NormalisedSchema,
+    schema: &Map,
+    depth: usize,
+    steps: &Cell<usize>,
+) -> (bool, bool) {
     if depth > MAX_DEPTH || !take_step(steps) {
         return (true, true);
     }
-    let schema = expand(normal, schema.clone()).schema;
+    let schema = expand_schema(normal, schema.clone()).schema;
     let types = schema
         .get("type")
         .cloned()
@@ -61,11 +66,11 @@ fn find_kinds(normal: &Normal, schema: &Map, depth: usize, steps: &Cell<usize>) 
         return (types.contains(&"object"), has_other);
     }
     let mut unions = ["anyOf", "oneOf"].into_iter();
-    let Some(keyword) = unions.find(|keyword| !schema.list(keyword).is_empty()) else {
+    let Some(keyword) = unions.find(|keyword| !schema.get_array(keyword).is_empty()) else {
         return (true, false);
     };
-    let schemas = schema.schemas(keyword);
-    let not_null = schemas.filter(|schema| schema.text("type") != Some("null"));
+    let schemas = schema.get_schemas(keyword);
+    let not_null = schemas.filter(|schema| schema.get_text("type") != Some("null"));
     let kinds = not_null.map(|it| find_kinds(normal, it, depth + 1, steps));
     kinds.fold((false, false), |one, other| {
         (one.0 || other.0, one.1 || other.1)
@@ -80,30 +85,30 @@ fn take_step(steps: &Cell<usize>) -> bool {
 }
 
 /// Returns whether the root allows only objects.
-fn is_object_root(normal: &Normal) -> bool {
+fn is_object_root(normal: &NormalisedSchema) -> bool {
     find_kinds(normal, &normal.root, 0, &Cell::new(MAX_STEPS)) == (true, false)
 }
 
 /// Returns whether a dialect needs the root to be wrapped in an object, as its only property.
-pub(super) fn is_wrapped(normal: &Normal, rules: &Rules) -> bool {
-    rules.additional == Additional::Forbid && !is_object_root(normal)
+pub(super) fn is_wrapped(normal: &NormalisedSchema, rules: &Rules) -> bool {
+    rules.additional == AdditionalKeyRule::Forbid && !is_object_root(normal)
 }
 
 /// Converts the root to the form that the dialect accepts. Returns the new names of renamed keys,
 /// by their old names.
-pub(super) fn prepare(
-    normal: &mut Normal,
+pub(super) fn prepare_root(
+    normal: &mut NormalisedSchema,
     rules: &Rules,
     changes: &mut Vec<Change>,
 ) -> HashMap<String, String> {
     if is_wrapped(normal, rules) {
         let message = "the root is not an object: it became the property `value` of one";
         changes.push(Change::new("", ChangeKind::Wrapped, message));
-        normal.root = wrapper(&normal.root);
+        normal.root = wrap_root(&normal.root);
     } else if rules.object_root
         && (rules.loose || rules.no_root_description || is_object_root(normal))
     {
-        normal.root = object_root(normal, rules, changes);
+        normal.root = to_object_root(normal, rules, changes);
     }
     if rules.restricted_keys {
         rename_keys(&mut normal.root, changes)
@@ -112,9 +117,9 @@ pub(super) fn prepare(
     }
 }
 
-fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map {
+fn to_object_root(normal: &NormalisedSchema, rules: &Rules, changes: &mut Vec<Change>) -> Map {
     let mut report = |kind, message: &str| changes.push(Change::new("", kind, message));
-    let expanded = expand(normal, normal.root.clone());
+    let expanded = expand_schema(normal, normal.root.clone());
     if expanded.is_opened {
         report(ChangeKind::Widened, super::OPENED);
     }
@@ -133,15 +138,15 @@ fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map
         described.extend(value.map(|value| ((*keyword).to_owned(), value)));
     }
     for (keyword, value) in described {
-        if let Some(sentence) = text::describe(&keyword, &value) {
-            text::append(&mut root, &sentence);
+        if let Some(sentence) = text::describe_keyword(&keyword, &value) {
+            text::append_description(&mut root, &sentence);
         }
         let message = format!("`{keyword}` moved to the description");
         report(ChangeKind::Described, &message);
     }
-    if root.text("type") != Some("object") {
+    if root.get_text("type") != Some("object") {
         if root.contains_key("type") {
-            let is_narrower = root.types().contains(&"object");
+            let is_narrower = root.get_types().contains(&"object");
             let kind = if is_narrower {
                 ChangeKind::Narrowed
             } else {
@@ -160,7 +165,7 @@ fn object_root(normal: &Normal, rules: &Rules, changes: &mut Vec<Change>) -> Map
 }
 
 /// Returns an object schema with `root` as its only property.
-fn wrapper(root: &Map) -> Map {
+fn wrap_root(root: &Map) -> Map {
     let mut wrapper = Map::new();
     wrapper.set("type", "object");
     wrapper.set("properties", json!({ WRAPPER: root }));
@@ -170,15 +175,15 @@ fn wrapper(root: &Map) -> Map {
 }
 
 /// Renames the properties of the root whose names do not match `[a-zA-Z0-9_.-]{1,64}`. Returns the
-/// new names by the old ones. The same keys always get the same names.
+/// new names by the old ones. The result is deterministic.
 fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, String> {
     let is_legal_char = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let is_legal = |key: &&str| (1..=64).contains(&key.len()) && key.chars().all(is_legal_char);
-    let properties = root.object("properties").into_iter();
+    let properties = root.get_object("properties").into_iter();
     let keys = properties
         .flat_map(Map::keys)
         .map(String::as_str)
-        .chain(root.required());
+        .chain(root.required_properties());
     let (legal, illegal): (Vec<&str>, Vec<&str>) = keys.partition(is_legal);
     let mut taken: HashSet<String> = legal.into_iter().map(str::to_owned).collect();
     let mut names = HashMap::new();
@@ -206,13 +211,16 @@ fn rename_keys(root: &mut Map, changes: &mut Vec<Change>) -> HashMap<String, Str
                 let Some(name) = names.get(&key) else {
                     return (key, schema);
                 };
-                let at = pointer_below("", "properties", &key);
+                let at = child_pointer("", "properties", &key);
                 let message = format!("the key became `{name}`");
                 changes.push(Change::new(&at, ChangeKind::Renamed, message));
                 if let Value::Object(schema) = &mut schema
                     && !schema.contains_key("$ref")
                 {
-                    text::append(schema, &format!("Original key: `{}`.", text::excerpt(&key)));
+                    text::append_description(
+                        schema,
+                        &format!("Original key: `{}`.", text::text_excerpt(&key)),
+                    );
                 }
                 (name.clone(), schema)
             });

@@ -24,7 +24,7 @@ use super::Dialect;
 
 /// Treatment of references in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum References {
+pub(super) enum ReferenceRule {
     /// All references are kept, also recursive ones.
     Keep,
     /// References are kept, except for recursive ones, which are inlined up to [`MAX_RECURSION`]
@@ -36,7 +36,7 @@ pub(super) enum References {
 
 /// Treatment of `additionalProperties` in a dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Additional {
+pub(super) enum AdditionalKeyRule {
     /// `additionalProperties` is kept.
     Keep,
     /// `additionalProperties` is set to `false` in every object. A root that is not an object
@@ -59,7 +59,7 @@ pub(super) enum AnyValue {
 
 /// Values that a dialect accepts in `enum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Enums {
+pub(super) enum EnumValueRule {
     /// All JSON values.
     Any,
     /// All values except objects and arrays.
@@ -85,8 +85,8 @@ pub(super) struct Rules {
     pub(super) not_at_root: &'static [&'static str],
     /// Whether the names of the root's properties must match `[a-zA-Z0-9_.-]{1,64}`.
     pub(super) restricted_keys: bool,
-    pub(super) references: References,
-    pub(super) additional: Additional,
+    pub(super) references: ReferenceRule,
+    pub(super) additional: AdditionalKeyRule,
     /// Whether every property must be listed in `required`.
     pub(super) all_required: bool,
     pub(super) any_value: AnyValue,
@@ -95,7 +95,7 @@ pub(super) struct Rules {
     /// Whether the dialect follows OpenAPI 3.0: `nullable` for the type `null`, one type, `anyOf`
     /// without siblings, types in upper case. An object needs at least one property.
     pub(super) openapi: bool,
-    pub(super) enums: Enums,
+    pub(super) enums: EnumValueRule,
     /// Accepted keywords, separated by blanks, besides `type`, `enum`, `properties`, `required`,
     /// `items`, `anyOf` and `description`. Other keywords become text in the description.
     pub(super) keywords: &'static str,
@@ -103,7 +103,7 @@ pub(super) struct Rules {
     pub(super) formats: &'static str,
     /// Accepted formats of numbers, separated by blanks.
     pub(super) number_formats: &'static str,
-    /// Whether the root cannot have a `description`.
+    /// Whether the root must not have a `description`.
     pub(super) no_root_description: bool,
     /// Maximum nesting of objects.
     pub(super) max_objects: usize,
@@ -133,13 +133,13 @@ const BASE: Rules = Rules {
     root_properties: false,
     not_at_root: COMBINATIONS_AND_VALUES,
     restricted_keys: false,
-    references: References::Inline,
-    additional: Additional::Keep,
+    references: ReferenceRule::Inline,
+    additional: AdditionalKeyRule::Keep,
     all_required: false,
     any_value: AnyValue::Empty,
     needs_items: false,
     openapi: false,
-    enums: Enums::Any,
+    enums: EnumValueRule::Any,
     keywords: "",
     formats: "",
     number_formats: "",
@@ -154,7 +154,7 @@ const ANTHROPIC: Rules = Rules {
     loose: true,
     not_at_root: COMBINATIONS,
     restricted_keys: true,
-    references: References::Keep,
+    references: ReferenceRule::Keep,
     ..BASE
 };
 
@@ -162,7 +162,7 @@ const OPENAI_LOOSE: Rules = Rules {
     dialect: Dialect::OpenAiLoose,
     loose: true,
     root_properties: true,
-    references: References::Keep,
+    references: ReferenceRule::Keep,
     needs_items: true,
     ..BASE
 };
@@ -171,11 +171,11 @@ const ANTHROPIC_STRICT: Rules = Rules {
     dialect: Dialect::AnthropicStrict,
     root_properties: true,
     restricted_keys: true,
-    references: References::KeepFinite,
-    additional: Additional::Forbid,
+    references: ReferenceRule::KeepFinite,
+    additional: AdditionalKeyRule::Forbid,
     any_value: AnyValue::JsonText,
     needs_items: true,
-    enums: Enums::Scalars,
+    enums: EnumValueRule::Scalars,
     // `minItems` is accepted only as 0 or 1; see `lower/keyword.rs`.
     keywords: "const title default format minItems",
     formats: "date-time time date duration email hostname uri ipv4 ipv6 uuid",
@@ -185,12 +185,12 @@ const ANTHROPIC_STRICT: Rules = Rules {
 const OPENAI_STRICT: Rules = Rules {
     dialect: Dialect::OpenAiStrict,
     root_properties: true,
-    references: References::Keep,
-    additional: Additional::Forbid,
+    references: ReferenceRule::Keep,
+    additional: AdditionalKeyRule::Forbid,
     all_required: true,
     any_value: AnyValue::JsonText,
     needs_items: true,
-    enums: Enums::Scalars,
+    enums: EnumValueRule::Scalars,
     keywords: "const title format pattern minimum maximum exclusiveMinimum exclusiveMaximum \
         multipleOf minItems maxItems",
     formats: "date-time time date duration email hostname ipv4 ipv6 uuid",
@@ -203,8 +203,8 @@ const OPENAI_STRICT: Rules = Rules {
 const GEMINI_JSON_SCHEMA: Rules = Rules {
     dialect: Dialect::GeminiJsonSchema,
     // Recursive references are accepted only in optional properties, and the server unrolls them.
-    references: References::KeepFinite,
-    enums: Enums::StringsAndNumbers,
+    references: ReferenceRule::KeepFinite,
+    enums: EnumValueRule::StringsAndNumbers,
     keywords: "prefixItems title format minItems maxItems minimum maximum",
     formats: "*",
     number_formats: "*",
@@ -213,11 +213,11 @@ const GEMINI_JSON_SCHEMA: Rules = Rules {
 
 const GEMINI_OPENAPI: Rules = Rules {
     dialect: Dialect::GeminiOpenApi,
-    additional: Additional::Omit,
+    additional: AdditionalKeyRule::Omit,
     any_value: AnyValue::JsonText,
     needs_items: true,
     openapi: true,
-    enums: Enums::Strings,
+    enums: EnumValueRule::Strings,
     keywords: "title format default minItems maxItems minLength maxLength pattern \
         minProperties maxProperties minimum maximum",
     formats: "date-time enum",
@@ -228,7 +228,7 @@ const GEMINI_OPENAPI: Rules = Rules {
 const OLLAMA_TOOLS: Rules = Rules {
     dialect: Dialect::OllamaTools,
     root_properties: true,
-    additional: Additional::Omit,
+    additional: AdditionalKeyRule::Omit,
     no_root_description: true,
     ..BASE
 };
@@ -237,7 +237,7 @@ const OLLAMA_FORMAT: Rules = Rules {
     dialect: Dialect::OllamaFormat,
     object_root: false,
     not_at_root: &[],
-    references: References::Keep,
+    references: ReferenceRule::Keep,
     any_value: AnyValue::AllTypes,
     // Bounds of numbers are accepted only where the grammar stays small; see `lower/keyword.rs`.
     keywords: "const title default format minimum maximum exclusiveMinimum exclusiveMaximum \
@@ -247,7 +247,7 @@ const OLLAMA_FORMAT: Rules = Rules {
 };
 
 impl Rules {
-    pub(super) fn of(dialect: Dialect) -> &'static Self {
+    pub(super) fn for_dialect(dialect: Dialect) -> &'static Self {
         match dialect {
             Dialect::Anthropic => &ANTHROPIC,
             Dialect::AnthropicStrict => &ANTHROPIC_STRICT,
@@ -260,7 +260,7 @@ impl Rules {
         }
     }
 
-    pub(super) fn keeps(&self, keyword: &str) -> bool {
+    pub(super) fn keeps_keyword(&self, keyword: &str) -> bool {
         self.keywords.split_whitespace().any(|it| it == keyword)
     }
 }

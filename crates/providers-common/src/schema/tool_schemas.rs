@@ -11,18 +11,18 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::ToolDefinition;
 
-use super::{Compiled, Dialect, compile};
+use super::{CompiledSchema, Dialect, compile};
 
 /// Maximum number of cached schemas. A full cache is emptied.
 const MAX_ENTRIES: usize = 1_000;
 
 /// A compiled schema of a tool. It serializes as the plain schema, and cloning it is cheap.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolSchema(Arc<Compiled<'static>>);
+pub struct ToolSchema(Arc<CompiledSchema<'static>>);
 
-impl From<Compiled<'_>> for ToolSchema {
-    fn from(compiled: Compiled<'_>) -> Self {
-        Self(Arc::new(Compiled {
+impl From<CompiledSchema<'_>> for ToolSchema {
+    fn from(compiled: CompiledSchema<'_>) -> Self {
+        Self(Arc::new(CompiledSchema {
             schema: Cow::Owned(compiled.schema.into_owned()),
             changes: compiled.changes,
             root_description: compiled.root_description,
@@ -32,7 +32,7 @@ impl From<Compiled<'_>> for ToolSchema {
 
 impl From<Value> for ToolSchema {
     fn from(schema: Value) -> Self {
-        Self::from(Compiled {
+        Self::from(CompiledSchema {
             schema: Cow::Owned(schema),
             changes: Vec::new(),
             root_description: None,
@@ -41,9 +41,9 @@ impl From<Value> for ToolSchema {
 }
 
 impl Deref for ToolSchema {
-    type Target = Compiled<'static>;
+    type Target = CompiledSchema<'static>;
 
-    fn deref(&self) -> &Compiled<'static> {
+    fn deref(&self) -> &CompiledSchema<'static> {
         &self.0
     }
 }
@@ -70,7 +70,7 @@ impl Serialize for ToolSchema {
 ///
 /// let schemas = ToolSchemas::default();
 /// let tool = Arc::new(ToolDefinition::new("t", "", json!({"type": "object"})));
-/// let compiled = schemas.compiled(&tool, Dialect::OpenAiStrict);
+/// let compiled = schemas.compiled_schema(&tool, Dialect::OpenAiStrict);
 /// assert_eq!(compiled.schema["additionalProperties"], false);
 /// ```
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ type Entry = (Arc<ToolDefinition>, ToolSchema);
 
 impl ToolSchemas {
     /// Returns the compiled input schema of `tool` in `dialect`.
-    pub fn compiled(&self, tool: &Arc<ToolDefinition>, dialect: Dialect) -> ToolSchema {
+    pub fn compiled_schema(&self, tool: &Arc<ToolDefinition>, dialect: Dialect) -> ToolSchema {
         let key = (Arc::as_ptr(tool).addr(), dialect);
         // A panic does not poison the data: the map is valid after every step under the lock.
         let entries = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn property(schemas: &ToolSchemas, tool: &Arc<ToolDefinition>) -> String {
-        let compiled = schemas.compiled(tool, Dialect::OpenAiLoose);
+        let compiled = schemas.compiled_schema(tool, Dialect::OpenAiLoose);
         let properties = compiled.schema["properties"].as_object().unwrap();
         properties.keys().cloned().collect()
     }
@@ -120,10 +120,10 @@ mod tests {
     fn a_schema_is_compiled_once_per_definition_and_dialect() {
         let schemas = ToolSchemas::default();
         let tool = tool("a");
-        let strict = schemas.compiled(&tool, Dialect::OpenAiStrict);
-        let again = schemas.compiled(&tool.clone(), Dialect::OpenAiStrict);
+        let strict = schemas.compiled_schema(&tool, Dialect::OpenAiStrict);
+        let again = schemas.compiled_schema(&tool.clone(), Dialect::OpenAiStrict);
         assert!(Arc::ptr_eq(&strict.0, &again.0));
-        assert_ne!(schemas.compiled(&tool, Dialect::OpenAiLoose), strict);
+        assert_ne!(schemas.compiled_schema(&tool, Dialect::OpenAiLoose), strict);
         let text = serde_json::to_string(&strict).unwrap();
         assert_eq!(text, strict.schema.to_string());
     }

@@ -1,8 +1,8 @@
-//! A position in a text.
+//! Reading position in a text, and the reasons why reading stops.
 
 /// Reason why text cannot be read as a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum CallParseError {
     /// The text ends before it is known whether it is a call.
     End,
     /// The text is not a call of an offered tool in the expected form.
@@ -32,21 +32,20 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    pub(crate) fn at(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     /// Returns the largest position that the cursor has reached.
-    pub(crate) fn furthest(&self) -> usize {
+    pub(crate) fn furthest_position(&self) -> usize {
         self.furthest
     }
 
-    /// Moves the cursor back to an earlier position.
     pub(crate) fn move_back_to(&mut self, position: usize) {
         self.at = position.min(self.at);
     }
 
-    pub(crate) fn rest(&self) -> &'t str {
+    pub(crate) fn remaining_text(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
@@ -57,30 +56,29 @@ impl<'t> Cursor<'t> {
 
     /// Returns the next character without consuming it. Returns `None` at the end of the text.
     pub(crate) fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        self.remaining_text().chars().next()
     }
 
-    /// Returns the next character without consuming it. Fails with [`Stop::End`] at the end of the
+    /// Returns the next character without consuming it. Fails with [`CallParseError::End`] at the end of the
     /// text.
-    pub(crate) fn peek_required(&self) -> Result<char, Stop> {
-        self.peek().ok_or(Stop::End)
+    pub(crate) fn peek_required(&self) -> Result<char, CallParseError> {
+        self.peek().ok_or(CallParseError::End)
     }
 
-    /// Consumes `length` bytes.
     pub(crate) fn advance(&mut self, length: usize) {
         self.at = self.at.saturating_add(length).min(self.text.len());
         self.furthest = self.furthest.max(self.at);
     }
 
     /// Consumes and returns the next character.
-    pub(crate) fn next(&mut self) -> Result<char, Stop> {
+    pub(crate) fn next(&mut self) -> Result<char, CallParseError> {
         let c = self.peek_required()?;
         self.advance(c.len_utf8());
         Ok(c)
     }
 
     pub(crate) fn skip_while(&mut self, is_skipped: impl Fn(char) -> bool) {
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let length = rest.find(|c| !is_skipped(c)).unwrap_or(rest.len());
         self.advance(length);
     }
@@ -89,22 +87,22 @@ impl<'t> Cursor<'t> {
         self.skip_while(char::is_whitespace);
     }
 
-    /// Consumes one of `texts` if the rest begins with it. Returns whether it did.
+    /// Consumes one of `texts` if the remaining text begins with it. Returns whether it did.
     pub(crate) fn skip_any(&mut self, texts: &[&str]) -> bool {
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let found = texts.iter().find(|text| rest.starts_with(**text));
         self.advance(found.map_or(0, |text| text.len()));
         found.is_some()
     }
 
-    /// Consumes `text`. Fails if the rest does not begin with it.
-    pub(crate) fn expect(&mut self, text: &str) -> Result<(), Stop> {
+    /// Consumes `text`. Fails if the remaining text does not begin with it.
+    pub(crate) fn expect_text(&mut self, text: &str) -> Result<(), CallParseError> {
         if self.skip_any(&[text]) {
             Ok(())
-        } else if text.starts_with(self.rest()) {
-            Err(Stop::End)
+        } else if text.starts_with(self.remaining_text()) {
+            Err(CallParseError::End)
         } else {
-            Err(Stop::NotACall)
+            Err(CallParseError::NotACall)
         }
     }
 
@@ -113,7 +111,7 @@ impl<'t> Cursor<'t> {
     pub(crate) fn skip_closing_mark(&mut self, marks: &[&str]) -> bool {
         let start = self.at;
         self.skip_while(|c| c.is_whitespace() || is_separator(c));
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let is_cut = !rest.is_empty() && marks.iter().any(|mark| mark.starts_with(rest));
         if is_cut {
             self.advance(rest.len());
@@ -126,11 +124,12 @@ impl<'t> Cursor<'t> {
     }
 
     /// Consumes and returns the text before the first of `marks`. Without a mark, consumes the
-    /// whole text and fails with [`Stop::End`].
-    pub(crate) fn read_until(&mut self, marks: &[&str]) -> Result<&'t str, Stop> {
-        let rest = self.rest();
+    /// whole text and fails with [`CallParseError::End`].
+    pub(crate) fn read_until(&mut self, marks: &[&str]) -> Result<&'t str, CallParseError> {
+        let rest = self.remaining_text();
         let end = marks.iter().filter_map(|mark| rest.find(mark)).min();
         self.advance(end.unwrap_or(rest.len()));
-        end.and_then(|end| rest.get(..end)).ok_or(Stop::End)
+        end.and_then(|end| rest.get(..end))
+            .ok_or(CallParseError::End)
     }
 }

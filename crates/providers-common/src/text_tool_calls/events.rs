@@ -1,4 +1,4 @@
-//! Conversion of an answer's events.
+//! Conversion of the events of an answer whose text contains tool calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -66,7 +66,7 @@ impl EventRecovery {
         if !std::mem::replace(&mut self.has_started, true)
             && let Some(outcome) = self.recovery.outcome.clone()
         {
-            self.start(outcome, &mut event, events);
+            self.emit_start(outcome, &mut event, events);
             if let ModelEvent::Started { .. } = event {
                 return;
             }
@@ -99,7 +99,7 @@ impl EventRecovery {
                 let text = part.scanner.push(&text);
                 if !text.is_empty() {
                     self.has_text = true;
-                    let index = open(&mut part.index, &mut self.next_index, events);
+                    let index = open_text_part(&mut part.index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
                 return;
@@ -117,10 +117,10 @@ impl EventRecovery {
                 ModelEvent::PartFinished { index }
             }
             ModelEvent::Finished { reason, raw } => {
-                self.end(events);
+                self.end_answer(events);
                 self.has_finished = true;
                 let reason = if self.found_any {
-                    reason.given_tool_uses(true)
+                    reason.adjust_to_tool_uses(true)
                 } else {
                     reason
                 };
@@ -143,7 +143,7 @@ impl EventRecovery {
     }
 
     /// Ends the answer, complete or not, and appends the buffered text and calls to `events`.
-    pub fn end(&mut self, events: &mut Vec<ModelEvent>) {
+    pub fn end_answer(&mut self, events: &mut Vec<ModelEvent>) {
         if !self.has_finished {
             for part in std::mem::take(&mut self.texts).into_values() {
                 self.end_text(part, events);
@@ -152,7 +152,7 @@ impl EventRecovery {
     }
 
     /// Emits `Started` with the outcome of the tool choice, followed by the warnings.
-    fn start(
+    fn emit_start(
         &self,
         outcome: ToolChoiceOutcome,
         event: &mut ModelEvent,
@@ -165,14 +165,14 @@ impl EventRecovery {
             _ => (None, None),
         };
         let mut answer = AnswerEvents::new(outcome, self.recovery.warnings.clone());
-        answer.start(response_id, model, events);
+        answer.emit_start(response_id, model, events);
     }
 
     /// Starts the output parts of open texts before another part begins, so that buffered text
     /// keeps its place.
     fn open_texts(&mut self, events: &mut Vec<ModelEvent>) {
         for text in self.texts.values_mut() {
-            open(&mut text.index, &mut self.next_index, events);
+            open_text_part(&mut text.index, &mut self.next_index, events);
         }
     }
 
@@ -183,33 +183,33 @@ impl EventRecovery {
             states,
             mut index,
         } = part;
-        for piece in scanner.end() {
+        for piece in scanner.into_pieces() {
             match piece {
                 Piece::Text(text) => {
                     self.has_text |= text.chars().any(|c| !c.is_whitespace());
-                    let index = open(&mut index, &mut self.next_index, events);
+                    let index = open_text_part(&mut index, &mut self.next_index, events);
                     events.push(ModelEvent::TextDelta { index, text });
                 }
                 Piece::Call(call) => {
                     if let Some(index) = index.take() {
                         events.push(ModelEvent::PartFinished { index });
                     }
-                    self.call(call, events);
+                    self.emit_call(call, events);
                 }
             }
         }
         for state in states {
-            let index = open(&mut index, &mut self.next_index, events);
+            let index = open_text_part(&mut index, &mut self.next_index, events);
             let state = Box::new(state);
             events.push(ModelEvent::PartState { index, state });
         }
         index
     }
 
-    fn call(&mut self, call: FoundCall, events: &mut Vec<ModelEvent>) {
+    fn emit_call(&mut self, call: FoundCall, events: &mut Vec<ModelEvent>) {
         self.found_any = true;
         let index = take_index(&mut self.next_index);
-        let name = self.recovery.tools.declared(&call.name).to_owned();
+        let name = self.recovery.tools.declared_name(&call.name).to_owned();
         let id = self.ids.claim(None);
         let part = PartStart::ToolUse { id, name };
         events.push(ModelEvent::PartStarted { index, part });
@@ -225,8 +225,12 @@ impl EventRecovery {
     }
 }
 
-/// Returns the output index of a text. Starts its output part if there is none.
-fn open(index: &mut Option<u32>, next_index: &mut u32, events: &mut Vec<ModelEvent>) -> u32 {
+/// Returns the index of a text's output part. Starts the output part if there is none.
+fn open_text_part(
+    index: &mut Option<u32>,
+    next_index: &mut u32,
+    events: &mut Vec<ModelEvent>,
+) -> u32 {
     *index.get_or_insert_with(|| {
         let index = take_index(next_index);
         let part = PartStart::Text;

@@ -65,11 +65,11 @@ impl RecoveryForm {
     }
 
     /// Returns the form that has this name in configuration files.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == name)
     }
 
-    const fn bit(self) -> u16 {
+    const fn bit_mask(self) -> u16 {
         1 << self as u16
     }
 }
@@ -80,7 +80,7 @@ impl RecoveryForm {
 /// use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 ///
 /// const SMALL_MODELS: RecoveryForms =
-///     RecoveryForms::of(&[RecoveryForm::FencedJson, RecoveryForm::ToolCallTag]);
+///     RecoveryForms::from_forms(&[RecoveryForm::FencedJson, RecoveryForm::ToolCallTag]);
 /// assert!(SMALL_MODELS.contains(RecoveryForm::FencedJson));
 /// assert!(!SMALL_MODELS.contains(RecoveryForm::Pythonic));
 /// assert!(RecoveryForms::NONE.is_empty());
@@ -92,11 +92,11 @@ impl RecoveryForms {
     /// Empty set. No tool calls are searched for in the text.
     pub const NONE: Self = Self(0);
     /// Set of all forms.
-    pub const ALL: Self = Self::of(&RecoveryForm::ALL);
+    pub const ALL: Self = Self::from_forms(&RecoveryForm::ALL);
     /// The forms that local servers (llama.cpp, Ollama) leave in the text when a model's format is
     /// not the expected one: all except Pythonic calls, which look like code that the user
     /// requested.
-    pub const LOCAL_SERVERS: Self = Self::of(&[
+    pub const LOCAL_SERVERS: Self = Self::from_forms(&[
         RecoveryForm::FencedJson,
         RecoveryForm::ToolCallTag,
         RecoveryForm::FunctionTag,
@@ -107,11 +107,11 @@ impl RecoveryForms {
     ]);
 
     /// Creates a set of the listed forms.
-    pub const fn of(forms: &[RecoveryForm]) -> Self {
+    pub const fn from_forms(forms: &[RecoveryForm]) -> Self {
         let mut set = Self::NONE;
         let mut at = 0;
         while at < forms.len() {
-            set = set.with(forms[at]);
+            set = set.with_form(forms[at]);
             at += 1;
         }
         set
@@ -119,13 +119,13 @@ impl RecoveryForms {
 
     /// Returns the set with a form added to it.
     #[must_use]
-    pub const fn with(self, form: RecoveryForm) -> Self {
-        Self(self.0 | form.bit())
+    pub const fn with_form(self, form: RecoveryForm) -> Self {
+        Self(self.0 | form.bit_mask())
     }
 
     /// Returns whether the set contains a form.
     pub const fn contains(self, form: RecoveryForm) -> bool {
-        self.0 & form.bit() != 0
+        self.0 & form.bit_mask() != 0
     }
 
     /// Returns whether the set is empty.
@@ -143,6 +143,6 @@ impl RecoveryForms {
 
 impl FromIterator<RecoveryForm> for RecoveryForms {
     fn from_iter<I: IntoIterator<Item = RecoveryForm>>(forms: I) -> Self {
-        forms.into_iter().fold(Self::NONE, Self::with)
+        forms.into_iter().fold(Self::NONE, Self::with_form)
     }
 }

@@ -5,7 +5,7 @@ mod elements;
 mod pythonic;
 
 use super::{
-    cursor::{Cursor, Stop},
+    cursor::{CallParseError, Cursor},
     form::RecoveryForm,
     json_calls::{FoundCall, JsonCalls, may_begin_call, read_input},
     offered_tools::OfferedTools,
@@ -28,7 +28,7 @@ const PYTHON_TAG: &str = "<|python_tag|>";
 
 /// Returns whether a text begins with the marker of a form, or may do so when more of the text
 /// arrives.
-pub(crate) fn may_begin(form: RecoveryForm, text: &str, tools: &OfferedTools) -> bool {
+pub(crate) fn may_begin_form(form: RecoveryForm, text: &str, tools: &OfferedTools) -> bool {
     let opens = |markers: &[&str]| {
         let mut markers = markers.iter();
         markers.any(|marker| text.starts_with(marker) || marker.starts_with(text))
@@ -44,7 +44,7 @@ pub(crate) fn may_begin(form: RecoveryForm, text: &str, tools: &OfferedTools) ->
             None => FENCE.starts_with(text),
         },
         RecoveryForm::Pythonic => match text.strip_prefix('[') {
-            Some(list) => tools.may_begin(list.trim_start(), '('),
+            Some(list) => tools.may_begin_name(list.trim_start(), '('),
             None => opens(pythonic::OPENERS),
         },
         RecoveryForm::BareJson if text.starts_with('<') => opens(&[PYTHON_TAG]),
@@ -62,33 +62,33 @@ fn may_be_block_of_calls(block: &str) -> bool {
     }
 }
 
-/// Reads all calls in one form. Leaves the cursor behind them.
-pub(crate) fn read(
+/// Reads all calls in one form. Moves the cursor to the end of the calls.
+pub(crate) fn read_calls_in_form(
     form: RecoveryForm,
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
-) -> Result<Vec<FoundCall>, Stop> {
+) -> Result<Vec<FoundCall>, CallParseError> {
     match form {
-        RecoveryForm::ToolCallTag => elements::tool_call(cursor, tools),
-        RecoveryForm::FunctionTag => elements::function(cursor, tools),
+        RecoveryForm::ToolCallTag => elements::read_tool_call(cursor, tools),
+        RecoveryForm::FunctionTag => elements::read_function(cursor, tools),
         RecoveryForm::MistralToken => read_mistral_calls(cursor, tools),
-        RecoveryForm::DeepSeek => deepseek::read(cursor, tools),
+        RecoveryForm::DeepSeek => deepseek::read_calls(cursor, tools),
         RecoveryForm::Granite => {
-            cursor.expect(GRANITE_TOKEN)?;
+            cursor.expect_text(GRANITE_TOKEN)?;
             cursor.skip_whitespace();
             read_marked_calls(cursor, tools, &["<|/tool_call|>"])
         }
         RecoveryForm::FencedJson => read_fenced_calls(cursor, tools),
-        RecoveryForm::Pythonic => pythonic::read(cursor, tools),
+        RecoveryForm::Pythonic => pythonic::read_calls(cursor, tools),
         RecoveryForm::BareJson if cursor.skip_any(&[PYTHON_TAG]) => {
             cursor.skip_whitespace();
             read_marked_calls(cursor, tools, &["<|eom_id|>", "<|eot_id|>"])
         }
-        RecoveryForm::BareJson => unmarked_calls(tools).read_value(cursor),
+        RecoveryForm::BareJson => unmarked_call_reader(tools).read_value(cursor),
     }
 }
 
-fn unmarked_calls(tools: &OfferedTools) -> JsonCalls<'_> {
+fn unmarked_call_reader(tools: &OfferedTools) -> JsonCalls<'_> {
     JsonCalls {
         tools,
         is_marked: false,
@@ -101,7 +101,7 @@ fn read_marked_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
     closers: &[&str],
-) -> Result<Vec<FoundCall>, Stop> {
+) -> Result<Vec<FoundCall>, CallParseError> {
     let json = JsonCalls {
         tools,
         is_marked: true,
@@ -116,18 +116,18 @@ fn read_marked_calls(
 fn read_fenced_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
-) -> Result<Vec<FoundCall>, Stop> {
-    cursor.expect(FENCE)?;
-    if !may_be_block_of_calls(cursor.rest()) {
-        return Err(Stop::NotACall);
+) -> Result<Vec<FoundCall>, CallParseError> {
+    cursor.expect_text(FENCE)?;
+    if !may_be_block_of_calls(cursor.remaining_text()) {
+        return Err(CallParseError::NotACall);
     }
     cursor.skip_while(|c| !c.is_whitespace() && !matches!(c, '{' | '['));
     cursor.skip_whitespace();
-    let calls = unmarked_calls(tools).read_sequence(cursor)?;
-    if cursor.skip_closing_mark(&[FENCE]) || cursor.rest().trim().is_empty() {
+    let calls = unmarked_call_reader(tools).read_sequence(cursor)?;
+    if cursor.skip_closing_mark(&[FENCE]) || cursor.remaining_text().trim().is_empty() {
         Ok(calls)
     } else {
-        Err(Stop::NotACall)
+        Err(CallParseError::NotACall)
     }
 }
 
@@ -135,9 +135,9 @@ fn read_fenced_calls(
 fn read_mistral_calls(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
-) -> Result<Vec<FoundCall>, Stop> {
+) -> Result<Vec<FoundCall>, CallParseError> {
     const ARGS: &str = "[ARGS]";
-    cursor.expect(MISTRAL_TOKEN)?;
+    cursor.expect_text(MISTRAL_TOKEN)?;
     cursor.skip_whitespace();
     if matches!(cursor.peek_required()?, '[' | '{') {
         return read_marked_calls(cursor, tools, &[]);
@@ -149,11 +149,11 @@ fn read_mistral_calls(
         if cursor.skip_any(&["[CALL_ID]"]) {
             cursor.read_until(&[ARGS])?;
         }
-        cursor.expect(ARGS)?;
+        cursor.expect_text(ARGS)?;
         cursor.skip_whitespace();
     }
     match cursor.peek_required()? {
         '{' => Ok(vec![read_input(name, cursor, &[MISTRAL_TOKEN])]),
-        _ => Err(Stop::NotACall),
+        _ => Err(CallParseError::NotACall),
     }
 }

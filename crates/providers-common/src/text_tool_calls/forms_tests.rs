@@ -186,7 +186,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn only(form: RecoveryForm) -> Recovery {
-    Recovery::of(&request(), RecoveryForms::of(&[form]))
+    Recovery::for_request(&request(), RecoveryForms::from_forms(&[form]))
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    cursor::{Cursor, Stop, is_separator},
+    cursor::{CallParseError, Cursor, is_separator},
     literal::{read_literal, read_text_literal},
     offered_tools::OfferedTools,
 };
@@ -22,14 +22,14 @@ const WRAPPER_KEY: &str = "function";
 pub(crate) struct FoundCall {
     /// Name of the tool, as the model received it.
     pub(crate) name: String,
-    /// Input of the tool, normally a JSON object.
+    /// Input of the tool as JSON text, normally an object.
     pub(crate) input: String,
     /// Whether the whole call was read. An incomplete call is never executed.
     pub(crate) is_complete: bool,
 }
 
 impl FoundCall {
-    pub(crate) fn complete(name: impl Into<String>, input: impl Into<String>) -> Self {
+    pub(crate) fn complete_call(name: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             input: input.into(),
@@ -37,10 +37,10 @@ impl FoundCall {
         }
     }
 
-    pub(crate) fn incomplete(name: impl Into<String>, input: impl Into<String>) -> Self {
+    pub(crate) fn incomplete_call(name: impl Into<String>, input: impl Into<String>) -> Self {
         Self {
             is_complete: false,
-            ..Self::complete(name, input)
+            ..Self::complete_call(name, input)
         }
     }
 }
@@ -49,8 +49,9 @@ impl FoundCall {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JsonCalls<'a> {
     pub(crate) tools: &'a OfferedTools,
-    /// Whether a mark of the form precedes the JSON. Without a mark, a call needs an input and may
-    /// have no other keys, because lists of tools and data with a `name` are not calls.
+    /// Whether a marker such as `[TOOL_CALLS]` precedes the JSON. Without a marker, a call needs an
+    /// input and may have no other keys, because lists of tools and data with a `name` are not
+    /// calls.
     pub(crate) is_marked: bool,
     /// Marks that end the calls in this form.
     pub(crate) closers: &'a [&'a str],
@@ -62,17 +63,19 @@ struct Members {
     name: Option<String>,
     /// Byte position of the input in the text.
     input_start: Option<usize>,
-    /// JSON text of the input.
     input: Option<String>,
 }
 
 impl JsonCalls<'_> {
     /// Reads JSON values after one another, with white space or separators between them. Stops
     /// before the first value that is not a call.
-    pub(crate) fn read_sequence(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
+    pub(crate) fn read_sequence(
+        self,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Vec<FoundCall>, CallParseError> {
         let mut calls = self.read_value(cursor)?;
         loop {
-            let end = cursor.at();
+            let end = cursor.position();
             cursor.skip_while(|c| c.is_whitespace() || is_separator(c));
             let Ok(more) = self.read_value(cursor) else {
                 cursor.move_back_to(end);
@@ -83,7 +86,10 @@ impl JsonCalls<'_> {
     }
 
     /// Reads a call or a list of calls. A list with an element that is not a call is not a call.
-    pub(crate) fn read_value(self, cursor: &mut Cursor<'_>) -> Result<Vec<FoundCall>, Stop> {
+    pub(crate) fn read_value(
+        self,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Vec<FoundCall>, CallParseError> {
         if !cursor.skip_any(&["["]) {
             return Ok(vec![self.read_call(cursor)?]);
         }
@@ -98,7 +104,7 @@ impl JsonCalls<'_> {
                 None if !calls.is_empty() => return Ok(calls),
                 _ => match self.read_call(cursor) {
                     Ok(call) => calls.push(call),
-                    Err(Stop::End) if !calls.is_empty() => return Ok(calls),
+                    Err(CallParseError::End) if !calls.is_empty() => return Ok(calls),
                     Err(stop) => return Err(stop),
                 },
             }
@@ -107,13 +113,13 @@ impl JsonCalls<'_> {
 
     /// Reads one JSON object that is a call. It may be in doubled braces: Qwen's chat template
     /// shows calls as `{{"name": …}}`, and its models imitate it.
-    fn read_call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, Stop> {
-        let is_doubled = cursor.rest().starts_with("{{");
+    fn read_call(self, cursor: &mut Cursor<'_>) -> Result<FoundCall, CallParseError> {
+        let is_doubled = cursor.remaining_text().starts_with("{{");
         cursor.advance(usize::from(is_doubled));
         let mut members = Members::default();
         if let Err(stop) = self.read_members(cursor, &mut members, false) {
             let name = members.name.ok_or(stop)?;
-            if stop == Stop::NotACall {
+            if stop == CallParseError::NotACall {
                 if !self.is_marked {
                     return Err(stop);
                 }
@@ -121,17 +127,17 @@ impl JsonCalls<'_> {
                 // error about it.
                 let _ = cursor.read_until(self.closers);
             }
-            let input = cursor.text_since(members.input_start.unwrap_or(cursor.at()));
-            return Ok(FoundCall::incomplete(name, input));
+            let input = cursor.text_since(members.input_start.unwrap_or(cursor.position()));
+            return Ok(FoundCall::incomplete_call(name, input));
         }
         if is_doubled {
-            let end = cursor.at();
+            let end = cursor.position();
             cursor.skip_whitespace();
             if !cursor.skip_any(&["}"]) {
                 cursor.move_back_to(end);
             }
         }
-        self.complete(members)
+        self.build_call(members)
     }
 
     /// Reads the members of an object, and those of one nested call.
@@ -140,8 +146,8 @@ impl JsonCalls<'_> {
         cursor: &mut Cursor<'_>,
         members: &mut Members,
         is_nested: bool,
-    ) -> Result<(), Stop> {
-        cursor.expect("{")?;
+    ) -> Result<(), CallParseError> {
+        cursor.expect_text("{")?;
         loop {
             cursor.skip_while(|c| c.is_whitespace() || c == ',');
             if cursor.skip_any(&["}"]) {
@@ -150,50 +156,50 @@ impl JsonCalls<'_> {
             let key = read_text_literal(cursor)?;
             let key = key.as_str();
             if !self.is_marked && !call_keys().any(|it| it == key) {
-                return Err(Stop::NotACall);
+                return Err(CallParseError::NotACall);
             }
             cursor.skip_whitespace();
-            cursor.expect(":")?;
+            cursor.expect_text(":")?;
             cursor.skip_whitespace();
             if key == WRAPPER_KEY && cursor.peek_required()? == '{' && !is_nested {
                 self.read_members(cursor, members, true)?;
             } else if INPUT_KEYS.contains(&key) {
                 if !self.is_marked && !matches!(cursor.peek_required()?, '{' | '"') {
-                    return Err(Stop::NotACall);
+                    return Err(CallParseError::NotACall);
                 }
-                members.input_start = Some(cursor.at());
+                members.input_start = Some(cursor.position());
                 members.input = Some(read_literal(cursor)?);
             } else if NAME_KEYS.contains(&key) {
                 let name = read_text_literal(cursor)?;
                 members.name = Some(name).filter(|name| self.tools.contains(name));
-                members.name.as_ref().ok_or(Stop::NotACall)?;
+                members.name.as_ref().ok_or(CallParseError::NotACall)?;
             } else {
                 read_literal(cursor)?;
             }
         }
     }
 
-    fn complete(self, members: Members) -> Result<FoundCall, Stop> {
-        let name = members.name.ok_or(Stop::NotACall)?;
+    fn build_call(self, members: Members) -> Result<FoundCall, CallParseError> {
+        let name = members.name.ok_or(CallParseError::NotACall)?;
         let Some(json) = members.input else {
             return if self.is_marked {
-                Ok(FoundCall::complete(name, ""))
+                Ok(FoundCall::complete_call(name, ""))
             } else {
-                Err(Stop::NotACall)
+                Err(CallParseError::NotACall)
             };
         };
-        let value = serde_json::from_str(&json).map_err(|_| Stop::NotACall)?;
+        let value = serde_json::from_str(&json).map_err(|_| CallParseError::NotACall)?;
         let is_schema = self.is_schema(&name, &value);
         let input = match value {
-            // Some models write the input as a string of JSON, as in OpenAI's wire.
+            // Some models write the input as a string of JSON, as in OpenAI's API.
             Value::String(text) => text,
             _ => json,
         };
         let is_object = input.trim_start().starts_with('{');
         if !self.is_marked && (!is_object || is_schema) {
-            return Err(Stop::NotACall);
+            return Err(CallParseError::NotACall);
         }
-        Ok(FoundCall::complete(name, input))
+        Ok(FoundCall::complete_call(name, input))
     }
 
     /// Returns whether an input repeats the tool's schema. `{"name": …, "parameters": {"type":
@@ -201,7 +207,7 @@ impl JsonCalls<'_> {
     fn is_schema(self, tool: &str, input: &Value) -> bool {
         input.get("type").is_some_and(|it| it == "object")
             && input.get("properties").is_some_and(Value::is_object)
-            && self.tools.property(tool, "properties").is_none()
+            && self.tools.property_schema(tool, "properties").is_none()
     }
 }
 
@@ -210,8 +216,7 @@ fn call_keys() -> impl Iterator<Item = &'static str> {
     all.copied()
 }
 
-/// Returns whether a text may begin with a JSON call without a mark: its first key is a key of a
-/// call.
+/// Returns whether a text may begin with a JSON call: its first key is one of the keys of a call.
 pub(crate) fn may_begin_call(text: &str) -> bool {
     let first = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '['));
     if first.is_empty() {
@@ -229,14 +234,14 @@ pub(crate) fn may_begin_call(text: &str) -> bool {
 /// Reads the input of a call whose tool is known. An input that cannot be read ends at one of the
 /// closing marks; the model receives an error about it.
 pub(crate) fn read_input(name: &str, cursor: &mut Cursor<'_>, closers: &[&str]) -> FoundCall {
-    let start = cursor.at();
+    let start = cursor.position();
     match read_literal(cursor) {
-        Ok(input) => FoundCall::complete(name, input),
+        Ok(input) => FoundCall::complete_call(name, input),
         Err(stop) => {
-            if stop == Stop::NotACall {
+            if stop == CallParseError::NotACall {
                 let _ = cursor.read_until(closers);
             }
-            FoundCall::incomplete(name, cursor.text_since(start))
+            FoundCall::incomplete_call(name, cursor.text_since(start))
         }
     }
 }

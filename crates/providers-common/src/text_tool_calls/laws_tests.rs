@@ -135,7 +135,7 @@ proptest! {
         forms in prop::collection::vec(prop::sample::select(RecoveryForm::ALL.to_vec()), 0..8),
     ) {
         let forms: RecoveryForms = forms.into_iter().collect();
-        for recovery in [all(), Recovery::of(&request(), forms)] {
+        for recovery in [all(), Recovery::for_request(&request(), forms)] {
             let whole = transform(&recovery, answer(&[&text], FinishReason::Stop));
             // `response` fails on an event that the grammar does not allow.
             let whole_response = response(&whole);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::cursor::{Cursor, Stop};
+use super::cursor::{CallParseError, Cursor};
 
 /// Parses a text that consists of one JSON or Python literal.
 pub(crate) fn parse_literal(text: &str) -> Option<Value> {
@@ -21,7 +21,7 @@ pub(crate) fn parse_literal(text: &str) -> Option<Value> {
 /// Reads a JSON or Python literal: a string, number, boolean, null, list, tuple or dictionary.
 /// Returns it as JSON text, which is the original text if that is JSON. Models mix the notations of
 /// JSON and Python, and write line breaks in strings.
-pub(crate) fn read_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
+pub(crate) fn read_literal(cursor: &mut Cursor<'_>) -> Result<String, CallParseError> {
     cursor.skip_whitespace();
     let mut json = String::new();
     let mut depth = 0_usize;
@@ -57,31 +57,34 @@ pub(crate) fn read_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
             break;
         }
     }
-    serde_json::from_str::<IgnoredAny>(&json).map_err(|_| Stop::NotACall)?;
+    serde_json::from_str::<IgnoredAny>(&json).map_err(|_| CallParseError::NotACall)?;
     Ok(json)
 }
 
 /// Reads a literal that is a string.
-pub(crate) fn read_text_literal(cursor: &mut Cursor<'_>) -> Result<String, Stop> {
-    serde_json::from_str(&read_literal(cursor)?).map_err(|_| Stop::NotACall)
+pub(crate) fn read_text_literal(cursor: &mut Cursor<'_>) -> Result<String, CallParseError> {
+    serde_json::from_str(&read_literal(cursor)?).map_err(|_| CallParseError::NotACall)
 }
 
 /// Consumes a comma and returns `true`. Returns `false` if `closer` comes next.
-pub(crate) fn skip_comma_before(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Stop> {
+pub(crate) fn skip_comma_before(
+    cursor: &mut Cursor<'_>,
+    closer: &str,
+) -> Result<bool, CallParseError> {
     cursor.skip_whitespace();
     if cursor.skip_any(&[","]) {
         return Ok(true);
     }
     cursor.peek_required()?;
-    if cursor.rest().starts_with(closer) {
+    if cursor.remaining_text().starts_with(closer) {
         Ok(false)
     } else {
-        Err(Stop::NotACall)
+        Err(CallParseError::NotACall)
     }
 }
 
-/// Reads a string in single or double quotes.
-fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
+/// Reads a string in single or double quotes and appends it to `json` as a JSON string.
+fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), CallParseError> {
     let quote = cursor.next()?;
     json.push('"');
     loop {
@@ -107,7 +110,7 @@ fn convert_string(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop
     Ok(())
 }
 
-/// Appends a character of a string. Control characters are escaped.
+/// Appends a character to a JSON string. Control characters are escaped.
 fn push_char(c: char, json: &mut String) {
     if c < ' ' {
         // Writing to a string cannot fail.
@@ -117,16 +120,16 @@ fn push_char(c: char, json: &mut String) {
     }
 }
 
-fn convert_number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
-    let start = cursor.at();
+fn convert_number(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), CallParseError> {
+    let start = cursor.position();
     cursor.skip_while(|c| matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E' | '_'));
-    // At the end of the text, more digits may follow: wait for them.
+    // Fails at the end of the text, because more digits may arrive.
     cursor.peek_required()?;
     json.push_str(&cursor.text_since(start).replace('_', ""));
     Ok(())
 }
 
-fn convert_constant(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), Stop> {
+fn convert_constant(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), CallParseError> {
     let (word, value) = match cursor.peek_required()? {
         'T' => ("True", "true"),
         't' => ("true", "true"),
@@ -134,9 +137,9 @@ fn convert_constant(cursor: &mut Cursor<'_>, json: &mut String) -> Result<(), St
         'f' => ("false", "false"),
         'N' => ("None", "null"),
         'n' => ("null", "null"),
-        _ => return Err(Stop::NotACall),
+        _ => return Err(CallParseError::NotACall),
     };
-    cursor.expect(word)?;
+    cursor.expect_text(word)?;
     json.push_str(value);
     Ok(())
 }

@@ -54,7 +54,8 @@ pub(crate) fn example_length(text: &str, line_is_blank: bool) -> Option<usize> {
     }
     let mut end = opener;
     for mut line in std::iter::once(rest).chain(lines) {
-        // A short code span also ends with its paragraph, because a backtick may stand alone.
+        // An unclosed short code span ends with its paragraph, because its backtick may stand
+        // alone.
         if opener < FENCE && end > opener && line.trim().is_empty() {
             break;
         }

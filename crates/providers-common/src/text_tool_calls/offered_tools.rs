@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use switchboard_domain::{ChatRequest, ToolChoice, ToolDefinition};
 
-use super::cursor::{Cursor, Stop};
+use super::cursor::{CallParseError, Cursor};
 use crate::tool_names::ToolNames;
 
 /// The tools of a request that its tool choice allows.
@@ -14,7 +14,7 @@ pub(crate) struct OfferedTools(Vec<OfferedTool>);
 
 #[derive(Debug, Clone)]
 struct OfferedTool {
-    /// Name of the tool on the wire, which the model received.
+    /// Name of the tool in the request to the provider, which the model received.
     wire_name: String,
     definition: Arc<ToolDefinition>,
 }
@@ -32,7 +32,7 @@ pub(crate) fn allowed_tools(request: &ChatRequest) -> impl Iterator<Item = &Arc<
 }
 
 impl OfferedTools {
-    pub(crate) fn of(request: &ChatRequest) -> Self {
+    pub(crate) fn from_request(request: &ChatRequest) -> Self {
         // A tool without a name would match at the beginning of every text.
         let tools = allowed_tools(request).filter(|tool| !tool.name.is_empty());
         let tools = tools.map(|tool| OfferedTool {
@@ -42,10 +42,10 @@ impl OfferedTools {
         Self(tools.collect())
     }
 
-    /// Replaces the declared names of the tools by their wire names.
+    /// Replaces the declared names of the tools by the names that are sent to the provider.
     pub(crate) fn with_wire_names(mut self, names: &ToolNames) -> Self {
         for tool in &mut self.0 {
-            tool.wire_name = names.wire(&tool.definition.name).into_owned();
+            tool.wire_name = names.wire_name(&tool.definition.name).into_owned();
         }
         self
     }
@@ -62,8 +62,8 @@ impl OfferedTools {
         self.find(wire_name).is_some()
     }
 
-    /// Returns whether a text begins with a tool's name and `end`, or stops before the end of them.
-    pub(crate) fn may_begin(&self, text: &str, end: char) -> bool {
+    /// Returns whether a text begins with a tool's name and `end`, or is the beginning of both.
+    pub(crate) fn may_begin_name(&self, text: &str, end: char) -> bool {
         self.0.iter().any(|tool| {
             let name = tool.wire_name.as_str();
             match text.strip_prefix(name) {
@@ -73,21 +73,21 @@ impl OfferedTools {
         })
     }
 
-    /// Returns the declared name of the tool with this wire name.
-    pub(crate) fn declared<'a>(&'a self, wire_name: &'a str) -> &'a str {
+    /// Returns the declared name of the tool that is sent to the provider as `wire_name`.
+    pub(crate) fn declared_name<'a>(&'a self, wire_name: &'a str) -> &'a str {
         let tool = self.find(wire_name);
         tool.map_or(wire_name, |tool| tool.definition.name.as_str())
     }
 
     /// Returns the schema of a property in the input of a tool.
-    pub(crate) fn property(&self, wire_name: &str, key: &str) -> Option<&Value> {
+    pub(crate) fn property_schema(&self, wire_name: &str, key: &str) -> Option<&Value> {
         let schema = &self.find(wire_name)?.definition.input_schema;
         schema.get("properties")?.get(key)
     }
 
     /// Returns whether an argument is always text, so that a value such as `12` is not a number.
-    pub(crate) fn is_text(&self, wire_name: &str, key: &str) -> bool {
-        let Some(property) = self.property(wire_name, key) else {
+    pub(crate) fn is_text_argument(&self, wire_name: &str, key: &str) -> bool {
+        let Some(property) = self.property_schema(wire_name, key) else {
             return false;
         };
         match property.get("type") {
@@ -108,15 +108,15 @@ impl OfferedTools {
         &self,
         cursor: &mut Cursor<'t>,
         ends: impl Fn(char) -> bool,
-    ) -> Result<&'t str, Stop> {
-        let start = cursor.at();
+    ) -> Result<&'t str, CallParseError> {
+        let start = cursor.position();
         cursor.skip_while(|c| !ends(c));
         let name = cursor.text_since(start);
         cursor.peek_required()?;
         if self.contains(name) {
             Ok(name)
         } else {
-            Err(Stop::NotACall)
+            Err(CallParseError::NotACall)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tools by prompt, for models and servers without tool support.
 //!
-//! [`PromptedTools::prepare`] converts a request with tools into one without: the instructions
+//! [`PromptedTools::prepare_request`] converts a request with tools into one without: the instructions
 //! describe the tools, and the calls and results of the history become text.
 //! [`recover`](crate::text_tool_calls::recover) finds the calls in the answer. An adapter joins
 //! both:
@@ -10,7 +10,7 @@
 //! # use switchboard_providers_common::text_tool_calls::{prompted::PromptedTools, recover};
 //! # async fn ask(_: &ChatRequest) -> Result<ModelStream, ModelError> { unreachable!() }
 //! # async fn stream(request: &ChatRequest) -> Result<ModelStream, ModelError> {
-//! let prepared = PromptedTools { constrained: true }.prepare(request);
+//! let prepared = PromptedTools { constrained: true }.prepare_request(request);
 //! let stream = ask(&prepared.request).await?;
 //! Ok(recover(stream, prepared.recovery))
 //! # }
@@ -50,14 +50,14 @@ pub struct PromptedTools {
 /// A request without tools that replaces a request with tools.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Prepared {
+pub struct PromptedRequest {
     /// Request to send. It has no tools, tool uses or tool results. If the answer is constrained,
     /// its response format is the schema of a call.
     pub request: ChatRequest,
     /// Outcome of the tool choice. [`recover`](crate::text_tool_calls::recover) reports it in
     /// `Started`.
     pub outcome: ToolChoiceOutcome,
-    /// Search for calls in the answer's text. It also emits the warnings.
+    /// Settings for [`recover`](crate::text_tool_calls::recover), with the warnings to emit.
     pub recovery: Recovery,
 }
 
@@ -73,22 +73,22 @@ impl PromptedTools {
     /// With `Only`, only the allowed tools are described. With `Auto`, a response format and a
     /// constrained answer, the schema allows a call or the format. A stop sequence is added,
     /// because small models invent the result of their call.
-    pub fn prepare(self, request: &ChatRequest) -> Prepared {
+    pub fn prepare_request(self, request: &ChatRequest) -> PromptedRequest {
         let offered: Vec<&ToolDefinition> = allowed_tools(request).map(AsRef::as_ref).collect();
-        let (outcome, warnings) = self.outcome(request, &offered);
-        let mut messages = history::as_text(&request.messages);
+        let (outcome, warnings) = self.tool_choice_outcome(request, &offered);
+        let mut messages = history::convert_tool_messages(&request.messages);
         let response_format = self.response_format(request, &offered);
         let mut sampling = request.sampling.clone();
         if !offered.is_empty() {
-            let text = self.instructions(request, &offered);
-            instruct(&mut messages, text);
+            let text = self.build_instructions(request, &offered);
+            append_instructions(&mut messages, text);
             if sampling.stop.len() < MAX_STOPS {
                 sampling.stop.push(STOP.to_owned());
             }
         }
-        let recovery =
-            Recovery::of(request, RecoveryForms::ALL).with_outcome(outcome.clone(), warnings);
-        Prepared {
+        let recovery = Recovery::for_request(request, RecoveryForms::ALL)
+            .with_outcome(outcome.clone(), warnings);
+        PromptedRequest {
             request: ChatRequest {
                 messages,
                 tools: Vec::new(),
@@ -103,7 +103,7 @@ impl PromptedTools {
         }
     }
 
-    fn outcome(
+    fn tool_choice_outcome(
         self,
         request: &ChatRequest,
         offered: &[&ToolDefinition],
@@ -139,21 +139,21 @@ impl PromptedTools {
         match (is_forced(request), self.constrained) {
             (true, true) => ResponseFormat::JsonSchema {
                 name: SCHEMA_NAME.to_owned(),
-                schema: schema::of_call(offered, None),
+                schema: schema::call_schema(offered, None),
             },
             // The request's format applies to answers, but a call is required.
             (true, false) => ResponseFormat::Text,
             (false, true) if let ResponseFormat::JsonSchema { name, schema } = format => {
                 ResponseFormat::JsonSchema {
                     name: name.clone(),
-                    schema: schema::of_call(offered, Some(schema)),
+                    schema: schema::call_schema(offered, Some(schema)),
                 }
             }
             (false, _) => format.clone(),
         }
     }
 
-    fn instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
+    fn build_instructions(self, request: &ChatRequest, offered: &[&ToolDefinition]) -> String {
         // The text follows Qwen's template, on which small models were trained. With this text, a
         // model of 1.5 B parameters calls tools; with other text it only mentions them.
         let mut text = String::from(
@@ -164,7 +164,7 @@ impl PromptedTools {
             let mut line = json!({
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": schema::compact(&tool.input_schema),
+                "parameters": schema::compact_schema(&tool.input_schema),
             });
             if let Value::Object(line) = &mut line {
                 line.retain(|_, value| value.as_str() != Some(""));
@@ -189,12 +189,12 @@ impl PromptedTools {
              a \
              result. Never make up a result or an argument, and call no tool that is not listed.",
         );
-        text.push_str(self.demand(request));
+        text.push_str(self.call_instruction(request));
         text
     }
 
     /// Returns the instruction that tells the model whether and how it must call a tool.
-    fn demand(self, request: &ChatRequest) -> &'static str {
+    fn call_instruction(self, request: &ChatRequest) -> &'static str {
         let has_format = request.response_format != ResponseFormat::Text;
         match (is_forced(request), self.constrained) {
             (true, true) => {
@@ -221,10 +221,10 @@ pub fn concerns_tools(request: &ChatRequest) -> bool {
 }
 
 /// Converts only the calls and results of a request's history into text, as
-/// [`PromptedTools::prepare`] does. For adapters that constrain the next call themselves.
+/// [`PromptedTools::prepare_request`] does. For adapters that constrain the next call themselves.
 pub fn with_history_as_text(request: &ChatRequest) -> ChatRequest {
     ChatRequest {
-        messages: history::as_text(&request.messages),
+        messages: history::convert_tool_messages(&request.messages),
         ..request.clone()
     }
 }
@@ -238,7 +238,7 @@ fn is_forced(request: &ChatRequest) -> bool {
 
 /// Appends text to the last of the leading system messages, because many templates accept only one
 /// system message.
-fn instruct(messages: &mut Vec<Arc<Message>>, text: String) {
+fn append_instructions(messages: &mut Vec<Arc<Message>>, text: String) {
     let leading = messages
         .iter()
         .take_while(|message| message.role == Role::System)

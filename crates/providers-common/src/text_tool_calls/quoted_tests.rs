@@ -78,7 +78,7 @@ fn written(text: &str) -> String {
 
 fn recoveries() -> [Recovery; 2] {
     // The defaults of Ollama.
-    let local = Recovery::of(&request(), RecoveryForms::LOCAL_SERVERS);
+    let local = Recovery::for_request(&request(), RecoveryForms::LOCAL_SERVERS);
     [all(), local]
 }
 

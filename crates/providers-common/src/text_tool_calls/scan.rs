@@ -1,4 +1,4 @@
-//! Splits a text into text and calls.
+//! Splitting of an answer's text into plain text and tool calls.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::{
     markdown::{ends_thinking, example_length, thinking_length},
 };
 
-/// Number of bytes, behind the start of a text that is not a call, in which another call may begin.
-/// A longer text is skipped as a whole, so that no text is read again and again.
+/// Maximum length in bytes of a failed call in which other calls are searched for. A longer one is
+/// skipped as a whole, so that no text is read again and again.
 const MAX_REREAD: usize = 512;
 
 /// A piece of a scanned text: plain text or a tool call.
@@ -35,12 +35,13 @@ pub(crate) struct TextScanner {
     /// Number of bytes of this text that were emitted.
     emitted: usize,
     /// Position of the first marker, or of the end of the text so far.
-    place: Place,
+    place: TextPosition,
 }
 
-/// A position in a text, and the text before it as far as it decides whether a call begins there.
+/// A position in a text, with the properties of the preceding text that decide whether a call may
+/// begin there.
 #[derive(Debug)]
-struct Place {
+struct TextPosition {
     at: usize,
     /// Whether the line has only white space before this position.
     line_is_blank: bool,
@@ -53,13 +54,13 @@ struct Place {
 }
 
 /// Neighbouring calls in one form that were found in a text.
-struct Found {
+struct FoundCalls {
     range: Range<usize>,
     calls: Vec<FoundCall>,
     form: RecoveryForm,
 }
 
-impl Place {
+impl TextPosition {
     fn new(at: usize, after_call: bool, has_text: bool) -> Self {
         Self {
             at,
@@ -70,7 +71,6 @@ impl Place {
         }
     }
 
-    /// Moves the position over `text`.
     fn advance(&mut self, text: &str) {
         self.at += text.len();
         for c in text.chars() {
@@ -88,7 +88,7 @@ impl Place {
 
     /// Moves the position over the reasoning, the code example or the character at the beginning of
     /// `rest`.
-    fn step(&mut self, rest: &str) {
+    fn step_over_next(&mut self, rest: &str) {
         let has_text = self.has_text;
         let thinking = thinking_length(rest);
         let length = thinking.or_else(|| example_length(rest, self.line_is_blank));
@@ -108,7 +108,7 @@ impl TextScanner {
             follows_text,
             text: String::new(),
             emitted: 0,
-            place: Place::new(0, false, follows_text),
+            place: TextPosition::new(0, false, follows_text),
         }
     }
 
@@ -118,7 +118,7 @@ impl TextScanner {
         self.text.push_str(text);
         while let Some(rest) = self.text.get(self.place.at..)
             && !rest.is_empty()
-            && self.candidates(rest, &self.place).next().is_none()
+            && self.candidate_forms(rest, &self.place).next().is_none()
         {
             let c = rest.get(..rest.ceil_char_boundary(1)).unwrap_or(rest);
             self.place.advance(c);
@@ -137,7 +137,7 @@ impl TextScanner {
     }
 
     /// Reads the whole text after its end. Returns the text and calls that were not emitted.
-    pub(crate) fn end(self) -> Vec<Piece> {
+    pub(crate) fn into_pieces(self) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let push_text = |start: usize, end, pieces: &mut Vec<Piece>| {
             // White space between calls is dropped.
@@ -164,10 +164,9 @@ impl TextScanner {
         pieces
     }
 
-    /// Finds the calls in the whole text.
-    fn find_calls(&self) -> Vec<Found> {
-        let mut all: Vec<Found> = Vec::new();
-        let mut place = Place::new(0, false, self.follows_text);
+    fn find_calls(&self) -> Vec<FoundCalls> {
+        let mut all: Vec<FoundCalls> = Vec::new();
+        let mut place = TextPosition::new(0, false, self.follows_text);
         let mut read_until = 0;
         while let Some(rest) = self.text.get(place.at..)
             && !rest.is_empty()
@@ -175,7 +174,7 @@ impl TextScanner {
             if place.at >= read_until {
                 match self.read_calls(rest, &place) {
                     Ok(found) => {
-                        place = Place::new(found.range.end, true, place.has_text);
+                        place = TextPosition::new(found.range.end, true, place.has_text);
                         all.push(found);
                         continue;
                     }
@@ -184,14 +183,14 @@ impl TextScanner {
                 }
             }
             if place.after_call && is_empty_block(rest) {
-                all.push(Found {
+                all.push(FoundCalls {
                     range: place.at..self.text.len(),
                     calls: Vec::new(),
                     form: RecoveryForm::BareJson,
                 });
                 break;
             }
-            place.step(rest);
+            place.step_over_next(rest);
         }
         // Calls in a Markdown block count only if the answer has no other text.
         all.retain(|found| found.form != RecoveryForm::FencedJson || !place.has_text);
@@ -199,7 +198,11 @@ impl TextScanner {
     }
 
     /// Returns the forms in which a call may begin with `rest` at `place`.
-    fn candidates(&self, rest: &str, place: &Place) -> impl Iterator<Item = RecoveryForm> {
+    fn candidate_forms(
+        &self,
+        rest: &str,
+        place: &TextPosition,
+    ) -> impl Iterator<Item = RecoveryForm> {
         let begins_line = place.line_is_blank && !matches!(place.before, Some('{' | '[' | ','));
         let may_begin = move |form: &RecoveryForm| {
             let is_allowed = match form {
@@ -210,7 +213,7 @@ impl TextScanner {
                 }
                 _ => true,
             };
-            is_allowed && forms::may_begin(*form, rest, &self.recovery.tools)
+            is_allowed && forms::may_begin_form(*form, rest, &self.recovery.tools)
         };
         // Every form begins with one of these characters.
         let is_marker = rest.starts_with(['<', '[', '{', '`']);
@@ -220,16 +223,16 @@ impl TextScanner {
 
     /// Reads the calls at the beginning of `rest`. If there are none, fails with the length of the
     /// text that was read.
-    fn read_calls(&self, rest: &str, place: &Place) -> Result<Found, usize> {
+    fn read_calls(&self, rest: &str, place: &TextPosition) -> Result<FoundCalls, usize> {
         let text = rest.get(..rest.floor_char_boundary(self.recovery.limit));
         let mut furthest = 0;
-        for form in self.candidates(rest, place) {
+        for form in self.candidate_forms(rest, place) {
             let mut cursor = Cursor::new(text.unwrap_or_default());
-            if let Ok(calls) = forms::read(form, &mut cursor, &self.recovery.tools) {
-                let range = place.at..place.at + cursor.at();
-                return Ok(Found { range, calls, form });
+            if let Ok(calls) = forms::read_calls_in_form(form, &mut cursor, &self.recovery.tools) {
+                let range = place.at..place.at + cursor.position();
+                return Ok(FoundCalls { range, calls, form });
             }
-            furthest = furthest.max(cursor.furthest());
+            furthest = furthest.max(cursor.furthest_position());
         }
         Err(furthest)
     }

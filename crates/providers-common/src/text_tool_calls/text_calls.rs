@@ -1,4 +1,4 @@
-//! Tool calls in text, and tools by prompt, for any model.
+//! A wrapper that recovers tool calls from the text of any model.
 
 use std::{fmt, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 
 /// A model whose tool calls may be text.
 ///
-/// For servers that run local models behind a vendor's wire: llama.cpp answers in Anthropic's and
+/// For servers that run local models behind a vendor's API: llama.cpp answers in Anthropic's and
 /// OpenAI's forms, and a model without a tool template writes its calls as text. The adapters of
 /// Chat Completions and Ollama have their own settings for this.
 ///
@@ -25,7 +25,7 @@ use crate::{
 /// use switchboard_providers_common::{TextCalls, text_tool_calls::RecoveryForms};
 ///
 /// fn with_text_calls(model: Arc<dyn ChatModel>) -> Arc<dyn ChatModel> {
-///     Arc::new(TextCalls::of(model, RecoveryForms::ALL))
+///     Arc::new(TextCalls::wrap_model(model, RecoveryForms::ALL))
 /// }
 /// ```
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub struct TextCalls {
 impl TextCalls {
     /// Wraps a model and recovers tool calls that it writes as text in one of `forms`. Only calls
     /// of offered tools are found; other text stays.
-    pub fn of(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
+    pub fn wrap_model(model: Arc<dyn ChatModel>, forms: RecoveryForms) -> Self {
         Self {
             capabilities: model.capabilities().clone(),
             model,
@@ -51,7 +51,7 @@ impl TextCalls {
     /// Describes tools in the prompt, even if the model supports tools. The calls and results of
     /// the conversation become text. If the model enforces schemas, a required call is enforced.
     #[must_use]
-    pub fn telling_in_words(mut self) -> Self {
+    pub fn with_prompted_tools(mut self) -> Self {
         self.by_prompt = true;
         self.capabilities.tools = Some(true);
         self
@@ -71,7 +71,7 @@ impl ChatModel for TextCalls {
     async fn stream(&self, request: &ChatRequest) -> Result<ModelStream, ModelError> {
         if self.by_prompt && concerns_tools(request) {
             let constrained = self.capabilities.structured_output == Some(true);
-            let prepared = PromptedTools { constrained }.prepare(request);
+            let prepared = PromptedTools { constrained }.prepare_request(request);
             let stream = self.model.stream(&prepared.request).await?;
             return Ok(recover(stream, prepared.recovery));
         }
@@ -79,7 +79,7 @@ impl ChatModel for TextCalls {
         if self.forms.is_empty() {
             return Ok(stream);
         }
-        Ok(recover(stream, Recovery::of(request, self.forms)))
+        Ok(recover(stream, Recovery::for_request(request, self.forms)))
     }
 }
 

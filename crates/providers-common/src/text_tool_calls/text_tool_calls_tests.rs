@@ -72,7 +72,7 @@ pub(super) fn transform(recovery: &Recovery, events: Vec<ModelEvent>) -> Vec<Mod
     for event in events {
         transformer.push(event, &mut all);
     }
-    transformer.end(&mut all);
+    transformer.end_answer(&mut all);
     all
 }
 
@@ -100,11 +100,11 @@ pub(super) fn response(events: &[ModelEvent]) -> ChatResponse {
     for event in events {
         answer.push(event).unwrap();
     }
-    answer.interrupted()
+    answer.into_interrupted_response()
 }
 
 pub(super) fn all() -> Recovery {
-    Recovery::of(&request(), RecoveryForms::ALL)
+    Recovery::for_request(&request(), RecoveryForms::ALL)
 }
 
 /// The answer to a text that comes whole.
@@ -151,7 +151,7 @@ fn the_finish_reason_matches_the_recovered_calls() {
 #[test]
 fn ids_are_unique_in_the_conversation_and_the_answer() {
     let mut request = request();
-    let earlier = ToolUse::new("call_text_1", "get_time", ToolInput::parse("{}"));
+    let earlier = ToolUse::new("call_text_1", "get_time", ToolInput::parse_input("{}"));
     let earlier = Message::new(Role::Assistant, [Part::ToolUse(earlier)]);
     request.messages.push(Arc::new(earlier));
     let mut events = vec![ModelEvent::PartStarted {
@@ -163,7 +163,7 @@ fn ids_are_unique_in_the_conversation_and_the_answer() {
     }];
     events.extend([closed(0), started(1), delta(1, CALL), delta(1, CALL)]);
     events.push(finished(FinishReason::Stop));
-    let recovery = Recovery::of(&request, RecoveryForms::ALL);
+    let recovery = Recovery::for_request(&request, RecoveryForms::ALL);
     let response = response(&transform(&recovery, events));
     let ids: Vec<_> = response
         .message
@@ -177,7 +177,7 @@ fn ids_are_unique_in_the_conversation_and_the_answer() {
 fn only_allowed_tools_are_recovered() {
     let with = |choice| {
         let request = request().with_tool_choice(choice);
-        let recovery = Recovery::of(&request, RecoveryForms::ALL);
+        let recovery = Recovery::for_request(&request, RecoveryForms::ALL);
         let response = read(&recovery, CALL, FinishReason::Stop);
         response.message.tool_uses().count()
     };
@@ -190,9 +190,9 @@ fn only_allowed_tools_are_recovered() {
 
 #[test]
 fn names_of_the_wire_come_back_as_declared() {
-    let names = ToolNames::of(&request(), NameRule::OPENAI);
+    let names = ToolNames::from_request(&request(), NameRule::OPENAI);
     let recovery = all().with_wire_names(&names);
-    let wire = names.wire("crm/find.one").into_owned();
+    let wire = names.wire_name("crm/find.one").into_owned();
     let text = format!("<function={wire}>{{\"id\": 1}}</function>");
     let response = read(&recovery, &text, FinishReason::Stop);
     let names: Vec<_> = response.message.tool_uses().map(|it| &it.name).collect();
@@ -324,8 +324,8 @@ fn a_broken_stream_emits_buffered_text_before_its_error() {
 #[test]
 fn a_stream_without_offered_tools_is_returned_unchanged() {
     let events = answer(&["<tool_", "call>"], FinishReason::Stop);
-    let none = Recovery::of(&request(), RecoveryForms::NONE);
-    let no_tools = Recovery::of(&ChatRequest::default(), RecoveryForms::ALL);
+    let none = Recovery::for_request(&request(), RecoveryForms::NONE);
+    let no_tools = Recovery::for_request(&ChatRequest::default(), RecoveryForms::ALL);
     for recovery in [none, no_tools] {
         let stream = stream_of(events.iter().cloned().map(Ok).collect());
         let out: Vec<_> = recover(stream, recovery).collect().now_or_never().unwrap();
@@ -359,16 +359,16 @@ fn the_outcome_of_the_choice_is_the_first_event() {
 #[test]
 fn forms_have_names_and_sets_contain_them() {
     for form in RecoveryForm::ALL {
-        assert_eq!(RecoveryForm::named(form.as_str()), Some(form));
+        assert_eq!(RecoveryForm::from_name(form.as_str()), Some(form));
         let others: RecoveryForms = RecoveryForm::ALL
             .into_iter()
             .filter(|it| *it != form)
             .collect();
         assert!(!others.contains(form));
-        assert_eq!(others.with(form), RecoveryForms::ALL);
+        assert_eq!(others.with_form(form), RecoveryForms::ALL);
         assert_eq!(others.iter().count(), RecoveryForm::ALL.len() - 1);
     }
-    assert_eq!(RecoveryForm::named("anything"), None);
+    assert_eq!(RecoveryForm::from_name("anything"), None);
     assert!(!RecoveryForms::LOCAL_SERVERS.contains(RecoveryForm::Pythonic));
 }
 

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use switchboard_providers_common::schema::{Dialect, NO_STABLE_FORM, compile, measure, restore};
+use switchboard_providers_common::schema::{
+    Dialect, NO_STABLE_FORM, compile, measure_schema, restore,
+};
 
 use crate::checker::problems;
 
@@ -188,7 +190,7 @@ fn check(schema: &Value) -> Result<(), TestCaseError> {
             compiled.schema.to_string(),
             compile(schema, dialect).schema.to_string()
         );
-        measure(&compiled.schema);
+        measure_schema(&compiled.schema);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Answers for a compiled schema as answers for the schema that was given.
 
 use serde_json::{Value, json};
-use switchboard_providers_common::schema::{Dialect, compile, measure, restore};
+use switchboard_providers_common::schema::{Dialect, compile, measure_schema, restore};
 
 fn strict(schema: &Value, answer: Value) -> Value {
     restore(schema, Dialect::OpenAiStrict, answer)
@@ -246,7 +246,7 @@ fn a_schema_is_measured() {
         "required": ["a", "b"],
         "$defs": {"c": {"type": "object", "properties": {"f": {"type": "string"}}}},
     });
-    let measure = measure(&schema);
+    let measure = measure_schema(&schema);
     assert_eq!((measure.optional, measure.unions), (3, 2));
 }
 

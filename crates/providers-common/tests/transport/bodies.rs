@@ -14,10 +14,12 @@ use crate::{
 async fn a_request_is_sent_unchanged() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req_9\r\n", "fine")]]).await;
     let key = secrecy::SecretString::from("sk-1\n");
-    let headers = Headers::new().with("x-version", "2").with_bearer(&key);
+    let headers = Headers::new()
+        .with_header("x-version", "2")
+        .with_bearer(&key);
     let request = request(&server)
         .with_headers(&headers)
-        .expecting(&["text/event-stream", "application/json"]);
+        .expect_media_types(&["text/event-stream", "application/json"]);
     let answer = transport(&once())
         .post(&request, &StatusClassifier)
         .await
@@ -65,8 +67,8 @@ async fn the_beginning_of_a_body_shows_its_form() {
         let header = format!("content-type: {media_type}\r\n");
         let server = Server::start(vec![vec![answer(200, &header, body)]]).await;
         let answer = ask(&server, &once()).await.unwrap();
-        assert_eq!(answer.is_whole(), whole, "{media_type} {body:?}");
-        assert_eq!(answer.beginning(), body);
+        assert_eq!(answer.is_json_document(), whole, "{media_type} {body:?}");
+        assert_eq!(answer.first_bytes(), body);
         assert_eq!(text(answer).await.unwrap(), body, "it is still there");
     }
 }
@@ -75,7 +77,7 @@ async fn the_beginning_of_a_body_shows_its_form() {
 async fn a_list_is_requested_by_get_with_its_query() {
     let server = Server::start(vec![vec![answer(200, "", "[]")]]).await;
     let request = HttpRequest::new(format!("{}?limit=5", server.url)).with_header("accept", "*/*");
-    let request = request.expecting(&["application/json"]);
+    let request = request.expect_media_types(&["application/json"]);
     let answer = transport(&once())
         .get(&request, &StatusClassifier)
         .await

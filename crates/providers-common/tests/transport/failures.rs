@@ -8,7 +8,7 @@ use std::sync::{
 use secrecy::SecretString;
 use switchboard_domain::ModelErrorKind;
 use switchboard_providers_common::{
-    Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier,
+    ClassifiedError, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier,
     http::transport::MAX_ERROR_BODY_BYTES,
 };
 
@@ -32,7 +32,7 @@ async fn a_redirect_is_not_followed_and_the_error_names_the_target() {
             .await
             .unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Configuration);
-        assert_eq!(error.status(), Some(status));
+        assert_eq!(error.http_status(), Some(status));
         assert!(error.message().contains(&elsewhere.url), "{error}");
         assert!(
             !format!("{error} {error:?}").contains("hidden"),
@@ -64,13 +64,13 @@ async fn an_html_page_instead_of_a_stream_is_an_error() {
     };
     let server = Server::start(vec![script(), script(), script()]).await;
     let transport = transport(&config());
-    let strict = request(&server).expecting(&["text/event-stream", "application/json"]);
+    let strict = request(&server).expect_media_types(&["text/event-stream", "application/json"]);
     let error = transport
         .post(&strict, &StatusClassifier)
         .await
         .unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
-    assert_eq!(error.status(), Some(200));
+    assert_eq!(error.http_status(), Some(200));
     for part in [
         "`text/html`",
         "`text/event-stream` or `application/json`",
@@ -91,7 +91,7 @@ async fn an_html_page_instead_of_a_stream_is_an_error() {
 async fn the_expected_media_type_is_accepted_in_any_case() {
     for header in ["content-type: Application/JSON ;charset=utf-8\r\n", ""] {
         let server = Server::start(vec![vec![answer(200, header, "{}")]]).await;
-        let request = request(&server).expecting(&["application/json"]);
+        let request = request(&server).expect_media_types(&["application/json"]);
         let answer = transport(&once()).post(&request, &StatusClassifier).await;
         assert_eq!(
             crate::text(answer.unwrap()).await.unwrap(),
@@ -105,7 +105,7 @@ async fn the_expected_media_type_is_accepted_in_any_case() {
 struct InBodyClassifier;
 
 impl ErrorClassifier for InBodyClassifier {
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
+    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
         let mut classified = StatusClassifier.classify(failure);
         if failure.body == b"{\"error\":\"busy\"}" {
             classified.kind = ModelErrorKind::Overloaded { retry_after: None };
@@ -126,7 +126,7 @@ async fn an_error_with_a_successful_status_is_classified_and_retried() {
         )],
     ])
     .await;
-    let request = request(&server).expecting(&["text/event-stream"]);
+    let request = request(&server).expect_media_types(&["text/event-stream"]);
     let answer = transport(&config()).post(&request, &InBodyClassifier).await;
     assert_eq!(
         answer.unwrap().media_type().as_deref(),
@@ -165,7 +165,7 @@ struct Witness {
 }
 
 impl ErrorClassifier for Witness {
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
+    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
         self.length.store(failure.body.len(), SeqCst);
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         *end = failure.body.iter().rev().take(3).copied().collect();

@@ -39,7 +39,7 @@ fn config() -> TransportConfig {
 
 fn once() -> TransportConfig {
     TransportConfig {
-        retry: RetryPolicy::never(),
+        retry: RetryPolicy::never_retry(),
         ..config()
     }
 }

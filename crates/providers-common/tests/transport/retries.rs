@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use switchboard_domain::{ModelErrorKind, TimeoutPhase};
 use switchboard_providers_common::{
-    Classified, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier, TransportConfig,
+    ClassifiedError, ErrorClassifier, HttpFailure, HttpRequest, StatusClassifier, TransportConfig,
 };
 
 use crate::{
@@ -55,7 +55,7 @@ async fn permanent_errors_are_not_retried() {
         let server = Server::start(vec![script(), script()]).await;
         let error = ask(&server, &attempts(3)).await.unwrap_err();
         assert_eq!(error.kind, kind, "{status}");
-        assert_eq!(error.status(), Some(status));
+        assert_eq!(error.http_status(), Some(status));
         assert_eq!(error.request_id(), Some("req_1"));
         assert_eq!(server.seen().len(), 1, "{status}");
     }
@@ -104,7 +104,7 @@ async fn a_refused_connection_is_a_connection_error() {
     let error = result.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Connection);
     assert!(error.message().starts_with(&url), "{error}");
-    assert_eq!(error.status(), None);
+    assert_eq!(error.http_status(), None);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn a_started_answer_is_not_retried() {
     let error = items[1].as_ref().unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
     assert_eq!(
-        (error.status(), error.request_id()),
+        (error.http_status(), error.request_id()),
         (Some(200), Some("req_1"))
     );
     assert_eq!(server.seen().len(), 1);
@@ -208,7 +208,7 @@ async fn the_provider_can_override_the_status() {
 struct QuotaClassifier;
 
 impl ErrorClassifier for QuotaClassifier {
-    fn classify(&self, failure: &HttpFailure<'_>) -> Classified {
+    fn classify(&self, failure: &HttpFailure<'_>) -> ClassifiedError {
         let mut classified = StatusClassifier.classify(failure);
         if failure.body == b"insufficient_quota" {
             classified.kind = ModelErrorKind::QuotaExhausted;

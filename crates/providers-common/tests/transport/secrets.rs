@@ -9,7 +9,7 @@ use std::{
 use secrecy::SecretString;
 use switchboard_domain::{ModelError, ModelErrorKind};
 use switchboard_providers_common::{
-    Classified, ErrorClassifier, Headers, HttpFailure, HttpRequest, StatusClassifier,
+    ClassifiedError, ErrorClassifier, Headers, HttpFailure, HttpRequest, StatusClassifier,
 };
 
 use crate::{
@@ -63,8 +63,8 @@ async fn the_beginning_of_a_key_at_the_cut_of_an_excerpt_is_redacted() {
 struct EchoingClassifier;
 
 impl ErrorClassifier for EchoingClassifier {
-    fn classify(&self, _: &HttpFailure<'_>) -> Classified {
-        Classified {
+    fn classify(&self, _: &HttpFailure<'_>) -> ClassifiedError {
+        ClassifiedError {
             kind: ModelErrorKind::InvalidRequest {
                 field: Some(format!("tools.{KEY}")),
             },
@@ -175,9 +175,9 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let server = Server::start(vec![vec![answer(200, "x-request-id: req-1\r\n", "hello")]]).await;
     let request = request(&server).with_headers(&Headers::new().with_bearer(&key()));
     let answer = transport(&once()).post(&request, &StatusClassifier).await;
-    let context = answer.unwrap().context();
+    let context = answer.unwrap().answer_context();
     let applied = |error: ModelError| {
-        let error = context.apply(error);
+        let error = context.complete_error(error);
         let shown = format!("{error:?} {:?}", error.source().map(ToString::to_string));
         assert!(!shown.contains("hidden"), "{shown}");
         error
@@ -187,7 +187,7 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let error = applied(protocol(&format!("wrong key {KEY}")));
     assert_eq!(error.message(), "wrong key [redacted]");
     assert_eq!(
-        (error.status(), error.request_id()),
+        (error.http_status(), error.request_id()),
         (Some(200), Some("req-1"))
     );
     let error = applied(protocol("unreadable: sk-hidden-01…"));
@@ -200,10 +200,10 @@ async fn a_key_in_an_error_of_a_successful_answer_is_redacted() {
     let own = protocol("x").with_request_id(Some("own".to_owned()));
     let error = applied(own);
     assert_eq!(
-        (error.status(), error.request_id()),
+        (error.http_status(), error.request_id()),
         (Some(200), Some("own"))
     );
     let error = applied(protocol("x").with_status(503));
-    assert_eq!((error.status(), error.request_id()), (Some(503), None));
+    assert_eq!((error.http_status(), error.request_id()), (Some(503), None));
     assert!(!format!("{context:?}").contains("hidden"));
 }

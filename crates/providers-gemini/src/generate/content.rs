@@ -1,4 +1,4 @@
-//! Mapping of the conversation.
+//! Converts the messages of a conversation to contents of the Gemini API.
 
 pub(crate) mod parts;
 mod results;
@@ -30,10 +30,10 @@ pub(crate) struct WireConversation<'a> {
 
 /// Maps all messages of a request.
 ///
-/// System messages become `systemInstruction`, later ones with a warning. Adjacent messages of one
-/// role become one content. The results of a content's calls follow it, one per call and in call
-/// order, because calls without ids pair by order. A missing result is filled in, and a result
-/// without a call is sent as text.
+/// System messages become `systemInstruction`, with a warning for later ones. Adjacent messages of
+/// one role become one content. The results of calls directly follow the content with the calls,
+/// one per call and in call order, because the API pairs calls without ids by order. A missing
+/// result is filled in, and a result without a call is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] if there is no message of the user or the model.
 pub(crate) fn map_conversation<'a>(
@@ -60,7 +60,7 @@ pub(crate) fn map_conversation<'a>(
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
     turns.pair_results(&mut mapper);
-    turns.start_with_user(&mut mapper);
+    turns.ensure_first_turn_is_user(&mut mapper);
     if !mapper.replay_thoughts || mapper.series.is_some_and(ModelSeries::requires_signatures) {
         turns.sign_first_calls();
     }
@@ -125,7 +125,7 @@ struct TurnCall<'a> {
 
 impl<'a> ConversationTurns<'a> {
     fn add_message(&mut self, message: &'a Message, mapper: &mut PartMapper<'_>) {
-        for result in message.results() {
+        for result in message.iter_tool_results() {
             self.current_turn(false).results.push(result);
         }
         let mut said = Vec::new();
@@ -153,7 +153,7 @@ impl<'a> ConversationTurns<'a> {
                 turn.calls.push(TurnCall {
                     id: &tool_use.id,
                     wire_id: mapper.wire_call_id(tool_use),
-                    name: mapper.names.wire(&tool_use.name),
+                    name: mapper.names.wire_name(&tool_use.name),
                 });
             }
         }
@@ -210,13 +210,13 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    fn start_with_user(&mut self, mapper: &mut PartMapper<'_>) {
+    fn ensure_first_turn_is_user(&mut self, mapper: &mut PartMapper<'_>) {
         if self.list.first().is_none_or(|first| !first.is_model) {
             return;
         }
         let words = "[The conversation begins with the assistant.]";
         let mut turn = ConversationTurn::new(false);
-        turn.parts.push(wire::Part::text(words));
+        turn.parts.push(wire::Part::from_text(words));
         self.list.insert(0, turn);
         let message = format!("`{words}` was put first: this wire begins with the user");
         mapper.add_warning(WarningKind::PartDowngraded, message);
@@ -290,7 +290,7 @@ impl<'a> ConversationTurn<'a> {
             mapper.add_warning(WarningKind::PartDowngraded, message);
             let name = &stray.name;
             let text = results::result_text(stray);
-            beside.push(wire::Part::text(format!(
+            beside.push(wire::Part::from_text(format!(
                 "[Result of an earlier call of tool `{name}`:]\n{text}"
             )));
         }

@@ -37,7 +37,7 @@ fn sent(messages: Vec<Message>, model: &str) -> (Value, Vec<WarningKind>) {
 
 #[expect(clippy::unnecessary_wraps, reason = "as it stands in a part")]
 fn state(model: &str, data: Value) -> Option<ProviderState> {
-    Some(ProviderState::minted_by(
+    Some(ProviderState::new_for_model(
         &ModelId::new("gemini", model),
         data,
     ))
@@ -46,7 +46,7 @@ fn state(model: &str, data: Value) -> Option<ProviderState> {
 fn call(id: &str, name: &str, provider_state: Option<ProviderState>) -> Part {
     Part::ToolUse(ToolUse {
         provider_state,
-        ..ToolUse::new(id, name, ToolInput::parse(r#"{"city":"Kiel"}"#))
+        ..ToolUse::new(id, name, ToolInput::parse_input(r#"{"city":"Kiel"}"#))
     })
 }
 
@@ -69,7 +69,7 @@ fn without_replay_a_turn_goes_on_unsigned() {
     let request = ChatRequest::new([
         Message::user("?"),
         assistant([thought, call("a", "t", signed), call("b", "t", None)]),
-        Message::tool_results([
+        Message::from_tool_results([
             ToolResult::text("a", "t", "1"),
             ToolResult::text("b", "t", "2"),
         ]),
@@ -104,7 +104,7 @@ fn every_foreign_call_is_signed_the_same_at_every_step() {
     let turn = |id: &str| {
         [
             assistant([call(id, "t", None)]),
-            Message::tool_results([ToolResult::text(id, "t", "ok")]),
+            Message::from_tool_results([ToolResult::text(id, "t", "ok")]),
         ]
     };
     let mut messages = vec![Message::user("One?")];
@@ -113,10 +113,10 @@ fn every_foreign_call_is_signed_the_same_at_every_step() {
     messages.extend(turn("2"));
     // What is shown beside a result is not said by the person.
     let mut heard = ToolResult::text("3", "t", "ok");
-    let sound = Media::base64("audio/wav", "AA==");
+    let sound = Media::from_base64("audio/wav", "AA==");
     heard = heard.with_content([ToolContent::Audio(sound)]);
     messages.push(assistant([call("3", "t", None)]));
-    messages.push(Message::tool_results([heard]));
+    messages.push(Message::from_tool_results([heard]));
     messages.extend(turn("4"));
     let (contents, _) = sent(messages, NEW);
     let signed: Vec<bool> = contents
@@ -134,7 +134,7 @@ fn every_call_has_one_result_and_every_result_a_call() {
     let (contents, warnings) = sent(
         vec![
             assistant([call("1", "t", None), call("2", "t", None)]),
-            Message::tool_results([
+            Message::from_tool_results([
                 ToolResult::text("9", "old", "stray"),
                 ToolResult::text("2", "t", "two"),
             ]),
@@ -228,12 +228,12 @@ fn a_model_that_takes_no_media_gets_their_names() {
         documents: Some(false),
         ..capabilities(NEW)
     };
-    let media = || Media::base64("image/png", "AA==");
+    let media = || Media::from_base64("image/png", "AA==");
     let document = Document {
-        media: Media::base64("application/pdf", "AA=="),
+        media: Media::from_base64("application/pdf", "AA=="),
         title: None,
     };
-    let audio = Media::base64("audio/wav", "AA==");
+    let audio = Media::from_base64("audio/wav", "AA==");
     let mut pictured = ToolResult::text("1", "t", "ok");
     pictured = pictured.with_content([ToolContent::Image(media())]);
     let request = ChatRequest::new([
@@ -246,7 +246,7 @@ fn a_model_that_takes_no_media_gets_their_names() {
             ],
         ),
         assistant([call("1", "t", None)]),
-        Message::tool_results([pictured]),
+        Message::from_tool_results([pictured]),
     ]);
     let wire = to_wire(
         &request,
@@ -273,8 +273,8 @@ fn media_of_a_result_are_in_it_where_the_model_takes_them_there() {
     let messages = || {
         let mut result = ToolResult::text("1", "shot", "The page:");
         result = result.with_content([
-            ToolContent::Image(Media::base64("image/png", "AA==")),
-            ToolContent::Audio(Media::base64("audio/wav", "BB==")),
+            ToolContent::Image(Media::from_base64("image/png", "AA==")),
+            ToolContent::Audio(Media::from_base64("audio/wav", "BB==")),
             ToolContent::Resource {
                 uri: "file:///a.pdf".into(),
                 media_type: Some("application/pdf".into()),
@@ -291,7 +291,7 @@ fn media_of_a_result_are_in_it_where_the_model_takes_them_there() {
         vec![
             Message::user("?"),
             assistant([call("1", "shot", None)]),
-            Message::tool_results([result]),
+            Message::from_tool_results([result]),
         ]
     };
     let words = "The page:\n[image image/png]\n[audio audio/wav]\n[resource file:///a.pdf]\n\
@@ -335,7 +335,10 @@ fn a_part_that_no_message_of_its_role_can_hold_is_left_out() {
         vec![
             Message::new(Role::User, [reasoning(), Part::text("Hi.")]),
             assistant([reasoning()]),
-            Message::new(Role::System, [Part::Image(Media::base64("image/png", ""))]),
+            Message::new(
+                Role::System,
+                [Part::Image(Media::from_base64("image/png", ""))],
+            ),
         ],
         NEW,
     );

@@ -1,4 +1,5 @@
-//! `POST {base}/{version}/models/{model}:streamGenerateContent` and `:generateContent`.
+//! The API methods `POST {base}/{version}/models/{model}:streamGenerateContent` and
+//! `:generateContent`.
 //!
 //! | module | content |
 //! |---|---|
@@ -7,8 +8,7 @@
 //! | [`stream`] | converts chunks into events |
 //! | [`response`] | reads a whole answer with the same state machine |
 //!
-//! Source of wire facts: the types of the official SDK (google-genai 3.4.0) and their
-//! documentation.
+//! Sources: the types of the official SDK (google-genai 3.4.0) and their documentation.
 
 mod content;
 pub mod request;

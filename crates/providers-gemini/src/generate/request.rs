@@ -1,4 +1,4 @@
-//! Mapping of requests.
+//! Converts a domain request to a request of the Gemini API.
 
 mod thinking;
 
@@ -36,7 +36,7 @@ pub struct WireRequest<'a> {
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that the API does not support.
     pub warnings: Vec<Warning>,
-    /// The ids of the tool uses in the conversation.
+    /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: LocalIds,
     /// The changes of tool names and inputs that the decoder reverses.
     pub tool_mapping: ToolMapping,
@@ -45,7 +45,7 @@ pub struct WireRequest<'a> {
 /// Maps a request to the API's form for `model`.
 ///
 /// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
-/// warning. A tool name that this wire does not accept is replaced by an alias.
+/// warning. A tool name that the API does not accept is replaced by an alias.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] and the field if the tool choice names an
 /// undeclared tool or there is no message, and with [`ModelErrorKind::Unsupported`] if the model is
@@ -62,7 +62,7 @@ pub fn to_wire<'a>(
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
     let series = ModelSeries::from_model_name(&model.name);
-    let names = ToolNames::of(request, NameRule::GEMINI);
+    let names = ToolNames::from_request(request, NameRule::GEMINI);
     let has_schema = request.response_format != ResponseFormat::Text;
     let both = series.is_none_or(ModelSeries::supports_schema_with_tools);
     let context = ToolContext {
@@ -143,7 +143,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::after(request),
+        local_ids: LocalIds::from_request(request),
         tool_mapping,
     })
 }
@@ -181,7 +181,7 @@ fn map_sampling<'a>(
     };
     let ignored = capabilities.sampling == Some(false);
     let mut keep = |name: &str, value: Option<f64>| {
-        // The default value of both sampling parameters is 1.
+        // Dropping the value 1 needs no warning, because it is the default of both parameters.
         if ignored && value.is_some_and(|value| (value - 1.0).abs() > f64::EPSILON) {
             dropped(format!("{} takes no {name}", model.name));
         }

@@ -56,7 +56,7 @@ fn any_part() -> impl Strategy<Value = Part> {
         ]),
     ))
     .prop_map(|it| {
-        it.map(|(name, data)| ProviderState::minted_by(&ModelId::new("gemini", name), data))
+        it.map(|(name, data)| ProviderState::new_for_model(&ModelId::new("gemini", name), data))
     });
     let text = prop::sample::select(vec!["", " ", "a"]);
     let id = prop::sample::select(vec!["", "1", "2", "3"]);
@@ -70,7 +70,7 @@ fn any_part() -> impl Strategy<Value = Part> {
             text: text.into(),
             provider_state: state,
         }),
-        2 => Part::Image(Media::base64("image/png", "AA==")),
+        2 => Part::Image(Media::from_base64("image/png", "AA==")),
         3 => Part::Opaque(Opaque {
             kind: "executableCode".into(),
             text: Some(text.into()),
@@ -82,12 +82,13 @@ fn any_part() -> impl Strategy<Value = Part> {
         }),
         4 | 5 => Part::ToolUse(ToolUse {
             provider_state: state,
-            ..ToolUse::new(id, name, ToolInput::parse(text))
+            ..ToolUse::new(id, name, ToolInput::parse_input(text))
         }),
         _ => {
             let mut result = ToolResult::text(id, name, text);
             result.is_error = kind == 6;
-            result = result.with_content([ToolContent::Image(Media::base64("image/gif", "AA=="))]);
+            result =
+                result.with_content([ToolContent::Image(Media::from_base64("image/gif", "AA=="))]);
             Part::ToolResult(result)
         }
     })

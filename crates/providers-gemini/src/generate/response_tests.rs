@@ -1,5 +1,5 @@
 use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
-use switchboard_providers_common::assembled;
+use switchboard_providers_common::assemble_response;
 
 use super::*;
 use crate::generate::LocalIds;
@@ -14,7 +14,7 @@ fn decoder() -> GenerateDecoder {
 }
 
 fn read(body: &str) -> Result<ChatResponse, ModelError> {
-    events_from_body(decoder(), body).and_then(|events| assembled("gemini", &events))
+    events_from_body(decoder(), body).and_then(|events| assemble_response("gemini", &events))
 }
 
 #[test]

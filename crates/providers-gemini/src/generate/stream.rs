@@ -11,14 +11,14 @@ use switchboard_domain::{
     ProviderState, ToolChoiceOutcome, Usage, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, opaque_text,
-    provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::body_excerpt,
+    opaque_block_text, provider::is_error,
 };
 
 use self::{
     continuation::Continuation,
     fields::{data_field, media_part, string_field},
-    finish::{CONTINUATION, finish_reason, is_present},
+    finish::{CONTINUATION, finish_reason, is_reason_set},
     usage::UsageReport,
 };
 use super::content::parts::{BESIDE_CONTENT, ID, PIECE, SIGNATURE};
@@ -26,9 +26,9 @@ use crate::error::ERRORS;
 
 /// A state machine that converts the chunks of an answer to domain events.
 ///
-/// The wire has no closing event: `Finished` is emitted when the transport ends, if a
+/// The API has no closing event: `Finished` is emitted when the transport ends, if a
 /// `finishReason` or a blocked prompt came before. Calls arrive whole. A text or thought with a
-/// signature is a separate part, so that it is replayed unchanged; adjacent others are one part.
+/// signature is a separate part, so that it is replayed unchanged. Other adjacent texts are joined.
 #[derive(Debug)]
 pub struct GenerateDecoder {
     model: ModelId,
@@ -40,7 +40,7 @@ pub struct GenerateDecoder {
     continuation: Option<Continuation>,
     /// Number of the request whose chunks are read, for answers with continuations.
     request_number: u32,
-    /// The latest continuation token, and the token with which the current request was sent.
+    /// The latest continuation token. `used_token` is the token of the current request.
     token: Option<String>,
     used_token: Option<String>,
     /// Token usage of the requests before the current one.
@@ -104,7 +104,7 @@ impl GenerateDecoder {
         }
     }
 
-    /// Sets the tool mapping of the request, with which the names and inputs of calls are restored.
+    /// Sets the tool mapping, which restores the original tool names and input shapes in calls.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.tool_mapping = tool_mapping;
@@ -117,8 +117,8 @@ impl GenerateDecoder {
         self
     }
 
-    /// Accepts an answer without a `finishReason`, as an answer without streaming may be.
-    pub(crate) fn for_whole_answer(mut self) -> Self {
+    /// Accepts the end of an answer without a `finishReason`, which answers without streaming lack.
+    pub(crate) fn allow_missing_finish_reason(mut self) -> Self {
         self.finish_optional = true;
         self
     }
@@ -129,7 +129,7 @@ impl GenerateDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         if let Some(error) = chunk.get("error").filter(|error| is_error(error)) {
-            return Err(ERRORS.in_band(&self.model.provider, ERRORS.read(error)));
+            return Err(ERRORS.in_band_error(&self.model.provider, ERRORS.read_error_object(error)));
         }
         self.start_next_request();
         let known = [
@@ -140,7 +140,7 @@ impl GenerateDecoder {
             "modelVersion",
         ];
         if !self.answer.has_started() && known.iter().any(|name| chunk.contains_key(*name)) {
-            self.answer.start(
+            self.answer.emit_start(
                 string_field(&chunk, "responseId"),
                 string_field(&chunk, "modelVersion"),
                 events,
@@ -172,7 +172,7 @@ impl GenerateDecoder {
     fn update_usage(&mut self, report: UsageReport, events: &mut Vec<ModelEvent>) {
         self.usage.merge_report(report);
         let mut usage = self.earlier_usage;
-        usage.add(self.usage.into());
+        usage.add_usage(self.usage.into());
         if usage.is_known() {
             let usage = Box::new(usage);
             events.push(ModelEvent::Usage { usage });
@@ -189,7 +189,7 @@ impl GenerateDecoder {
             self.request_number = number;
             self.token = None;
             self.earlier_usage
-                .add(std::mem::take(&mut self.usage).into());
+                .add_usage(std::mem::take(&mut self.usage).into());
         }
     }
 
@@ -227,7 +227,7 @@ impl GenerateDecoder {
 
     /// Stores the finish reason. A reason other than `STOP` is not replaced.
     fn set_finish_reason(&mut self, word: &str) {
-        if is_present(word)
+        if is_reason_set(word)
             && self.finish.as_deref().is_none_or(|reason| reason == "STOP")
             && !self.request_continuation(word)
         {
@@ -235,8 +235,8 @@ impl GenerateDecoder {
         }
     }
 
-    /// Requests the continuation of an answer that ended at the API's limit. Returns whether there
-    /// is one.
+    /// Requests the continuation of an answer that ended at the API's limit per request. Returns
+    /// whether a continuation was requested.
     fn request_continuation(&mut self, word: &str) -> bool {
         let (Some(continuation), Some(token)) = (&self.continuation, &self.token) else {
             return false;
@@ -282,11 +282,11 @@ impl GenerateDecoder {
         };
         let whole = whole.unwrap_or_else(|| {
             let data = part.get(&name).and_then(Value::as_object);
-            let text = data.and_then(opaque_text);
+            let text = data.and_then(opaque_block_text);
             let state = Map::from_iter([(PIECE.to_owned(), Value::Object(part))]);
             self.opaque_part(name, text, Value::Object(state))
         });
-        self.answer.whole_part(whole, events);
+        self.answer.emit_whole_part(whole, events);
     }
 
     fn read_call(
@@ -297,8 +297,8 @@ impl GenerateDecoder {
     ) {
         let name = string_field(&call, "name").unwrap_or_default();
         let id = string_field(&call, ID);
-        // The API sends arguments in fragments only on request. A call whose end is missing is
-        // never executed.
+        // The API sends arguments in fragments only on request. Such a call is never finished, so
+        // that it is not executed.
         let in_pieces = call.contains_key("partialArgs")
             || call.get("willContinue") == Some(&Value::Bool(true));
         let input = call.remove("args").filter(|args| !args.is_null());
@@ -341,7 +341,7 @@ impl GenerateDecoder {
         let mut restorer = self.tool_mapping.input_restorer(&name);
         let json = input.and_then(|input| {
             let json = restorer.push(&input.to_string());
-            json.or_else(|| restorer.finish())
+            json.or_else(|| restorer.restore_buffer())
         });
         let id = self.ids.claim(wire_id);
         let part = PartStart::ToolUse { id, name };
@@ -433,7 +433,7 @@ impl GenerateDecoder {
     }
 
     fn provider_state(&self, data: Value) -> ProviderState {
-        ProviderState::minted_by(&self.model, data)
+        ProviderState::new_for_model(&self.model, data)
     }
 
     fn warn_about_other_candidates(&mut self, events: &mut Vec<ModelEvent>) {
@@ -458,16 +458,16 @@ impl GenerateDecoder {
             return Err(self.new_error(ModelErrorKind::Protocol, message));
         }
         self.done = true;
-        self.answer.start(None, None, events);
+        self.answer.emit_start(None, None, events);
         self.close_part(events);
         for (report, kind) in std::mem::take(&mut self.reports)
             .into_iter()
             .zip(BESIDE_CONTENT)
         {
             if let Some(report) = report {
-                let text = report.as_object().and_then(opaque_text);
+                let text = report.as_object().and_then(opaque_block_text);
                 let part = self.opaque_part(kind.to_owned(), text, json!({ kind: report }));
-                self.answer.whole_part(part, events);
+                self.answer.emit_whole_part(part, events);
             }
         }
         let mut reason = if is_blocked {
@@ -493,7 +493,7 @@ impl GenerateDecoder {
                 reason = FinishReason::MalformedToolCall;
             }
         }
-        let reason = reason.given_tool_uses(self.calls > 0);
+        let reason = reason.adjust_to_tool_uses(self.calls > 0);
         events.push(ModelEvent::Finished { reason, raw });
         Ok(())
     }
@@ -504,7 +504,7 @@ impl GenerateDecoder {
 }
 
 impl WireDecoder for GenerateDecoder {
-    fn frame(
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
@@ -516,14 +516,17 @@ impl WireDecoder for GenerateDecoder {
             return Ok(());
         }
         let unreadable = || {
-            let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
+            let message = format!(
+                "a chunk is not a JSON object: {}",
+                body_excerpt(data.as_bytes())
+            );
             self.new_error(ModelErrorKind::Protocol, message)
         };
         let body: Value =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if name == "error" {
-            let error = ERRORS.find(&body).unwrap_or_default();
-            return Err(ERRORS.in_band(&self.model.provider, error));
+            let error = ERRORS.find_error(&body).unwrap_or_default();
+            return Err(ERRORS.in_band_error(&self.model.provider, error));
         }
         match body {
             Value::Object(chunk) => self.read_chunk(chunk, events),
@@ -538,7 +541,7 @@ impl WireDecoder for GenerateDecoder {
         }
     }
 
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }

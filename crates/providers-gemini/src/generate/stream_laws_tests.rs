@@ -115,9 +115,9 @@ proptest! {
     fn any_order_of_pieces_keeps_the_grammar(chunks in prop::collection::vec(any_chunk(), 0..12)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for chunk in &chunks {
-            decoder.frame("", &chunk.to_string(), &mut events).unwrap();
+            decoder.decode_frame("", &chunk.to_string(), &mut events).unwrap();
         }
-        let end = decoder.end(&mut events);
+        let end = decoder.finish_decoding(&mut events);
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();
@@ -127,7 +127,7 @@ proptest! {
             prop_assert!(is_start, "the beginning comes first");
         }
         prop_assert_eq!(end.is_ok(), answer.is_finished());
-        let response = answer.interrupted();
+        let response = answer.into_interrupted_response();
         let mut ids: Vec<_> = response.message.tool_uses().map(|it| it.id.clone()).collect();
         let count = ids.len();
         ids.sort();
@@ -139,9 +139,9 @@ proptest! {
     fn any_text_is_taken_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in frames {
-            let _ = decoder.frame(&name, &frame, &mut events);
+            let _ = decoder.decode_frame(&name, &frame, &mut events);
         }
-        let _ = decoder.end(&mut events);
+        let _ = decoder.finish_decoding(&mut events);
     }
 
     /// Wire → domain → wire loses nothing: thoughts, signatures, ids, code and images go back to
@@ -151,17 +151,17 @@ proptest! {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for part in &parts {
             let chunk = json!({"candidates": [{"content": {"parts": [part]}}]});
-            decoder.frame("", &chunk.to_string(), &mut events).unwrap();
+            decoder.decode_frame("", &chunk.to_string(), &mut events).unwrap();
         }
-        decoder.frame("", r#"{"candidates":[{"finishReason":"STOP"}]}"#, &mut events).unwrap();
-        decoder.end(&mut events).unwrap();
+        decoder.decode_frame("", r#"{"candidates":[{"finishReason":"STOP"}]}"#, &mut events).unwrap();
+        decoder.finish_decoding(&mut events).unwrap();
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();
         }
         let message = answer.finish().unwrap().message;
         let results = message.tool_uses().map(|it| ToolResult::text(&it.id, &it.name, "ok"));
-        let results = Message::tool_results(results);
+        let results = Message::from_tool_results(results);
         let request = ChatRequest::new([Message::user("?"), message, results, Message::user("!")]);
         let model = model();
         let wire = to_wire(&request, &model, &ModelCapabilities::default(), &GeminiOptions::default(), &ToolSchemas::default()).unwrap();

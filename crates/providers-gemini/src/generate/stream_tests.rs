@@ -19,11 +19,11 @@ fn decoder() -> GenerateDecoder {
 fn run(frames: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let (mut decoder, mut events) = (decoder(), Vec::new());
     for frame in frames {
-        if let Err(error) = decoder.frame("", &frame.to_string(), &mut events) {
+        if let Err(error) = decoder.decode_frame("", &frame.to_string(), &mut events) {
             return (events, Err(error));
         }
     }
-    let end = decoder.end(&mut events);
+    let end = decoder.finish_decoding(&mut events);
     (events, end)
 }
 
@@ -62,7 +62,9 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
     // The token may come before the reason.
     let early = json!({"candidates": [{"continuationToken": "b2xkZXI="}]});
     for frame in std::iter::once(&early).chain(&first) {
-        decoder.frame("", &frame.to_string(), &mut events).unwrap();
+        decoder
+            .decode_frame("", &frame.to_string(), &mut events)
+            .unwrap();
     }
     assert_eq!(continuation.take_token().as_deref(), Some("dG9rZW4tMQ=="));
     for (text, finish) in [(" two", json!(null)), (".", json!("STOP"))] {
@@ -70,9 +72,11 @@ fn case_08_an_answer_at_the_request_limit_goes_on_and_its_usage_is_summed() {
             "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": finish}],
             "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 7},
         });
-        decoder.frame("", &rest.to_string(), &mut events).unwrap();
+        decoder
+            .decode_frame("", &rest.to_string(), &mut events)
+            .unwrap();
     }
-    decoder.end(&mut events).unwrap();
+    decoder.finish_decoding(&mut events).unwrap();
     let answer = collected(&events);
     assert_eq!(answer.message.parts, [Part::text("Chapter one, and two.")]);
     assert_eq!(answer.finish, FinishReason::Stop);
@@ -90,19 +94,19 @@ fn an_answer_that_cannot_go_on_is_at_a_limit() {
     let mut decoder = self::decoder().with_continuation(Continuation::default());
     let mut events = Vec::new();
     let frame = parts(&json!([{"text": "a"}]), CONTINUATION).to_string();
-    decoder.frame("", &frame, &mut events).unwrap();
-    decoder.end(&mut events).unwrap();
+    decoder.decode_frame("", &frame, &mut events).unwrap();
+    decoder.finish_decoding(&mut events).unwrap();
     assert_eq!(collected(&events).finish, FinishReason::Length);
     // It is the one that brought this piece.
     let continuation = Continuation::default();
     let mut decoder = self::decoder().with_continuation(continuation.clone());
     let frame = transcript("continuation").pop().unwrap().to_string();
     let mut events = Vec::new();
-    decoder.frame("", &frame, &mut events).unwrap();
+    decoder.decode_frame("", &frame, &mut events).unwrap();
     assert!(continuation.take_token().is_some());
-    decoder.frame("", &frame, &mut events).unwrap();
+    decoder.decode_frame("", &frame, &mut events).unwrap();
     assert_eq!(continuation.take_token(), None);
-    decoder.end(&mut events).unwrap();
+    decoder.finish_decoding(&mut events).unwrap();
     assert_eq!(collected(&events).finish, FinishReason::Length);
 }
 
@@ -160,12 +164,14 @@ fn what_stands_beside_the_content_is_kept_as_it_was_last_said() {
 #[test]
 fn what_is_no_chunk_is_a_fault_of_the_wire() {
     for data in ["<html>", "3", "\"x\"", "[1]", "{\"candidates\":"] {
-        let error = decoder().frame("", data, &mut Vec::new()).unwrap_err();
+        let error = decoder()
+            .decode_frame("", data, &mut Vec::new())
+            .unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Protocol, "{data}");
     }
     for data in ["", " ", "[DONE]", "[]", "{}"] {
         let mut events = Vec::new();
-        decoder().frame("", data, &mut events).unwrap();
+        decoder().decode_frame("", data, &mut events).unwrap();
         assert!(events.is_empty(), "{data}");
     }
 }

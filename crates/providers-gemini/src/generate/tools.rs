@@ -10,7 +10,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     ToolMapping,
-    request::{emulated, required_tools, unsupported},
+    request::{emulated_tool_choice, required_tools, unsupported_feature},
     schema::ToolSchemas,
     tool_names::ToolNames,
 };
@@ -25,7 +25,7 @@ pub(crate) struct MappedTools<'a> {
     pub(crate) declared: Vec<Tool<'a>>,
     pub(crate) config: Option<ToolConfig<'a>>,
     pub(crate) outcome: ToolChoiceOutcome,
-    /// The functions whose schema has another shape.
+    /// The changes of schemas, which are reversed in the inputs of calls.
     pub(crate) tool_mapping: ToolMapping,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct ToolContext<'a, 'm> {
     pub(crate) names: &'m ToolNames,
     pub(crate) form: SchemaForm,
     pub(crate) schemas: &'m ToolSchemas,
-    /// Whether the request has a response schema and the model accepts no tools beside it.
+    /// Whether the request has a response schema and the model accepts no tools with a schema.
     pub(crate) schema_instead: bool,
     /// The server tools from the configuration.
     pub(crate) server: &'m [ServerTool],
@@ -95,7 +95,7 @@ pub(crate) fn map_tools<'a>(
         return Err(context.unsupported_tools_error());
     }
     if plan.functions.is_empty() && plan.server.is_empty() {
-        // The omitted tools already have a warning each.
+        // Each omitted tool already has a warning.
         return match plan.forced {
             Some(_) => Err(context.unsupported_tools_error()),
             None => Ok(MappedTools::without_tools(ToolChoiceOutcome::Native)),
@@ -180,15 +180,15 @@ impl<'a, 'm> ToolContext<'a, 'm> {
     fn forbid_tools(&self, had_server: bool, warnings: &mut Vec<Warning>) -> MappedTools<'a> {
         if self.schema_instead {
             let how = "no tools were sent: this model takes none beside the schema of an answer";
-            return MappedTools::without_tools(emulated(how));
+            return MappedTools::without_tools(emulated_tool_choice(how));
         }
         if self.capabilities.tools == Some(false) {
-            return MappedTools::without_tools(emulated(
+            return MappedTools::without_tools(emulated_tool_choice(
                 "no tools were sent to a model that has none",
             ));
         }
         let outcome = if had_server {
-            emulated("the provider's own tools were not sent")
+            emulated_tool_choice("the provider's own tools were not sent")
         } else {
             ToolChoiceOutcome::Native
         };
@@ -224,7 +224,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
         } else {
             "tool use by this model"
         };
-        unsupported(self.provider, feature)
+        unsupported_feature(self.provider, feature)
     }
 
     /// Returns the calling mode, the allowed functions and how the API applies the tool choice.
@@ -252,7 +252,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
              answer without"
         } else {
             let names = forced.functions.iter();
-            let names = names.map(|name| self.names.wire(name)).collect();
+            let names = names.map(|name| self.names.wire_name(name)).collect();
             return (CallingMode::Any, names, ToolChoiceOutcome::Native);
         };
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, why));
@@ -281,7 +281,11 @@ impl<'a, 'm> ToolContext<'a, 'm> {
                 function_declarations: functions,
             });
         }
-        declared.extend(plan.server.iter().map(|tool| Tool::Own(tool.declaration())));
+        declared.extend(
+            plan.server
+                .iter()
+                .map(|tool| Tool::Own(tool.to_declaration())),
+        );
         MappedTools {
             declared,
             config: has_functions.then_some(ToolConfig {
@@ -311,7 +315,7 @@ impl<'a, 'm> ToolContext<'a, 'm> {
             SchemaForm::OpenApi => (None, schema),
         };
         FunctionDeclaration {
-            name: self.names.wire(&tool.name),
+            name: self.names.wire_name(&tool.name),
             description: &tool.description,
             parameters_json_schema,
             parameters,

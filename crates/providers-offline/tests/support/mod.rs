@@ -138,7 +138,7 @@ fn turn(
         if results.is_empty() {
             return;
         }
-        messages.push(Message::tool_results(results));
+        messages.push(Message::from_tool_results(results));
     }
     panic!("the turn does not end:\n{transcript}");
 }
@@ -154,7 +154,7 @@ fn result(tool_use: &ToolUse, given: Result<Value, String>) -> ToolResult {
             structured: Some(data.into()),
             is_error: false,
         },
-        Err(message) => ToolResult::error(&tool_use.id, &tool_use.name, message),
+        Err(message) => ToolResult::from_error_message(&tool_use.id, &tool_use.name, message),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The conversation, domain → wire.
+//! Converts the messages of a conversation to messages of the Ollama API.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -16,16 +16,16 @@ use super::wire::{self, Arguments, RoleName};
 
 /// Separator between texts that were separate parts of a message.
 const PARAGRAPH: &str = "\n\n";
-/// Key that marks reasoning of this wire: the response field that contained it.
+/// Name of the response field with the reasoning. Stored in the provider state of reasoning parts.
 const THINKING: &str = "thinking";
 
-/// Returns the provider state of a reasoning part that this wire created.
+/// Returns the provider state of a reasoning part that the Ollama API created.
 pub(crate) fn thinking_state() -> Value {
     serde_json::json!({ "field": THINKING })
 }
 
-/// Maps the messages of a conversation. `instructions` are appended to the leading system messages.
-pub(crate) fn messages<'a>(
+/// Maps the messages of a conversation. `instructions` are appended to the leading system message.
+pub(crate) fn map_messages<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
@@ -41,7 +41,7 @@ pub(crate) fn messages<'a>(
         states_dropped: 0,
     };
     for message in &request.messages {
-        mapper.message(message);
+        mapper.map_message(message);
     }
     if let Some(instructions) = instructions {
         mapper.append_instructions(instructions);
@@ -51,14 +51,14 @@ pub(crate) fn messages<'a>(
             "{} reasoning part(s) omitted: another model wrote them",
             mapper.reasoning_dropped
         );
-        mapper.warn(WarningKind::PartDropped, message);
+        mapper.add_warning(WarningKind::PartDropped, message);
     }
     if mapper.states_dropped > 0 {
         let message = format!(
             "{} part(s) sent without the state that another model had attached",
             mapper.states_dropped
         );
-        mapper.warn(WarningKind::PartDowngraded, message);
+        mapper.add_warning(WarningKind::PartDowngraded, message);
     }
     mapper.out
 }
@@ -69,14 +69,14 @@ struct Mapper<'a, 'm> {
     warnings: &'m mut Vec<Warning>,
     out: Vec<wire::Message<'a>>,
     reasoning_dropped: usize,
-    /// Number of texts and calls that are sent without their provider state.
+    /// Number of texts and calls that are sent without the provider state of another model.
     states_dropped: usize,
 }
 
 impl<'a> Mapper<'a, '_> {
-    fn message(&mut self, message: &'a Message) {
+    fn map_message(&mut self, message: &'a Message) {
         // Tool results come first, because they must directly follow the message with their calls.
-        for result in message.results() {
+        for result in message.iter_tool_results() {
             self.push_tool_result(result);
         }
         let parts = || {
@@ -87,15 +87,15 @@ impl<'a> Mapper<'a, '_> {
             return;
         }
         match message.role {
-            switchboard_domain::Role::System => self.push_system(parts()),
+            switchboard_domain::Role::System => self.push_system_message(parts()),
             switchboard_domain::Role::User | switchboard_domain::Role::Tool => {
-                self.push_user(parts());
+                self.push_user_message(parts());
             }
-            switchboard_domain::Role::Assistant => self.push_assistant(parts()),
+            switchboard_domain::Role::Assistant => self.push_assistant_message(parts()),
         }
     }
 
-    fn push_system(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_system_message(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         for part in parts {
             match part {
@@ -134,7 +134,7 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    fn push_user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_user_message(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         let mut images = Vec::new();
         for part in parts {
@@ -168,11 +168,11 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_assistant_message(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         let mut thinking = JoinedText::default();
         let mut tool_calls = Vec::new();
-        // Consecutive text parts are pieces of one text: other wires split it at citations.
+        // Consecutive text parts are joined without a separator: some APIs split text at citations.
         let mut separator = "";
         for part in parts {
             match part {
@@ -192,7 +192,7 @@ impl<'a> Mapper<'a, '_> {
                     };
                     tool_calls.push(wire::ToolCall { function });
                 }
-                Part::Reasoning(reasoning) if self.is_ours(reasoning) => {
+                Part::Reasoning(reasoning) if self.is_from_requested_model(reasoning) => {
                     thinking.push("", &reasoning.text);
                 }
                 Part::Reasoning(_) => self.reasoning_dropped += 1,
@@ -214,15 +214,15 @@ impl<'a> Mapper<'a, '_> {
         } else if !thinking.is_empty() {
             let message = "reasoning omitted: the message has no other content, and an answer \
                 cannot be reasoning alone";
-            self.warn(WarningKind::PartDropped, message.to_owned());
+            self.add_warning(WarningKind::PartDropped, message.to_owned());
         }
     }
 
-    /// Returns whether the requested model created the reasoning on this wire.
-    fn is_ours(&self, reasoning: &Reasoning) -> bool {
+    /// Returns whether the requested model created the reasoning through the Ollama API.
+    fn is_from_requested_model(&self, reasoning: &Reasoning) -> bool {
         let state = reasoning.provider_state.as_ref();
         state
-            .and_then(|state| state.for_model(self.model))
+            .and_then(|state| state.data_for_model(self.model))
             .and_then(|data| data.get("field"))
             .is_some_and(|field| field == THINKING)
     }
@@ -260,8 +260,8 @@ impl<'a> Mapper<'a, '_> {
         });
     }
 
-    /// Returns the data of an image or an audio clip, or the text that replaces it. The server
-    /// accepts audio in the field for images.
+    /// Returns the base64 data of an image or an audio clip or, as `Err`, the text that replaces
+    /// it. The server accepts audio in the field for images.
     fn map_media(&mut self, what: &str, media: &'a Media) -> Result<&'a str, String> {
         let (is_supported, unsupported, plural) = match what {
             "image" => (
@@ -281,13 +281,12 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Returns the data of a resource that is sent like an image, else the text that replaces it:
-    /// the content of a text, or the name of another resource.
+    /// Returns the base64 data of an image or audio resource. For other resources, returns as `Err`
+    /// the text to send: the content of a text resource, or the name of the resource.
     fn map_blob(&mut self, uri: &str, media_type: &str, data: &'a str) -> Result<&'a str, String> {
         let sort = media_type.split('/').next().unwrap_or_default();
         let is_taken = match sort.to_ascii_lowercase().as_str() {
-            // The server cannot read SVG drawings as images, so that the model receives their XML
-            // text.
+            // SVG images are sent as XML text, because the server cannot read them as images.
             "image" => !is_text(media_type) && self.capabilities.images != Some(false),
             "audio" => self.capabilities.audio != Some(false),
             _ => false,
@@ -302,7 +301,7 @@ impl<'a> Mapper<'a, '_> {
         }
         let name = format!("[resource {}]", format!("{uri} {media_type}").trim_end());
         let message = format!("{name} was sent as these words: the model takes no such bytes");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
         Err(name)
     }
 
@@ -327,28 +326,28 @@ impl<'a> Mapper<'a, '_> {
         }
     }
 
-    /// Returns a text that replaces a medium, so that the model knows that there was one.
+    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
     fn describe_media(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = match &media.source {
             MediaSource::Url(url) => format!("[{what} {}: {url}]", media.media_type),
             _ => format!("[{what} {}]", media.media_type),
         };
         let message = format!("{name} was sent as these words: {why}");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
         name
     }
 
     fn warn_dropped(&mut self, part: &Part, why: &str) {
-        let what = part.in_words();
-        self.warn(WarningKind::PartDropped, format!("{what} omitted: {why}"));
+        let what = part.describe_kind();
+        self.add_warning(WarningKind::PartDropped, format!("{what} omitted: {why}"));
     }
 
     fn warn_downgraded(&mut self, what: &str, to: &str) {
         let message = format!("{what} was sent as {to}");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
     }
 
-    fn warn(&mut self, kind: WarningKind, message: String) {
+    fn add_warning(&mut self, kind: WarningKind, message: String) {
         self.warnings.push(Warning::new(kind, message));
     }
 }

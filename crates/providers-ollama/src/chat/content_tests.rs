@@ -20,7 +20,7 @@ fn sent_to(
 ) -> (Value, Vec<WarningKind>) {
     let request = ChatRequest::new(messages);
     let mut warnings = Vec::new();
-    let sent = super::messages(&request, &model(), capabilities, None, &mut warnings);
+    let sent = super::map_messages(&request, &model(), capabilities, None, &mut warnings);
     let kinds = warnings.iter().map(|it| it.kind).collect();
     (json!(sent), kinds)
 }
@@ -30,7 +30,7 @@ fn added_instructions_follow_those_of_the_host() {
     let instructed = |request: &ChatRequest| {
         let unknown = ModelCapabilities::default();
         let own = Some("Call a tool.".to_owned());
-        let sent = super::messages(request, &model(), &unknown, own, &mut Vec::new());
+        let sent = super::map_messages(request, &model(), &unknown, own, &mut Vec::new());
         json!(sent)
     };
     let with = ChatRequest::new([Message::system("Be brief."), Message::user("Hi")]);
@@ -49,14 +49,14 @@ fn added_instructions_follow_those_of_the_host() {
 #[test]
 fn unsupported_content_is_described_with_a_warning() {
     let document = Document {
-        media: Media::base64("application/pdf", "JVBERi0="),
+        media: Media::from_base64("application/pdf", "JVBERi0="),
         title: Some("trip.pdf".into()),
     };
     let url = "https://example.org/a.jpg";
     let (messages, warnings) = sent([Message::new(
         Role::User,
         [
-            Part::Image(Media::url("image/jpeg", url)),
+            Part::Image(Media::from_url("image/jpeg", url)),
             Part::Document(document),
         ],
     )]);
@@ -74,8 +74,8 @@ fn unsupported_content_is_described_with_a_warning() {
     };
     let media = || {
         [
-            Part::Image(Media::base64("image/png", PNG)),
-            Part::Audio(Media::base64("audio/wav", "UklGRg==")),
+            Part::Image(Media::from_base64("image/png", PNG)),
+            Part::Audio(Media::from_base64("audio/wav", "UklGRg==")),
         ]
     };
     let (messages, warnings) = sent_to(&blind, [Message::new(Role::User, media())]);
@@ -93,7 +93,7 @@ fn unsupported_content_is_described_with_a_warning() {
 fn a_text_document_is_sent_as_text() {
     let document = |media_type: &str, data: &str| {
         Part::Document(Document {
-            media: Media::base64(media_type, data),
+            media: Media::from_base64(media_type, data),
             title: Some("numbers".into()),
         })
     };
@@ -128,7 +128,7 @@ fn binary_resources_of_a_result_are_sent_or_described() {
             content: vec![content].into(),
             ..ToolResult::text("1", "t", "")
         };
-        let (mut messages, kinds) = sent_to(capabilities, [Message::tool_results([result])]);
+        let (mut messages, kinds) = sent_to(capabilities, [Message::from_tool_results([result])]);
         let message = messages[0].take();
         (message["content"].clone(), message["images"].clone(), kinds)
     };

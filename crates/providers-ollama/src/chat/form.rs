@@ -1,6 +1,6 @@
-//! Tool calls through `format`.
+//! Forces tool calls with the request field `format`.
 //!
-//! The wire has no tool choice, but it has `format`, a JSON Schema. The server turns the schema
+//! The API has no tool choice, but it has `format`, a JSON Schema. The server turns the schema
 //! into a grammar that restricts the model's output. A forced call is requested in this form:
 //!
 //! ```json
@@ -23,15 +23,15 @@ use switchboard_domain::{JsonObject, ToolDefinition, Warning};
 
 use super::schema::{compile_answer_schema, compile_input_schema, to_object_schema};
 
-/// Field of a call with the name of the tool.
+/// Field with the name of the called tool, in an answer that is a call.
 pub(crate) const NAME: &str = "name";
-/// Field of a call with the input of the tool.
+/// Field with the input of the called tool, in an answer that is a call.
 pub(crate) const PARAMETERS: &str = "parameters";
 /// Field with the text of an answer that is not a call.
 pub(crate) const RESPONSE: &str = "response";
 
-/// Form that `format` requires of an answer, for the [`ChatDecoder`](super::ChatDecoder) that reads
-/// it.
+/// The JSON form that `format` requires of an answer. [`ChatDecoder`](super::ChatDecoder) parses
+/// answers in this form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
     /// Names of the tools that may be called.
@@ -49,8 +49,8 @@ pub(crate) struct Emulated<'a> {
 }
 
 impl Emulated<'_> {
-    /// Returns the form that the decoder expects.
-    pub(crate) fn form(&self) -> Form {
+    /// Returns the form of the answer, for the decoder.
+    pub(crate) fn answer_form(&self) -> Form {
         Form {
             tools: self.tools.iter().map(|tool| tool.name.clone()).collect(),
             may_answer: self.answer.is_some(),
@@ -58,7 +58,7 @@ impl Emulated<'_> {
     }
 
     /// Returns the schema for the request field `format`.
-    pub(crate) fn schema(&self, warnings: &mut Vec<Warning>) -> Value {
+    pub(crate) fn build_format_schema(&self, warnings: &mut Vec<Warning>) -> Value {
         let mut definitions = JsonObject::new();
         let mut arms: Vec<Value> = Vec::with_capacity(self.tools.len() + 1);
         for tool in &self.tools {
@@ -103,7 +103,7 @@ impl Emulated<'_> {
 
     /// Returns instructions about the form for the model, because the grammar enforces the form
     /// without explaining it.
-    pub(crate) fn instructions(&self) -> String {
+    pub(crate) fn build_instructions(&self) -> String {
         let call = format!("{{\"{NAME}\": <the tool's name>, \"{PARAMETERS}\": <its input>}}");
         let tools = describe_tools(&self.tools);
         match self.answer {
@@ -160,7 +160,7 @@ fn move_definitions(mut schema: Value, key: &str, definitions: &mut JsonObject) 
     schema
 }
 
-/// Changes every reference in a schema to the new place of its definition.
+/// Adds `key` to every reference in a schema, as [`move_definitions`] does to the definitions.
 fn rename_references(schema: &mut Value, key: &str) {
     match schema {
         Value::Array(list) => list

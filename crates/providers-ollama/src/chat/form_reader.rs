@@ -1,6 +1,6 @@
-//! An answer in the form of [`Form`](super::Form), read when the answer ends.
+//! Parses a complete answer in the form that [`Form`] describes.
 //!
-//! An answer in another form is text, because some servers ignore `format`.
+//! An answer in another form is emitted as text, because some servers ignore `format`.
 
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
@@ -20,8 +20,8 @@ pub(crate) struct FormAnswer<'t> {
     pub(crate) rest: &'t str,
 }
 
-/// Reads an answer. Returns `None` if it is not in the form. The value of a truncated answer is
-/// truncated.
+/// Parses an answer. Returns `None` if the answer is not in the form. A truncated answer returns a
+/// truncated value.
 pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'t>> {
     let mut answer = FormAnswer::default();
     let mut has_value = false;
@@ -34,13 +34,13 @@ pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'
             answer.rest = rest.trim_start();
             break;
         }
-        let (key, Some(after)) = first_value(fields) else {
+        let (key, Some(after)) = split_first_value(fields) else {
             break;
         };
         let Some(after) = after.trim_start().strip_prefix(':') else {
             break;
         };
-        let (value, after) = first_value(after);
+        let (value, after) = split_first_value(after);
         let is_known = has_value || answer.tool.is_some();
         match serde_json::from_str::<String>(key).ok()?.as_str() {
             NAME if answer.tool.is_none() => {
@@ -73,9 +73,9 @@ pub(crate) fn read_answer<'t>(form: &Form, text: &'t str) -> Option<FormAnswer<'
     answer.tool.is_some().then_some(answer)
 }
 
-/// Returns the JSON value at the beginning of a text, and the text after it. Without an end of the
-/// value, returns the value so far, which is empty if it is invalid.
-fn first_value(text: &str) -> (&str, Option<&str>) {
+/// Returns the JSON value at the start of a text and the text after it. If the text ends within the
+/// value, returns the incomplete value and `None`. An invalid value returns an empty value.
+fn split_first_value(text: &str) -> (&str, Option<&str>) {
     let text = text.trim_start();
     let mut values = Deserializer::from_str(text).into_iter::<IgnoredAny>();
     match values.next() {

@@ -32,7 +32,7 @@ fn references_are_adjusted_to_the_moved_definitions() {
         tools: tools.iter().collect(),
         answer: Some(&answer),
     };
-    let schema = emulated.schema(&mut Vec::new());
+    let schema = emulated.build_format_schema(&mut Vec::new());
     let definitions = schema["$defs"].as_object().unwrap();
     let mut names: Vec<_> = definitions.keys().map(String::as_str).collect();
     assert_eq!(names.len(), 3, "{names:?}");

@@ -1,15 +1,15 @@
-//! `POST {base}/api/chat`.
+//! The chat API: `POST {base}/api/chat`.
 //!
-//! | module | does |
+//! | module | purpose |
 //! |---|---|
 //! | [`wire`] | the serde types of the API |
-//! | [`request`] | domain → wire, pure |
-//! | [`form`] | tool calls through `format`, where the wire has no other way |
-//! | [`stream`] | lines → domain events, a state machine without I/O |
-//! | [`response`] | a whole body → a whole answer, by the same state machine |
+//! | [`request`] | converts a domain request, without I/O |
+//! | [`form`] | forces tool calls with `format`, because the API has no tool choice |
+//! | [`stream`] | converts streamed lines to domain events, as a state machine without I/O |
+//! | [`response`] | converts a whole body, with the same state machine |
 //!
 //! Sources: the server's source (`api/types.go`, `server/routes.go`, `llm/llama_server.go` of
-//! August 2026), the official Python SDK 0.6.3, and public issue threads where they are named.
+//! August 2026), the official Python SDK 0.6.3, and the public issue threads in the comments.
 
 mod content;
 pub mod form;
@@ -23,7 +23,7 @@ mod tools;
 #[allow(missing_docs, reason = "the fields have the names of the API")]
 pub mod wire;
 
-pub(crate) use tools::{checked, is_sent_in_format};
+pub(crate) use tools::{find_required_tools, sends_tools_in_format};
 
 pub use form::Form;
 pub use options::ThinkForm;

@@ -1,4 +1,4 @@
-//! Mapping of a run's options and of the reasoning setting.
+//! Mapping of a request's model options and of its reasoning setting.
 
 use serde_json::{Number, Value};
 use switchboard_domain::{
@@ -25,8 +25,8 @@ pub enum ThinkForm {
     Never,
 }
 
-/// Returns the model options to send, and the caller's remaining fields.
-pub(crate) fn options(
+/// Returns the model options (field `options`), and the remaining additional fields of the caller.
+pub(crate) fn map_options(
     request: &ChatRequest,
     warnings: &mut Vec<Warning>,
 ) -> (JsonObject, JsonObject) {
@@ -60,14 +60,14 @@ pub(crate) fn options(
     (options, extra)
 }
 
-/// Maps the reasoning setting to `think`. `held` means that `format` constrains the answer to a
-/// schema.
+/// Maps the reasoning setting to the request field `think`. `held` means that `format` constrains
+/// the answer to a schema.
 ///
 /// Reasoning models think by default. Text that they write under a grammar may then be reported as
 /// thoughts, with an empty answer (HarperFast/harper#1805, server 0.30;
-/// vectorize-io/hindsight#1099, 0.20). A constrained answer therefore disables thinking unless the
-/// caller enabled it. Models without reasoning accept `false`, too.
-pub(crate) fn think(
+/// vectorize-io/hindsight#1099, 0.20). Thinking is therefore disabled for a constrained answer,
+/// unless the caller enables it. Models without reasoning accept `false`, too.
+pub(crate) fn map_thinking(
     request: &ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
@@ -140,7 +140,7 @@ mod tests {
         let mut warnings = Vec::new();
         let model = ModelId::new("ollama", name);
         let unknown = ModelCapabilities::default();
-        let said = think(&request, &model, &unknown, form, false, &mut warnings);
+        let said = map_thinking(&request, &model, &unknown, form, false, &mut warnings);
         (said, warnings.len())
     }
 
@@ -187,7 +187,7 @@ mod tests {
             let model = ModelId::new("ollama", name);
             let mut warnings = Vec::new();
             let request = ChatRequest::default();
-            let said = think(&request, &model, capabilities, form, held, &mut warnings);
+            let said = map_thinking(&request, &model, capabilities, form, held, &mut warnings);
             assert_eq!(said, expected, "{name} {form:?} {held}");
             assert!(warnings.is_empty());
         }
@@ -207,7 +207,7 @@ mod tests {
         });
         request.extra = extra.as_object().unwrap().clone();
         let mut warnings = Vec::new();
-        let (options, rest) = options(&request, &mut warnings);
+        let (options, rest) = map_options(&request, &mut warnings);
         assert_eq!(
             Value::Object(options),
             json!({"num_predict": 100, "temperature": 0, "num_ctx": 8192})

@@ -1,4 +1,4 @@
-//! Domain → wire.
+//! Converts a domain request to a request of the Ollama API.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,20 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    content::messages,
+    content::map_messages,
     form::{Emulated, Form},
-    options::{ThinkForm, options, think},
+    options::{ThinkForm, map_options, map_thinking},
     schema::compile_answer_schema,
-    tools::{Tools, sets_format, tools},
+    tools::{Tools, caller_sets_format, map_tools},
     wire::Body,
 };
 
-/// A request in the form of the wire, and its differences from the domain request.
+/// A request in the form of the API, with its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// Outcome of the tool choice on this wire.
+    /// How the tool choice of the request is applied.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
@@ -35,7 +35,7 @@ pub struct WireRequest<'a> {
     pub form: Option<Form>,
 }
 
-/// Maps a request for `model`, as a stream unless a whole answer is requested.
+/// Maps a request for `model`. The answer is streamed unless the request asks for a whole one.
 ///
 /// Options that the model is *known* not to support, by its `capabilities`, are omitted with a
 /// warning. `think_form` selects the form of the reasoning setting.
@@ -55,12 +55,12 @@ pub fn to_wire<'a>(
     schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
-    let answer_format = answer_format(request, model, capabilities)?;
+    let answer_format = requested_answer_schema(request, model, capabilities)?;
     let Tools {
         declared,
         emulated,
         outcome,
-    } = tools(
+    } = map_tools(
         request,
         &model.provider,
         capabilities,
@@ -68,21 +68,21 @@ pub fn to_wire<'a>(
         &mut warnings,
     )?;
     let format = match &emulated {
-        Some(emulated) => Some(Cow::Owned(emulated.schema(&mut warnings))),
+        Some(emulated) => Some(Cow::Owned(emulated.build_format_schema(&mut warnings))),
         None => {
             answer_format.map(|(name, schema)| compile_answer_schema(name, schema, &mut warnings))
         }
     };
     if format.is_some() && !declared.is_empty() {
-        // Both fields are sent only if the tool choice is relaxed and the server supports both.
+        // Both fields are sent together only if a forced tool choice was relaxed.
         let message = "`tools` and `format` are sent together: a server of one's own lets `format` \
                        win and calls no tool";
         warnings.push(Warning::new(WarningKind::OptionDropped, message));
     }
-    let instructions = emulated.as_ref().map(Emulated::instructions);
-    let messages = messages(request, model, capabilities, instructions, &mut warnings);
+    let instructions = emulated.as_ref().map(Emulated::build_instructions);
+    let messages = map_messages(request, model, capabilities, instructions, &mut warnings);
     let held = format.is_some();
-    let think = think(
+    let think = map_thinking(
         request,
         model,
         capabilities,
@@ -90,7 +90,7 @@ pub fn to_wire<'a>(
         held,
         &mut warnings,
     );
-    let (options, extra) = options(request, &mut warnings);
+    let (options, extra) = map_options(request, &mut warnings);
     let body = Body {
         model: &model.name,
         messages,
@@ -105,17 +105,18 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        form: emulated.as_ref().map(Emulated::form),
+        form: emulated.as_ref().map(Emulated::answer_form),
     })
 }
 
 /// Returns the schema that the answer's text must match, and the name of the schema.
-fn answer_format<'a>(
+fn requested_answer_schema<'a>(
     request: &'a ChatRequest,
     model: &ModelId,
     capabilities: &ModelCapabilities,
 ) -> Result<Option<(&'a str, &'a Value)>, ModelError> {
-    if sets_format(request) && matches!(request.response_format, ResponseFormat::JsonSchema { .. })
+    if caller_sets_format(request)
+        && matches!(request.response_format, ResponseFormat::JsonSchema { .. })
     {
         return Ok(None);
     }
@@ -123,7 +124,7 @@ fn answer_format<'a>(
         return Ok(None);
     };
     if !schema.is_object() {
-        // The server refuses other schemas: "expected \"json\" or a valid JSON Schema object".
+        // The server accepts only objects: "expected \"json\" or a valid JSON Schema object".
         let message = format!("schema `{name}` is not a JSON object");
         return Err(invalid_request(&model.provider, "format", message));
     }

@@ -1,19 +1,19 @@
-//! A whole body → a whole answer.
+//! Converts a response body that is not streamed.
 //!
-//! A body is what its stream would have said in one line, so the same state machine reads it: an
-//! answer is the same whichever way it came.
+//! The state machine of the stream reads the body as one line, so that streamed and whole answers
+//! give the same events.
 
 use switchboard_domain::{ModelError, ModelEvent};
 
 use super::stream::ChatDecoder;
 
-/// Reads a body of status 200 into the events of an equivalent stream.
+/// Converts a response body with status 200 into the events of the equivalent stream.
 ///
 /// Fails like the stream: with the server's error if the body contains one, and with
 /// [`ModelErrorKind::Protocol`](switchboard_domain::ModelErrorKind::Protocol) if it contains no
 /// answer.
 pub fn events_from_body(decoder: ChatDecoder, body: &str) -> Result<Vec<ModelEvent>, ModelError> {
     let mut events = Vec::new();
-    decoder.whole(body, &mut events)?;
+    decoder.read_body(body, &mut events)?;
     Ok(events)
 }

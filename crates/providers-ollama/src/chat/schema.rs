@@ -1,4 +1,4 @@
-//! Schemas in the forms that the server takes, by the compiler that all providers share.
+//! Compiles schemas to the forms that the server accepts, with the compiler of all providers.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,14 +13,14 @@ use super::wire;
 /// Returns the declaration of a tool.
 ///
 /// The server decodes the schema into its own types, drops unknown keywords, and refuses a
-/// request with another form. The description states the dropped constraints. The wire does not
-/// enforce schemas, so the input is validated when it arrives.
+/// schema that does not fit these types. The tool's description states the dropped constraints.
+/// The server does not enforce the schema, so the input is validated before the call.
 pub(crate) fn declare_function<'a>(
     tool: &'a Arc<ToolDefinition>,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> wire::Function<'a> {
-    let parameters = schemas.compiled(tool, Dialect::OllamaTools);
+    let parameters = schemas.compiled_schema(tool, Dialect::OllamaTools);
     let grave = |change: &&Change| {
         matches!(
             change.kind,
@@ -41,7 +41,7 @@ pub(crate) fn declare_function<'a>(
     }
 }
 
-/// Returns the schema that constrains an answer. The description states constraints that the
+/// Returns the schema that constrains an answer. Its descriptions state the constraints that the
 /// server's grammar does not support.
 pub(crate) fn compile_answer_schema<'a>(
     name: &str,
@@ -50,7 +50,7 @@ pub(crate) fn compile_answer_schema<'a>(
 ) -> Cow<'a, Value> {
     let compiled = compile(schema, Dialect::OllamaFormat);
     let of = format!("schema `{name}`");
-    warn_about_changes(&of, compiled.lost(), warnings);
+    warn_about_changes(&of, compiled.unenforced_changes(), warnings);
     compiled.schema
 }
 
@@ -81,8 +81,8 @@ const CONSTRAINING_KEYWORDS: [&str; 6] = [
     "$ref",
 ];
 
-/// Returns the schema of a tool's input. A schema that does not describe an object becomes that of
-/// any object, because an input is always an object.
+/// Returns the schema of a tool's input. An empty schema, or one that is not a JSON object, becomes
+/// `{"type": "object"}`, because an input is always an object.
 pub(crate) fn to_object_schema(schema: &Value) -> Cow<'_, Value> {
     match schema {
         Value::Object(map) if !map.is_empty() => Cow::Borrowed(schema),

@@ -1,11 +1,12 @@
-//! Lines → domain events.
+//! Converts the lines of a stream to domain events.
 
 use switchboard_domain::{
     FinishReason, ModelError, ModelErrorKind, ModelEvent, ModelId, PartStart, ProviderState,
     ToolChoiceOutcome, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, AnswerSummary, LocalIds, WireDecoder, http::classify::body_excerpt,
+    provider::is_error,
 };
 
 use super::{
@@ -16,13 +17,13 @@ use super::{
 };
 use crate::error::{ERRORS, is_malformed_call};
 
-/// Maximum size in bytes of a constrained answer. A longer one is text.
+/// Maximum size of a constrained answer in bytes. A longer answer is emitted as text.
 const MAX_BUFFERED_BYTES: usize = 4 * 1024 * 1024;
 
 /// State machine that converts the lines of a stream into domain events.
 ///
 /// The last line has `done` and emits [`ModelEvent::Finished`]. A stream that ends without it is
-/// incomplete. The server's reason never mentions tools, so the reason is derived from the output.
+/// incomplete. The server never reports tool use as the finish reason, so the calls decide it.
 #[derive(Debug)]
 pub struct ChatDecoder {
     model: ModelId,
@@ -75,7 +76,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Decodes a constrained answer, with the form of
+    /// Sets the form of a constrained answer, from
     /// [`WireRequest::form`](super::WireRequest::form).
     #[must_use]
     pub fn with_form(mut self, form: Option<Form>) -> Self {
@@ -84,29 +85,29 @@ impl ChatDecoder {
     }
 
     /// Reads a body that is not streamed: one line, which needs no `done`.
-    pub(crate) fn whole(
+    pub(crate) fn read_body(
         mut self,
         body: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         self.done_optional = true;
-        self.frame("", body, events)?;
+        self.decode_frame("", body, events)?;
         if self.answer.has_started() {
-            self.end(events)
+            self.finish_decoding(events)
         } else {
-            let message = format!("no answer in the body: {}", excerpt(body.as_bytes()));
+            let message = format!("no answer in the body: {}", body_excerpt(body.as_bytes()));
             Err(self.new_error(ModelErrorKind::Protocol, message))
         }
     }
 
     fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
-        let usage = chunk.usage();
+        let usage = chunk.to_usage();
         let done = chunk.done == Some(true);
         if chunk.message.is_some() || done {
             // Ollama's API has no id for an answer.
-            self.answer.start(None, chunk.model, events);
+            self.answer.emit_start(None, chunk.model, events);
         }
-        self.message(chunk.message.unwrap_or_default(), events);
+        self.read_message(chunk.message.unwrap_or_default(), events);
         if usage.is_known() {
             let usage = Box::new(usage);
             events.push(ModelEvent::Usage { usage });
@@ -116,7 +117,7 @@ impl ChatDecoder {
         }
     }
 
-    fn message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
+    fn read_message(&mut self, message: MessageReport, events: &mut Vec<ModelEvent>) {
         let content = message.content.unwrap_or_default();
         let thinking = message.thinking.unwrap_or_default();
         self.read_text(content, thinking, events);
@@ -151,7 +152,7 @@ impl ChatDecoder {
         let index = if let Some(Open::Reasoning(index)) = self.open {
             index
         } else {
-            self.begin(PartStart::Reasoning, events)
+            self.begin_part(PartStart::Reasoning, events)
         };
         self.open = Some(Open::Reasoning(index));
         events.push(ModelEvent::ReasoningDelta { index, text });
@@ -164,15 +165,15 @@ impl ChatDecoder {
         let index = if let Some(Open::Text(index)) = self.open {
             index
         } else {
-            self.begin(PartStart::Text, events)
+            self.begin_part(PartStart::Text, events)
         };
         self.open = Some(Open::Text(index));
         events.push(ModelEvent::TextDelta { index, text });
     }
 
-    /// Emits the text of a constrained answer as a call or an answer. Returns whether the text has
-    /// the form.
-    fn read_form(&mut self, form: &Form, events: &mut Vec<ModelEvent>) -> bool {
+    /// Emits the text of a constrained answer as a tool call or as text. Returns whether the answer
+    /// has the required form.
+    fn read_constrained_answer(&mut self, form: &Form, events: &mut Vec<ModelEvent>) -> bool {
         let content = std::mem::take(&mut self.content);
         let thoughts = std::mem::take(&mut self.thoughts);
         let answer = if content.trim().is_empty() {
@@ -234,11 +235,11 @@ impl ChatDecoder {
     ) -> u32 {
         self.calls = self.calls.saturating_add(1);
         let id = self.ids.claim(wire_id);
-        self.begin(PartStart::ToolUse { id, name }, events)
+        self.begin_part(PartStart::ToolUse { id, name }, events)
     }
 
     /// Begins a part. Finishes the text or reasoning before it.
-    fn begin(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
+    fn begin_part(&mut self, part: PartStart, events: &mut Vec<ModelEvent>) -> u32 {
         self.close_parts(events);
         self.answer.start_part(part, events)
     }
@@ -248,7 +249,7 @@ impl ChatDecoder {
             None => return,
             Some(Open::Text(index)) => index,
             Some(Open::Reasoning(index)) => {
-                let state = ProviderState::minted_by(&self.model, thinking_state());
+                let state = ProviderState::new_for_model(&self.model, thinking_state());
                 let state = Box::new(state);
                 events.push(ModelEvent::PartState { index, state });
                 index
@@ -263,7 +264,7 @@ impl ChatDecoder {
         let raw = raw.filter(|word| !word.is_empty());
         let reason = finish_reason(raw.as_deref());
         if let Some(form) = self.form.take()
-            && !self.read_form(&form, events)
+            && !self.read_constrained_answer(&form, events)
             && self.calls == 0
             && reason == FinishReason::Stop
         {
@@ -277,12 +278,12 @@ impl ChatDecoder {
             nameless_calls: self.nameless,
             ..AnswerSummary::default()
         };
-        summary.finish(reason, raw, events);
+        summary.emit_finish(reason, raw, events);
     }
 
-    /// Ends the answer with an error, because the server could not parse the model's tool call.
-    fn malformed_call(&mut self, message: String, events: &mut Vec<ModelEvent>) {
-        self.answer.start(None, None, events);
+    /// Finishes the answer as `MalformedToolCall`: the server could not parse the model's call.
+    fn finish_with_malformed_call(&mut self, message: String, events: &mut Vec<ModelEvent>) {
+        self.answer.emit_start(None, None, events);
         self.done = true;
         self.close_parts(events);
         self.answer
@@ -293,8 +294,8 @@ impl ChatDecoder {
         });
     }
 
-    fn unreadable(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
-        // serde reports the end of input as such, except after a number without digits.
+    fn unreadable_line_error(&self, line: &str, fault: Option<serde_json::Error>) -> ModelError {
+        // serde reports a line that was cut off as EOF, except if it was cut within a number.
         let at_end = |fault: &serde_json::Error| {
             fault.is_eof() || (fault.column() >= line.len() && !line.ends_with('}'))
         };
@@ -304,7 +305,7 @@ impl ChatDecoder {
         } else {
             (ModelErrorKind::Protocol, "a line is not a JSON object")
         };
-        let error = self.new_error(kind, format!("{what}: {}", excerpt(line.as_bytes())));
+        let error = self.new_error(kind, format!("{what}: {}", body_excerpt(line.as_bytes())));
         match fault {
             Some(fault) => error.with_source(fault),
             None => error,
@@ -317,7 +318,7 @@ impl ChatDecoder {
 }
 
 impl WireDecoder for ChatDecoder {
-    fn frame(
+    fn decode_frame(
         &mut self,
         _name: &str,
         data: &str,
@@ -327,26 +328,26 @@ impl WireDecoder for ChatDecoder {
         if self.done || data.is_empty() {
             return Ok(());
         }
-        // serde would accept an array and read its elements as the fields in order.
+        // An array is not parsed as a line: serde would read its elements as the fields in order.
         let chunk = if data.starts_with('{') {
             serde_json::from_str::<Chunk>(data).map_err(Some)
         } else {
             Err(None)
         };
-        let chunk = chunk.map_err(|fault| self.unreadable(data, fault))?;
+        let chunk = chunk.map_err(|fault| self.unreadable_line_error(data, fault))?;
         if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
-            let error = ERRORS.read(error);
+            let error = ERRORS.read_error_object(error);
             if is_malformed_call(&error.message) {
-                self.malformed_call(error.message, events);
+                self.finish_with_malformed_call(error.message, events);
                 return Ok(());
             }
-            return Err(ERRORS.in_band(&self.model.provider, error));
+            return Err(ERRORS.in_band_error(&self.model.provider, error));
         }
         self.read_chunk(chunk, events);
         Ok(())
     }
 
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
@@ -362,7 +363,7 @@ impl WireDecoder for ChatDecoder {
 /// Maps the server's reason for the end of the answer.
 fn finish_reason(word: Option<&str>) -> FinishReason {
     match word {
-        // Old servers send no reason, and new servers omit reasons that they have no word for.
+        // Old servers send no reason. New servers omit reasons for which the API has no name.
         None | Some("stop") => FinishReason::Stop,
         Some("length") => FinishReason::Length,
         // The reasons `load` and `unload` belong to requests without messages.

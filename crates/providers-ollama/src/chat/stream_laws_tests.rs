@@ -59,12 +59,12 @@ fn recovered(events: Vec<ModelEvent>, forms: RecoveryForms) -> Vec<ModelEvent> {
     let object = || json!({"type": "object"});
     let tools = ["get_weather", "list_cities"].map(|it| ToolDefinition::new(it, "", object()));
     let request = ChatRequest::new([Message::user("?")]).with_tools(tools);
-    let mut recovery = EventRecovery::new(Recovery::of(&request, forms));
+    let mut recovery = EventRecovery::new(Recovery::for_request(&request, forms));
     let mut out = Vec::new();
     for event in events {
         recovery.push(event, &mut out);
     }
-    recovery.end(&mut out);
+    recovery.end_answer(&mut out);
     out
 }
 
@@ -78,14 +78,14 @@ proptest! {
         let decoder = form.map_or_else(decoder, held);
         let (mut events, end) = run(decoder, &lines);
         if let Some(form) = forms {
-            events = recovered(events, RecoveryForms::LOCAL_SERVERS.with(form));
+            events = recovered(events, RecoveryForms::LOCAL_SERVERS.with_form(form));
         }
         let mut answer = ResponseAccumulator::default();
         for event in &events {
             answer.push(event).unwrap();
         }
         prop_assert_eq!(end.is_ok(), answer.is_finished());
-        let response = answer.interrupted();
+        let response = answer.into_interrupted_response();
         let mut ids: Vec<_> = response.message.tool_uses().map(|it| it.id.clone()).collect();
         let count = ids.len();
         ids.sort();
@@ -104,9 +104,9 @@ proptest! {
     fn any_text_is_read_without_a_panic(lines in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (held(true), Vec::new());
         for line in lines {
-            let _ = decoder.frame("", &line, &mut events);
+            let _ = decoder.decode_frame("", &line, &mut events);
         }
-        let _ = decoder.end(&mut events);
+        let _ = decoder.finish_decoding(&mut events);
     }
 
     #[test]
@@ -115,7 +115,7 @@ proptest! {
         value in prop::sample::select(vec![json!(null), json!(-1), json!("x"), json!([{}]), json!({"a": []}), json!(1.5)]),
     ) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
-        let _ = decoder.frame("", &json!({field: value}).to_string(), &mut events);
-        let _ = decoder.end(&mut events);
+        let _ = decoder.decode_frame("", &json!({field: value}).to_string(), &mut events);
+        let _ = decoder.finish_decoding(&mut events);
     }
 }

@@ -24,11 +24,11 @@ fn held(may_answer: bool) -> ChatDecoder {
 fn run(mut decoder: ChatDecoder, lines: &[Value]) -> (Vec<ModelEvent>, Result<(), ModelError>) {
     let mut events = Vec::new();
     for line in lines {
-        if let Err(error) = decoder.frame("", &line.to_string(), &mut events) {
+        if let Err(error) = decoder.decode_frame("", &line.to_string(), &mut events) {
             return (events, Err(error));
         }
     }
-    let end = decoder.end(&mut events);
+    let end = decoder.finish_decoding(&mut events);
     (events, end)
 }
 
@@ -100,7 +100,7 @@ fn case_15_a_line_that_broke_off_is_told_from_one_that_is_no_json() {
         ("{'a': 1}", ModelErrorKind::Protocol),
     ] {
         let mut events = Vec::new();
-        let error = decoder().frame("", line, &mut events).unwrap_err();
+        let error = decoder().decode_frame("", line, &mut events).unwrap_err();
         assert_eq!(error.kind, expected, "{line}");
         assert!(events.is_empty());
     }

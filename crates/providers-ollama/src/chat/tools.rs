@@ -1,4 +1,4 @@
-//! Tools and which of them may or must be used.
+//! Mapping of tools and the tool choice.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use switchboard_domain::{
     ToolDefinition, Warning, WarningKind,
 };
 use switchboard_providers_common::{
-    request::{emulated, invalid_request, required_tools, unsupported},
+    request::{emulated_tool_choice, invalid_request, required_tools, unsupported_feature},
     schema::ToolSchemas,
 };
 
@@ -24,14 +24,14 @@ pub(crate) struct Tools<'a> {
 }
 
 /// Maps the tools and the tool choice of a request.
-pub(crate) fn tools<'a>(
+pub(crate) fn map_tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
     capabilities: &ModelCapabilities,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Result<Tools<'a>, ModelError> {
-    let forced = checked(request, provider)?;
+    let forced = find_required_tools(request, provider)?;
     if request.tools.is_empty() || request.tool_choice == ToolChoice::None {
         return Ok(Tools {
             declared: Vec::new(),
@@ -39,17 +39,17 @@ pub(crate) fn tools<'a>(
             outcome: if request.tools.is_empty() {
                 ToolChoiceOutcome::Native
             } else {
-                emulated("the tools were omitted: this wire has no tool choice")
+                emulated_tool_choice("the tools were omitted: this wire has no tool choice")
             },
         });
     }
     let tools = match forced {
         Some(allowed) => map_forced_choice(request, &allowed, capabilities, schemas, warnings),
-        None => free(request, schemas, warnings),
+        None => map_free_choice(request, schemas, warnings),
     };
     if capabilities.tools == Some(false) && !tools.declared.is_empty() {
         let message = format!("it is known to have none; {}", error::TOOLS_REMEDY);
-        return Err(unsupported(provider, error::TOOLS).with_message(message));
+        return Err(unsupported_feature(provider, error::TOOLS).with_message(message));
     }
     warn_about_parallel_calls(request, tools.emulated.is_some(), warnings);
     Ok(tools)
@@ -57,7 +57,7 @@ pub(crate) fn tools<'a>(
 
 /// Validates the tools and the tool choice. Returns the tools from which one must be called, or
 /// `None` if no call is required.
-pub(crate) fn checked<'a>(
+pub(crate) fn find_required_tools<'a>(
     request: &'a ChatRequest,
     provider: &str,
 ) -> Result<Option<Vec<&'a Arc<ToolDefinition>>>, ModelError> {
@@ -73,9 +73,12 @@ pub(crate) fn checked<'a>(
     }))
 }
 
-/// Returns whether the tools of a request are sent in `format`: if a call is required, or if a call
-/// and a structured answer exclude each other.
-pub(crate) fn is_sent_in_format(request: &ChatRequest, capabilities: &ModelCapabilities) -> bool {
+/// Returns whether the tools of a request are sent in `format`: either a call is required, or the
+/// model must choose between a call and a structured answer.
+pub(crate) fn sends_tools_in_format(
+    request: &ChatRequest,
+    capabilities: &ModelCapabilities,
+) -> bool {
     let held = match &request.tool_choice {
         ToolChoice::None => false,
         ToolChoice::Auto => find_answer_schema(request).is_some(),
@@ -86,12 +89,12 @@ pub(crate) fn is_sent_in_format(request: &ChatRequest, capabilities: &ModelCapab
     held && !request.tools.is_empty()
 }
 
-/// Returns the reason why `format` cannot constrain the answer to a call. Returns `None` if it can.
+/// Returns the reason why `format` cannot force a call, or `None` if `format` can.
 fn find_obstacle_to_format(
     request: &ChatRequest,
     capabilities: &ModelCapabilities,
 ) -> Option<&'static str> {
-    if sets_format(request) {
+    if caller_sets_format(request) {
         Some("`format` is set by the caller, and is what holds an answer to a call")
     } else if capabilities.structured_output == Some(false)
         || capabilities.forced_tool_choice == Some(false)
@@ -106,7 +109,7 @@ fn find_obstacle_to_format(
 /// `extra`.
 fn find_answer_schema(request: &ChatRequest) -> Option<&Value> {
     match &request.response_format {
-        ResponseFormat::JsonSchema { schema, .. } if !sets_format(request) => Some(schema),
+        ResponseFormat::JsonSchema { schema, .. } if !caller_sets_format(request) => Some(schema),
         _ => None,
     }
 }
@@ -123,7 +126,7 @@ fn map_forced_choice<'a>(
         let why = format!("{why}; it was left free to answer without a tool");
         warnings.push(Warning::new(WarningKind::ToolChoiceRelaxed, &why));
         return Tools {
-            declared: declared(allowed.iter().copied(), schemas, warnings),
+            declared: declare_tools(allowed.iter().copied(), schemas, warnings),
             emulated: None,
             outcome: ToolChoiceOutcome::Relaxed { why },
         };
@@ -136,12 +139,12 @@ fn map_forced_choice<'a>(
             tools: allowed.iter().map(|tool| &***tool).collect(),
             answer: None,
         }),
-        outcome: emulated(how),
+        outcome: emulated_tool_choice(how),
     }
 }
 
 /// Maps a tool choice that lets the model decide whether it calls a tool.
-fn free<'a>(
+fn map_free_choice<'a>(
     request: &'a ChatRequest,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
@@ -156,22 +159,22 @@ fn free<'a>(
                 tools: request.tools.iter().map(AsRef::as_ref).collect(),
                 answer: Some(schema),
             }),
-            outcome: emulated(how),
+            outcome: emulated_tool_choice(how),
         };
     }
     Tools {
-        declared: declared(request.tools.iter(), schemas, warnings),
+        declared: declare_tools(request.tools.iter(), schemas, warnings),
         emulated: None,
         outcome: ToolChoiceOutcome::Native,
     }
 }
 
 /// Returns whether the caller sets `format` in `extra`, which takes precedence.
-pub(crate) fn sets_format(request: &ChatRequest) -> bool {
+pub(crate) fn caller_sets_format(request: &ChatRequest) -> bool {
     request.extra.contains_key("format")
 }
 
-/// Warns about a setting for parallel calls, which has no field on this wire.
+/// Warns about a setting for parallel tool use, for which the Ollama API has no field.
 fn warn_about_parallel_calls(request: &ChatRequest, emulated: bool, warnings: &mut Vec<Warning>) {
     let message = match (request.parallel_tool_use, emulated) {
         (Some(false), false) => "this wire cannot ask for one tool at a time",
@@ -181,7 +184,7 @@ fn warn_about_parallel_calls(request: &ChatRequest, emulated: bool, warnings: &m
     warnings.push(Warning::new(WarningKind::OptionDropped, message));
 }
 
-fn declared<'a>(
+fn declare_tools<'a>(
     tools: impl Iterator<Item = &'a Arc<ToolDefinition>>,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,

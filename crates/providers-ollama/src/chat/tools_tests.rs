@@ -29,7 +29,7 @@ struct Mapped {
 
 fn mapped_for(request: &ChatRequest, can: &ModelCapabilities) -> Result<Mapped, ModelError> {
     let mut warnings = Vec::new();
-    let tools = tools(
+    let tools = map_tools(
         request,
         "ollama",
         can,
@@ -85,7 +85,7 @@ fn tools_and_a_response_format_share_one_constraint() {
     let request = format(ToolChoice::Auto);
     let mut warnings = Vec::new();
     let can = ModelCapabilities::default();
-    let tools = tools(
+    let tools = map_tools(
         &request,
         "ollama",
         &can,
@@ -96,7 +96,7 @@ fn tools_and_a_response_format_share_one_constraint() {
     assert!(tools.emulated.unwrap().answer.is_some());
     // A forced call allows no answer.
     let request = format(ToolChoice::Required);
-    let tools = super::tools(
+    let tools = super::map_tools(
         &request,
         "ollama",
         &can,

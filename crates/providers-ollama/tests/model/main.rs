@@ -12,7 +12,8 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{RetryPolicy, TransportConfig};
 use switchboard_providers_ollama::{
-    OllamaClient, OllamaConfig, OllamaModel, is_reachable, model_as_shown, show, version,
+    OllamaClient, OllamaConfig, OllamaModel, fetch_described_model, fetch_model_description,
+    fetch_version, is_reachable,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Gate},
@@ -28,7 +29,7 @@ async fn server() -> FakeModel {
 }
 
 fn config(fake: &FakeModel) -> OllamaConfig {
-    let config = OllamaConfig::at(&fake.base_url()).expect("an address");
+    let config = OllamaConfig::for_host(&fake.base_url()).expect("an address");
     OllamaConfig {
         transport: TransportConfig {
             system_proxy: false,
@@ -49,7 +50,7 @@ fn model(fake: &FakeModel) -> OllamaModel {
 /// Returns a model without retries.
 fn model_without_retry(fake: &FakeModel) -> OllamaModel {
     let mut config = config(fake);
-    config.transport.retry = RetryPolicy::never();
+    config.transport.retry = RetryPolicy::never_retry();
     OllamaModel::new(config, "qwen3:8b").expect("a valid configuration")
 }
 
@@ -89,7 +90,7 @@ async fn thinking_and_calls_are_streamed_and_sent_back_with_results() {
     assert_eq!(answer.usage.input_tokens, Some(172));
     let call = answer.message.tool_uses().next().unwrap().clone();
     let result = ToolResult::text(&call.id, &call.name, "12 degrees");
-    let results = Message::tool_results([result]);
+    let results = Message::from_tool_results([result]);
     request
         .messages
         .extend([answer.message.into(), results.into()]);
@@ -208,8 +209,8 @@ async fn an_unreachable_server_has_a_hint_to_start_it() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
-    let mut config = OllamaConfig::at(&address.to_string()).unwrap();
-    config.transport.retry = RetryPolicy::never();
+    let mut config = OllamaConfig::for_host(&address.to_string()).unwrap();
+    config.transport.retry = RetryPolicy::never_retry();
     let client = OllamaClient::new(config).unwrap();
     let error = failure(&client.model("qwen3:8b"), &question())
         .await
@@ -227,7 +228,7 @@ async fn an_unreachable_server_has_a_hint_to_start_it() {
 async fn an_interrupted_connection_has_no_hint_to_start_the_server() {
     let fake = server().await;
     let mut config = config(&fake);
-    config.transport.retry = RetryPolicy::never();
+    config.transport.retry = RetryPolicy::never_retry();
     let model = OllamaModel::new(config, "qwen3:8b").unwrap();
     fake.answer(Answer::new(200).break_off());
     let error = failure(&model, &question()).await.unwrap();
@@ -244,7 +245,7 @@ async fn a_server_is_reachable_if_it_reports_its_version() {
     let sent = fake.request(0).await;
     assert_eq!((sent.method(), sent.path()), ("GET", "/api/version"));
     fake.answer(Answer::json(200, &json!({"version": "0.20.1"})));
-    assert_eq!(version(&client).await.unwrap(), "0.20.1");
+    assert_eq!(fetch_version(&client).await.unwrap(), "0.20.1");
     // Another server at that address.
     fake.answer(Answer::json(200, &json!({"hello": "there"})));
     assert!(!is_reachable(&client).await);
@@ -273,7 +274,7 @@ async fn the_servers_models_are_listed_and_shown() {
         "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
     });
     fake.answer(Answer::json(200, &shown));
-    let model = model_as_shown(&client, "qwen3:8b").await.unwrap();
+    let model = fetch_described_model(&client, "qwen3:8b").await.unwrap();
     let can = model.capabilities();
     assert_eq!((can.tools, can.images), (Some(true), Some(false)));
     assert_eq!(can.reasoning, Some(false));
@@ -292,7 +293,9 @@ async fn the_servers_models_are_listed_and_shown() {
     assert_eq!(fake.request(2).await.json().get("think"), None);
 
     fake.answer(refusal(404, "model 'nothing' not found"));
-    let error = show(&client, "nothing").await.unwrap_err();
+    let error = fetch_model_description(&client, "nothing")
+        .await
+        .unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::NotFound);
     assert!(error.message().contains("ollama pull nothing"), "{error}");
     fake.answer(Answer::json(200, &json!({"object": "list"})));
@@ -352,6 +355,6 @@ async fn a_key_in_the_servers_answer_is_redacted() {
             !told.contains(KEY) && told.contains("[redacted]"),
             "{told}: {shown}"
         );
-        assert_eq!(error.status(), Some(200), "{error}");
+        assert_eq!(error.http_status(), Some(200), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::text_tool_calls::{RecoveryForm, RecoveryForms};
 use switchboard_providers_ollama::{
-    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, model_as_shown,
+    OllamaClient, OllamaConfig, OllamaModel, ToolsByPrompt, fetch_described_model,
 };
 use switchboard_testkit::{
     fake::{Answer, FakeModel, Say},
@@ -75,7 +75,7 @@ fn go_on(request: &mut ChatRequest, answer: ChatResponse, result: &str) {
     let taken = |message: &Message| message.tool_uses().any(|it| it.id == call.id);
     assert!(!request.messages.iter().any(|it| taken(it)), "{}", call.id);
     let result = ToolResult::text(&call.id, &call.name, result);
-    let results = Message::tool_results([result]);
+    let results = Message::from_tool_results([result]);
     request
         .messages
         .extend([answer.message.into(), results.into()]);
@@ -99,7 +99,7 @@ async fn a_call_in_text_becomes_a_tool_use() {
     let pieces = ["I look. ", "<tool", &CALL[5..40], &CALL[40..]];
     fake.otherwise(move |_, _| says(&pieces));
     let one_form = |config: &mut OllamaConfig| {
-        config.text_calls = RecoveryForms::of(&[RecoveryForm::ToolCallTag]);
+        config.text_calls = RecoveryForms::from_forms(&[RecoveryForm::ToolCallTag]);
     };
     for model in [model(&fake, |_| ()), model(&fake, one_form)] {
         let answer = model.complete(&question()).await.unwrap();
@@ -126,7 +126,7 @@ async fn only_the_configured_forms_of_calls_are_recovered() {
     let fake = server().await;
     fake.otherwise(|_, _| says(&[CALL]));
     let other_form = |config: &mut OllamaConfig| {
-        config.text_calls = RecoveryForms::of(&[RecoveryForm::MistralToken]);
+        config.text_calls = RecoveryForms::from_forms(&[RecoveryForm::MistralToken]);
     };
     let no_form = |config: &mut OllamaConfig| config.text_calls = RecoveryForms::NONE;
     let free = question();
@@ -330,7 +330,9 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     let mut by_prompt = config(&fake);
     by_prompt.tools_by_prompt = ToolsByPrompt::Auto;
     let by_prompt = OllamaClient::new(by_prompt).unwrap();
-    let shown = model_as_shown(&by_prompt, "gemma2:2b").await.unwrap();
+    let shown = fetch_described_model(&by_prompt, "gemma2:2b")
+        .await
+        .unwrap();
     fake.otherwise(|_, _| says(&["Yes."]));
     let unknown = telling(&fake, ToolsByPrompt::Always);
     let mut own = question();
@@ -356,7 +358,9 @@ async fn the_stop_sequences_of_the_prompt_do_not_replace_the_models_own() {
     }
     // By default, tools fail for a model that has none.
     fake.answer(Answer::json(200, &json!({"capabilities": ["completion"]})));
-    let refused = model_as_shown(&client(&fake), "gemma2:2b").await.unwrap();
+    let refused = fetch_described_model(&client(&fake), "gemma2:2b")
+        .await
+        .unwrap();
     let error = failure(&refused, &question()).await.unwrap();
     assert!(matches!(error.kind, ModelErrorKind::Unsupported { .. }));
 }

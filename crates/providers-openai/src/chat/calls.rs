@@ -2,7 +2,7 @@
 //!
 //! OpenAI numbers its calls and sends id and name once. Compatible servers omit the index, use 0
 //! for every call, omit the id, send a blank one or a new one per chunk, or repeat the name in each
-//! chunk. [`Calls::find`] contains the rules.
+//! chunk. `Calls::find_call` contains the rules for these servers.
 
 use std::borrow::Cow;
 
@@ -29,21 +29,21 @@ pub(crate) struct Calls {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Call>,
-    /// Position of the call that is being streamed.
+    /// Index in `list` of the call that is being streamed.
     current: Option<usize>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
-    /// Id of the call that the server sent.
+    /// Id that the server sent for the call.
     wire_id: Option<String>,
-    /// Index of the call that the server sent.
+    /// Index that the server sent for the call.
     index: Option<u64>,
     name: String,
     /// Index of the emitted part. `None` until the name of the tool is known.
     part: Option<u32>,
-    /// Arguments that arrived before the tool's name: at most one character more than an input may
-    /// have.
+    /// Arguments that arrived before the tool's name. They are cut one character after the maximum
+    /// input size, so that the input is still recognized as too long.
     early_arguments: String,
     restorer: ShapeRestorer,
     /// Fields of the call that must be sent back to the server.
@@ -67,13 +67,13 @@ impl Calls {
         }
     }
 
-    /// Sets the changes of the request's tools, which are reversed in the calls.
+    /// Sets the mapping that restores the original tool names and input shapes in the calls.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
 
-    /// Adds a piece of a call from the chunk with the number `chunk`.
-    pub(crate) fn add(
+    /// Adds a streamed piece of a tool call. `chunk` is the number of the stream chunk.
+    pub(crate) fn add_piece(
         &mut self,
         delta: &ToolCallDelta,
         chunk: u64,
@@ -126,14 +126,14 @@ impl Calls {
         {
             call.state_changed = false;
             let data = Value::Object(call.state.clone());
-            let state = Box::new(ProviderState::minted_by(&self.model, data));
+            let state = Box::new(ProviderState::new_for_model(&self.model, data));
             events.push(ModelEvent::PartState { index, state });
         }
         let is_repeat = matches!(found, Some((_, Match::Repeats)));
         if piece.arguments.is_empty() || is_repeat {
             return;
         }
-        call.json.read(&piece.arguments);
+        call.json.scan_json(&piece.arguments);
         match call.part {
             Some(index) => call.emit_arguments(index, &piece.arguments, events),
             None => call.buffer_early_arguments(&piece.arguments),
@@ -142,7 +142,7 @@ impl Calls {
 
     /// Adds a piece of the field `function_call`, which carries the only call on servers without
     /// `tool_calls`.
-    pub(crate) fn add_legacy(
+    pub(crate) fn add_function_call(
         &mut self,
         function: FunctionDelta,
         chunk: u64,
@@ -155,21 +155,21 @@ impl Calls {
             function: Some(function),
             ..ToolCallDelta::default()
         };
-        self.add(&delta, chunk, answer, events);
+        self.add_piece(&delta, chunk, answer, events);
     }
 
     /// Ends the current call, because text or reasoning follows it.
-    pub(crate) fn end_current(&mut self) {
+    pub(crate) fn end_current_call(&mut self) {
         self.current = None;
     }
 
     /// Returns whether the answer has a tool call with a name.
-    pub(crate) fn has_named(&self) -> bool {
+    pub(crate) fn has_named_call(&self) -> bool {
         self.list.iter().any(|call| call.part.is_some())
     }
 
     /// Returns the number of tool calls without a name.
-    pub(crate) fn count_nameless(&self) -> usize {
+    pub(crate) fn count_nameless_calls(&self) -> usize {
         let is_nameless = |call: &&Call| call.part.is_none();
         self.list.iter().filter(is_nameless).count()
     }
@@ -178,14 +178,14 @@ impl Calls {
     /// stays open, because its input may parse as an object and still be incomplete. Calls with
     /// incomplete input stay open too: servers announce several calls before they send the input of
     /// any.
-    pub(crate) fn finish(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
+    pub(crate) fn finish_calls(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
         for (at, call) in self.list.iter_mut().enumerate() {
             let Some(index) = call.part else { continue };
             let is_open = is_incomplete && (self.current == Some(at) || !call.json.is_complete());
             let json = if is_open {
-                call.restorer.interrupt()
+                call.restorer.take_raw_buffer()
             } else {
-                call.restorer.finish()
+                call.restorer.restore_buffer()
             };
             events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
             if !is_open {
@@ -195,9 +195,9 @@ impl Calls {
     }
 
     /// Emits the buffered inputs of an interrupted answer.
-    pub(crate) fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
+    pub(crate) fn emit_buffered_inputs(&mut self, events: &mut Vec<ModelEvent>) {
         for call in &mut self.list {
-            let json = call.restorer.interrupt();
+            let json = call.restorer.take_raw_buffer();
             let delta = |(index, json)| ModelEvent::ToolInputDelta { index, json };
             events.extend(call.part.zip(json).map(delta));
         }
@@ -234,8 +234,7 @@ impl Calls {
         if call.name != name {
             return None;
         }
-        // The piece repeats the name of the call. With the same id, the server repeats the name in
-        // each chunk, or the whole call at the end.
+        // The piece has the name and id of `call`: the server repeats the name, or the whole call.
         if by_id.is_some() {
             let repeats = is_complete && !piece.arguments.is_empty();
             let kind = if repeats {
@@ -245,9 +244,9 @@ impl Calls {
             };
             return Some((at, kind));
         }
-        // Without the same id, two entries of one chunk are two calls, and so are arguments after a
-        // complete input. Otherwise another id starts a call, except within an input, where some
-        // servers send a new id per chunk.
+        // The piece has the name of `call`, but not its id. It starts a new call if it is in the
+        // same chunk, follows a complete input, or has another id. Another id within an input does
+        // not start a call, because some servers send a new id per chunk.
         let is_in_same_chunk = call.chunk == chunk;
         let follows_complete = is_complete && !piece.arguments.is_empty();
         let is_within_input = call.json.has_started() && !is_complete;
@@ -262,8 +261,8 @@ impl Call {
         events.extend(json.map(|json| ModelEvent::ToolInputDelta { index, json }));
     }
 
-    /// Keeps arguments that arrive before the name, up to one character more than the limit, so
-    /// that the input is recognised as too long.
+    /// Buffers arguments that arrive before the tool's name. The buffer ends one character after
+    /// the maximum input size, so that the input is still recognized as too long.
     fn buffer_early_arguments(&mut self, arguments: &str) {
         let room = (MAX_INPUT + 1).saturating_sub(self.early_arguments.len());
         let end = arguments.ceil_char_boundary(room);
@@ -275,7 +274,7 @@ impl Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Match {
     Continues,
-    /// The piece contains the whole call once more.
+    /// The piece repeats the whole call.
     Repeats,
 }
 
@@ -327,7 +326,7 @@ struct JsonProgress {
 }
 
 impl JsonProgress {
-    fn read(&mut self, text: &str) {
+    fn scan_json(&mut self, text: &str) {
         for byte in text.bytes() {
             self.started |= !byte.is_ascii_whitespace();
             if self.in_string {

@@ -20,10 +20,10 @@ fn read(chunks: &Value, is_incomplete: bool) -> ChatResponse {
     for (number, chunk) in (1..).zip(chunks.as_array().unwrap()) {
         for delta in chunk.as_array().unwrap() {
             let delta = serde_json::from_value(delta.clone()).unwrap();
-            calls.add(&delta, number, &mut answer, &mut events);
+            calls.add_piece(&delta, number, &mut answer, &mut events);
         }
     }
-    calls.finish(is_incomplete, &mut events);
+    calls.finish_calls(is_incomplete, &mut events);
     let reason = FinishReason::ToolUse;
     events.push(ModelEvent::Finished { reason, raw: None });
     collect(&events)
@@ -117,7 +117,7 @@ fn fields_that_a_server_requires_back_are_stored_with_the_call() {
         let tool_use = response.message.tool_uses().next().unwrap();
         let state = tool_use.provider_state.as_ref().unwrap();
         assert_eq!(
-            state.for_model(&model()),
+            state.data_for_model(&model()),
             Some(&json!({"extra_content": signed}))
         );
     }
@@ -137,8 +137,13 @@ fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
         let delta = json!({"tool_calls": [{"index": 0, "id": "a", "function": function}]});
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
         let chunk = json!({"id": "c", "choices": [choice]}).to_string();
-        switchboard_providers_common::WireDecoder::frame(&mut decoder, "", &chunk, &mut events)
-            .unwrap();
+        switchboard_providers_common::WireDecoder::decode_frame(
+            &mut decoder,
+            "",
+            &chunk,
+            &mut events,
+        )
+        .unwrap();
     };
     // A complete object that ends at the limit, so that a part of it parses too.
     let arguments = format!("{{}}{}", " ".repeat(bytes - 2));
@@ -151,7 +156,7 @@ fn nameless_at_first(bytes: usize, named: bool) -> ChatResponse {
     }
     let name = if named { json!("f") } else { Value::Null };
     feed(json!({"name": name}), Some("tool_calls"));
-    switchboard_providers_common::WireDecoder::end(&mut decoder, &mut events).unwrap();
+    switchboard_providers_common::WireDecoder::finish_decoding(&mut decoder, &mut events).unwrap();
     collect(&events)
 }
 
@@ -220,7 +225,7 @@ fn many_calls_take_linear_time() {
         ];
         for delta in deltas {
             let delta = serde_json::from_value(delta).unwrap();
-            calls.add(&delta, index, &mut answer, &mut events);
+            calls.add_piece(&delta, index, &mut answer, &mut events);
         }
     }
     let is_start = |event: &&ModelEvent| matches!(event, ModelEvent::PartStarted { .. });

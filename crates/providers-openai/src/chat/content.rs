@@ -1,4 +1,4 @@
-//! Converts the conversation.
+//! Converts the messages of a conversation to messages of Chat Completions.
 
 use std::borrow::Cow;
 
@@ -19,15 +19,15 @@ use crate::{
         PARAGRAPH,
         conversation::ConversationMapper,
         tool_results::{as_image, result_text},
-        warnings::{ContentWarnings, image_lead},
+        warnings::{ContentWarnings, result_images_heading},
     },
     profile::{InstructionsRole, Profile, ReasoningReplay},
-    tools::disables_reasoning,
-    wire::media::{audio_format, filename},
+    tools::choice_disables_reasoning,
+    wire::media::{audio_format, document_filename},
 };
 
-/// Converts the messages of a conversation to the wire.
-pub(crate) fn messages<'a>(
+/// Converts the messages of a conversation to messages of Chat Completions.
+pub(crate) fn map_messages<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     names: &ToolNames,
@@ -35,10 +35,10 @@ pub(crate) fn messages<'a>(
     profile: &Profile,
     warnings: &mut Vec<Warning>,
 ) -> Vec<wire::Message<'a>> {
-    // If this answer has no reasoning, the server requires none in earlier answers.
+    // The server requires the reasoning of earlier answers only if this request allows reasoning.
     let requires_reasoning = profile.reasoning_replay == ReasoningReplay::Required
         && request.reasoning != Some(ReasoningEffort::None)
-        && !disables_reasoning(request, profile);
+        && !choice_disables_reasoning(request, profile);
     let mut mapper = MessageMapper {
         model,
         names,
@@ -52,7 +52,7 @@ pub(crate) fn messages<'a>(
         lone_reasoning: 0,
     };
     for message in &request.messages {
-        mapper.message(message);
+        mapper.map_message(message);
     }
     mapper.flush_pending();
     let why = match profile.reasoning_replay {
@@ -66,9 +66,9 @@ pub(crate) fn messages<'a>(
         lone_reasoning,
         ..
     } = mapper;
-    warnings.dropped_reasoning(dropped_reasoning, why);
+    warnings.warn_dropped_reasoning(dropped_reasoning, why);
     let why = "the answer has no other content, which the API requires";
-    warnings.dropped_reasoning(lone_reasoning, why);
+    warnings.warn_dropped_reasoning(lone_reasoning, why);
     warnings.report_dropped_states();
     messages
 }
@@ -76,13 +76,13 @@ pub(crate) fn messages<'a>(
 struct MessageMapper<'a, 'm> {
     model: &'m ModelId,
     names: &'m ToolNames,
-    /// Whether every assistant message must have reasoning, even if blank.
+    /// Whether every assistant message must have reasoning. Missing reasoning is sent as a blank.
     requires_reasoning: bool,
     capabilities: &'m ModelCapabilities,
     profile: &'m Profile,
     warnings: ContentWarnings<'m>,
     messages: Vec<wire::Message<'a>>,
-    /// Images in the last tool results. They are sent after all results of the group.
+    /// Images of the last tool results. They are sent in a user message after these results.
     result_images: Vec<ContentPart<'a>>,
     dropped_reasoning: usize,
     /// Number of reasoning parts in assistant messages without other content.
@@ -92,7 +92,7 @@ struct MessageMapper<'a, 'm> {
 impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     type Piece = ContentPart<'a>;
 
-    fn warnings(&mut self) -> &mut ContentWarnings<'m> {
+    fn content_warnings(&mut self) -> &mut ContentWarnings<'m> {
         &mut self.warnings
     }
 
@@ -137,7 +137,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         let mut tool_calls = Vec::new();
         let mut reasoning = wire::ReasoningFields::default();
         let mut replayed = 0;
-        // Consecutive text parts are pieces of one text: other wires split it at citations.
+        // Consecutive text parts are joined without a separator: some APIs split text at citations.
         let mut separator = "";
         for part in parts {
             match part {
@@ -151,20 +151,20 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
                 Part::ToolUse(tool_use) => tool_calls.push(self.map_tool_call(tool_use)),
                 Part::Reasoning(part) => {
                     let replays = self.profile.reasoning_replay != ReasoningReplay::Never;
-                    if replays && reasoning::replay(part, self.model, &mut reasoning) {
+                    if replays && reasoning::replay_reasoning(part, self.model, &mut reasoning) {
                         replayed += 1;
                     } else {
                         self.dropped_reasoning += 1;
                     }
                 }
                 Part::Opaque(opaque) if let Some(text) = &opaque.text => {
-                    self.warnings.downgraded(&opaque.kind, "its text");
+                    self.warnings.warn_downgraded_part(&opaque.kind, "its text");
                     content.push(PARAGRAPH, text);
                     separator = PARAGRAPH;
                 }
                 other => {
                     let why = "an assistant message cannot contain it";
-                    self.warnings.dropped(other, why);
+                    self.warnings.warn_dropped_part(other, why);
                 }
             }
         }
@@ -187,7 +187,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn push_tool_result(&mut self, result: &'a ToolResult) {
-        let call = self.profile.tool_ids.apply(&result.tool_use_id);
+        let call = self.profile.tool_ids.to_valid_id(&result.tool_use_id);
         self.messages.push(wire::Message::Tool {
             tool_call_id: call.clone(),
             content: result_text(result),
@@ -198,17 +198,17 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         }
         let of_result = format!("the result of tool `{}`", result.name);
         let others = result.content.iter().filter(|it| as_image(it).is_none());
-        self.warnings.result_media_as_text(others, &of_result);
+        self.warnings.warn_result_media_as_text(others, &of_result);
         let images: Vec<DataUrl<'a>> = result.content.iter().filter_map(as_image).collect();
         if images.is_empty() {
             return;
         }
         if self.capabilities.images == Some(false) {
-            self.warnings.dropped_images(images.len(), &of_result);
+            self.warnings.warn_dropped_images(images.len(), &of_result);
             return;
         }
-        self.warnings.moved_images(images.len(), &of_result);
-        let lead = image_lead(&self.names.wire(&result.name), &call);
+        self.warnings.warn_moved_images(images.len(), &of_result);
+        let lead = result_images_heading(&self.names.wire_name(&result.name), &call);
         self.add_result_images(lead, images.into_iter());
     }
 
@@ -217,7 +217,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     }
 
     fn map_image(&mut self, media: &'a Media) -> ContentPart<'a> {
-        match DataUrl::of(media) {
+        match DataUrl::from_media(media) {
             Some(url) if self.capabilities.images != Some(false) => self.map_result_image(url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
@@ -233,7 +233,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
         if self.capabilities.audio == Some(false) {
             return self.media_as_text("audio", media, "the model does not support audio");
         }
-        match (audio_format(&media.media_type), DataUrl::of(media)) {
+        match (audio_format(&media.media_type), DataUrl::from_media(media)) {
             (Some(format), Some(DataUrl::Data { base64, .. })) => ContentPart::InputAudio {
                 input_audio: wire::InputAudio {
                     data: base64,
@@ -247,16 +247,16 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for MessageMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> ContentPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
-        match (supported, DataUrl::of(media)) {
+        match (supported, DataUrl::from_media(media)) {
             (true, Some(file_data @ DataUrl::Data { .. })) => ContentPart::File {
                 file: wire::FileData {
-                    filename: filename(document),
+                    filename: document_filename(document),
                     file_data,
                 },
             },
             (true, Some(DataUrl::Address(url))) => {
                 self.warnings
-                    .downgraded("the address of a document", "text");
+                    .warn_downgraded_part("the address of a document", "text");
                 let title = document.title.as_deref().unwrap_or("document");
                 self.map_text(format!("[{title}: {url}]").into())
             }
@@ -269,16 +269,16 @@ impl<'a> MessageMapper<'a, '_> {
     fn map_tool_call(&mut self, tool_use: &'a ToolUse) -> wire::ToolCall<'a> {
         let state = tool_use.provider_state.as_ref();
         let fields = state
-            .and_then(|state| state.for_model(self.model))
+            .and_then(|state| state.data_for_model(self.model))
             .and_then(Value::as_object)
-            // The state may be from the Responses API, which has other fields.
+            // A state from the Responses API is ignored, because it has other fields.
             .filter(|data| data.keys().all(|name| STATE_FIELDS.contains(&name.as_str())));
         self.warnings.dropped_states += usize::from(state.is_some() && fields.is_none());
         wire::ToolCall::Function {
             state: fields,
-            id: self.profile.tool_ids.apply(&tool_use.id),
+            id: self.profile.tool_ids.to_valid_id(&tool_use.id),
             function: wire::FunctionCall {
-                name: self.names.wire(&tool_use.name),
+                name: self.names.wire_name(&tool_use.name),
                 arguments: wire::Arguments(&tool_use.input),
             },
         }

@@ -9,10 +9,10 @@ fn media_without_a_form_are_described_with_a_warning() {
     let request = ChatRequest::new([Message::new(
         Role::User,
         [
-            Part::Audio(Media::base64("audio/ogg", "AA==")),
-            Part::Audio(Media::url("audio/wav", "https://example.org/a.wav")),
+            Part::Audio(Media::from_base64("audio/ogg", "AA==")),
+            Part::Audio(Media::from_url("audio/wav", "https://example.org/a.wav")),
             Part::Document(Document {
-                media: Media::url("application/pdf", "https://example.org/a.pdf"),
+                media: Media::from_url("application/pdf", "https://example.org/a.pdf"),
                 title: None,
             }),
         ],
@@ -48,7 +48,7 @@ fn parts_without_a_form_are_dropped_with_a_warning() {
     let request = ChatRequest::new([
         Message::new(
             Role::System,
-            [Part::Image(Media::base64("image/png", "AA=="))],
+            [Part::Image(Media::from_base64("image/png", "AA=="))],
         ),
         // All parts are dropped: no message is sent, because the API refuses an empty one.
         Message::new(Role::Assistant, [reasoning(), opaque(None)]),
@@ -80,13 +80,13 @@ fn parts_without_a_form_are_dropped_with_a_warning() {
 fn the_state_of_a_call_is_sent_back_to_the_same_model_only() {
     let gemini = ModelId::new("google", "gemini-3.8-flash");
     let signature = json!({"extra_content": {"google": {"thought_signature": "sig"}}});
-    let mut call = ToolUse::new("call_1", "f", ToolInput::parse("{}"));
-    call.provider_state = Some(ProviderState::minted_by(&gemini, signature.clone()));
+    let mut call = ToolUse::new("call_1", "f", ToolInput::parse_input("{}"));
+    call.provider_state = Some(ProviderState::new_for_model(&gemini, signature.clone()));
     let mut said = switchboard_domain::Text {
         text: "I call f.".into(),
         provider_state: None,
     };
-    said.provider_state = Some(ProviderState::minted_by(&gemini, json!("sig")));
+    said.provider_state = Some(ProviderState::new_for_model(&gemini, json!("sig")));
     let parts = [Part::Text(said), Part::ToolUse(call)];
     let request = ChatRequest::new([Message::new(Role::Assistant, parts)]);
     let unknown = ModelCapabilities::default();
@@ -111,7 +111,7 @@ fn an_answer_of_reasoning_only_is_dropped_with_a_warning() {
     let data = json!({"field": "reasoning_content"});
     let thought = Part::Reasoning(Reasoning {
         text: "Hm.".into(),
-        provider_state: Some(ProviderState::minted_by(&model, data)),
+        provider_state: Some(ProviderState::new_for_model(&model, data)),
     });
     let request = ChatRequest::new([
         Message::user("hi"),

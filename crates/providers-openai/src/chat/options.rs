@@ -17,8 +17,8 @@ pub struct ChatOptions {
 }
 
 impl ChatOptions {
-    /// Returns the profile, changed by these options.
-    pub fn apply_to(self, profile: &Profile) -> Cow<'_, Profile> {
+    /// Returns the profile with these options applied.
+    pub fn apply_to_profile(self, profile: &Profile) -> Cow<'_, Profile> {
         profile.with_strict_tools(self.strict_tools)
     }
 }

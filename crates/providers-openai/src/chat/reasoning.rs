@@ -8,8 +8,8 @@ use switchboard_domain::{JsonObject, ModelId, ProviderState, Reasoning};
 
 use super::wire::ReasoningFields;
 
-/// Text fields of reasoning blocks, which arrive in pieces: of OpenRouter, and of Anthropic's
-/// blocks in LiteLLM.
+/// Fields of reasoning blocks whose text is streamed in pieces: `text` and `summary` of OpenRouter,
+/// and `thinking` of Anthropic's blocks in LiteLLM.
 const TEXT_FIELDS: [&str; 3] = ["text", "summary", "thinking"];
 /// Types of reasoning blocks that arrive whole.
 const ENCRYPTED_TYPES: [&str; 2] = ["reasoning.encrypted", "redacted_thinking"];
@@ -20,7 +20,7 @@ pub(crate) struct ReasoningBlocks(Vec<JsonObject>);
 
 impl ReasoningBlocks {
     /// Adds a streamed piece of a reasoning block.
-    pub(crate) fn push(&mut self, piece: JsonObject) {
+    pub(crate) fn push_piece(&mut self, piece: JsonObject) {
         let Some(last) = self
             .0
             .last_mut()
@@ -71,8 +71,8 @@ pub(crate) fn readable_text(piece: &JsonObject) -> &str {
     texts.next().unwrap_or_default()
 }
 
-/// Returns the provider state of a reasoning part whose text arrived in `field`. Takes the blocks.
-pub(crate) fn state(
+/// Builds the state of a reasoning part whose text arrived in `field`. Empties both block lists.
+pub(crate) fn reasoning_state(
     model: &ModelId,
     field: Option<&'static str>,
     details: &mut ReasoningBlocks,
@@ -92,25 +92,25 @@ pub(crate) fn state(
             data.insert(name.to_owned(), value);
         }
     }
-    (!data.is_empty()).then(|| ProviderState::minted_by(model, Value::Object(data)))
+    (!data.is_empty()).then(|| ProviderState::new_for_model(model, Value::Object(data)))
 }
 
 /// Adds a reasoning part of `model` to an assistant message. Returns `false` if another model
 /// created the part or its state cannot be sent back.
-pub(crate) fn replay<'a>(
+pub(crate) fn replay_reasoning<'a>(
     reasoning: &'a Reasoning,
     model: &ModelId,
     fields: &mut ReasoningFields<'a>,
 ) -> bool {
     let state = reasoning.provider_state.as_ref();
-    let Some(data) = state.and_then(|state| state.for_model(model)) else {
+    let Some(data) = state.and_then(|state| state.data_for_model(model)) else {
         return false;
     };
     let list = |name: &str| {
         let list = data.get(name).and_then(Value::as_array);
         list.filter(|list| !list.is_empty())
     };
-    // The reasoning blocks already contain the text.
+    // The text of the reasoning is not sent with its blocks, because the blocks contain it.
     if let Some(details) = list("details") {
         fields.reasoning_details.extend(details);
         return true;

@@ -3,7 +3,7 @@ use super::*;
 fn details(pieces: &Value) -> Value {
     let mut details = ReasoningBlocks::default();
     for piece in pieces.as_array().unwrap() {
-        details.push(piece.as_object().unwrap().clone());
+        details.push_piece(piece.as_object().unwrap().clone());
     }
     json!(details.0)
 }
@@ -66,11 +66,11 @@ fn only_reasoning_of_the_same_model_is_sent_back() {
     let model = ModelId::new("deepseek", "deepseek-v4-pro");
     let reasoning = |creator: &ModelId, data: Value| Reasoning {
         text: "hm".into(),
-        provider_state: Some(ProviderState::minted_by(creator, data)),
+        provider_state: Some(ProviderState::new_for_model(creator, data)),
     };
     let replayed = |reasoning: &Reasoning| {
         let mut fields = ReasoningFields::default();
-        let done = replay(reasoning, &model, &mut fields);
+        let done = replay_reasoning(reasoning, &model, &mut fields);
         (done, serde_json::to_value(&fields).unwrap())
     };
     let details = json!([{"type": "reasoning.encrypted", "data": "x"}]);

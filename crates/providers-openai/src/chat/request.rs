@@ -1,4 +1,4 @@
-//! Converts a request of the domain.
+//! Converts a domain request to a request of Chat Completions.
 
 use switchboard_domain::{
     ChatRequest, ModelCapabilities, ModelError, ModelId, ToolChoiceOutcome, Warning,
@@ -8,31 +8,30 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    content::messages,
+    content::map_messages,
     wire::{self, Body},
 };
 use crate::{
     options::{OptionMapper, answer_schema},
     profile::{MaxTokensField, Profile, ReasoningControl, SeedField},
     tools::{
-        NAME_RULE, ToolContext, Tools, disables_reasoning,
+        NAME_RULE, ToolContext, Tools, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
-        tools,
     },
 };
 
-/// A request in the form of the wire, and its differences from the domain request.
+/// A request in the form of the API, with its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// Outcome of the tool choice on this wire.
+    /// How the API applies the tool choice of the request.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// Tool-use ids of the conversation.
+    /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: LocalIds,
-    /// Changes of the tools and of the answer's schema, which the decoder reverses.
+    /// Changes of tool names and schemas in the request, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
 }
 
@@ -55,7 +54,7 @@ pub fn to_wire<'a>(
     schemas: &ToolSchemas,
 ) -> Result<WireRequest<'a>, ModelError> {
     let mut warnings = Vec::new();
-    let names = ToolNames::of(request, NAME_RULE);
+    let names = ToolNames::from_request(request, NAME_RULE);
     let context = ToolContext {
         request,
         form: ToolForm::Nested,
@@ -70,12 +69,12 @@ pub fn to_wire<'a>(
         choice,
         outcome,
         mut tool_mapping,
-    } = tools(
+    } = map_tools(
         context,
-        ProviderTool::from_extra(&request.extra, ToolForm::Nested),
+        ProviderTool::from_extra_fields(&request.extra, ToolForm::Nested),
         &mut warnings,
     )?;
-    let messages = messages(request, model, &names, capabilities, profile, &mut warnings);
+    let messages = map_messages(request, model, &names, capabilities, profile, &mut warnings);
     tool_mapping.set_names(names);
     let schema = answer_schema(
         request,
@@ -89,7 +88,7 @@ pub fn to_wire<'a>(
     let response_format = schema.map(|(name, sent)| wire::ResponseFormat::new(name, sent));
     let mut options = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
     let effort = match options.reasoning_effort(declared.has_functions()) {
-        None if disables_reasoning(request, profile) => Some("none"),
+        None if choice_disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
     let (reasoning_effort, thinking) = match (profile.reasoning_control, effort) {
@@ -110,7 +109,7 @@ pub fn to_wire<'a>(
         SeedField::Seed => (request.sampling.seed, None),
         SeedField::RandomSeed => (None, request.sampling.seed),
     };
-    let stream = profile.streams(request.delivery, response_format.is_some());
+    let stream = profile.streams_answer(request.delivery, response_format.is_some());
     let body = Body {
         model: &model.name,
         messages,
@@ -137,7 +136,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::after(request),
+        local_ids: LocalIds::from_request(request),
         tool_mapping,
     })
 }

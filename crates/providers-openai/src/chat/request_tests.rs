@@ -290,7 +290,7 @@ fn reasoning_is_disabled_by_the_switch_of_deepseek() {
 
 #[test]
 fn a_structured_answer_is_requested_whole_if_it_cannot_be_streamed() {
-    let groq = Profile::named("groq").unwrap();
+    let groq = Profile::from_name("groq").unwrap();
     let mut request = every_option();
     let body = mapped(&request, "groq/any", &groq)["body"].take();
     assert_eq!(body["stream"], false);

@@ -1,4 +1,4 @@
-//! Converts streamed chunks.
+//! Converts the chunks of a stream to domain events.
 
 use serde_json::Value;
 use switchboard_domain::{
@@ -7,7 +7,7 @@ use switchboard_domain::{
 };
 use switchboard_providers_common::{
     AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, WireDecoder,
-    http::classify::excerpt,
+    http::classify::body_excerpt,
     provider::{ApiError, is_error},
 };
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::error::ERRORS;
 
-/// Finish reasons of an answer that the server interrupted: OpenRouter, vLLM and `DeepSeek`.
+/// Finish reasons with which OpenRouter, vLLM and `DeepSeek` (in this order) report interruptions.
 const INTERRUPTED: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 /// State machine that converts the chunks of a stream into domain events.
@@ -45,7 +45,7 @@ pub struct ChatDecoder {
     /// Whether the answer may end without a `finish_reason`, as in a body that is not streamed.
     finish_reason_optional: bool,
     done: bool,
-    /// Whether any chunk contained a choice, which is the answer itself.
+    /// Whether any chunk contained an element of `choices`. Without one, there is no answer.
     has_choice: bool,
     has_other_choices: bool,
     chunk: u64,
@@ -82,7 +82,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Sets the changes of the request's tools and answer schema, which the decoder reverses.
+    /// Sets the changes of tool names and schemas in the request, which the decoder reverses.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.calls.set_tool_mapping(tool_mapping.clone());
@@ -97,11 +97,14 @@ impl ChatDecoder {
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         self.finish_reason_optional = true;
-        self.frame("", body, events)?;
+        self.decode_frame("", body, events)?;
         if self.has_choice {
-            self.end(events)
+            self.finish_decoding(events)
         } else {
-            let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
+            let message = format!(
+                "the body is not an answer: {}",
+                body_excerpt(body.as_bytes())
+            );
             Err(self.new_error(ModelErrorKind::Protocol, message))
         }
     }
@@ -109,10 +112,10 @@ impl ChatDecoder {
     fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
         let id = chunk.id.filter(|id| !id.is_empty());
-        // The first chunk of Azure is about the prompt. It has no id and no choice.
+        // Azure's first chunk only describes the prompt: it has no id and starts no answer.
         let is_of_answer = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
         if is_of_answer {
-            self.answer.start(id, chunk.model, events);
+            self.answer.emit_start(id, chunk.model, events);
         }
         for choice in chunk.choices {
             if choice.index.is_some_and(|index| index != 0) {
@@ -123,7 +126,7 @@ impl ChatDecoder {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.read_delta(*delta, events);
             }
-            // A finish reason other than "stop" is final.
+            // Only the finish reason "stop" is replaced by a later finish reason.
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
             let current = self.finish_reason.as_deref();
             if reason.is_some() && current.is_none_or(|current| current == "stop") {
@@ -146,12 +149,12 @@ impl ChatDecoder {
             self.add_reasoning(field, text.as_deref().unwrap_or_default(), events);
         }
         for detail in delta.reasoning_details {
-            self.reasoning_part(events);
-            self.details.push(detail);
+            self.open_reasoning_part(events);
+            self.details.push_piece(detail);
         }
         for block in delta.thinking_blocks {
-            self.reasoning_part(events);
-            self.blocks.push(block);
+            self.open_reasoning_part(events);
+            self.blocks.push_piece(block);
         }
         if let Some(content) = delta.content {
             content.for_each_text(|is_thinking, text| {
@@ -166,12 +169,13 @@ impl ChatDecoder {
         for call in &delta.tool_calls {
             self.end_reasoning(events);
             let answer = &mut self.answer;
-            self.calls.add(call, self.chunk, answer, events);
+            self.calls.add_piece(call, self.chunk, answer, events);
         }
         if let Some(function) = delta.function_call {
             self.end_reasoning(events);
             let answer = &mut self.answer;
-            self.calls.add_legacy(function, self.chunk, answer, events);
+            self.calls
+                .add_function_call(function, self.chunk, answer, events);
         }
     }
 
@@ -180,14 +184,14 @@ impl ChatDecoder {
             return;
         }
         self.reasoning_field = Some(field);
-        self.calls.end_current();
-        let index = self.reasoning_part(events);
+        self.calls.end_current_call();
+        let index = self.open_reasoning_part(events);
         let text = text.to_owned();
         events.push(ModelEvent::ReasoningDelta { index, text });
     }
 
     /// Returns the index of the open reasoning part. Starts a part if none is open.
-    fn reasoning_part(&mut self, events: &mut Vec<ModelEvent>) -> u32 {
+    fn open_reasoning_part(&mut self, events: &mut Vec<ModelEvent>) -> u32 {
         if let Some(index) = self.reasoning {
             return index;
         }
@@ -199,9 +203,10 @@ impl ChatDecoder {
     /// Finishes the open reasoning part. Later reasoning is another part.
     fn end_reasoning(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.reasoning.take() {
-            // Servers expect reasoning in the same field in which they sent it.
+            // The state stores the field name, because servers expect the text in the same field.
             let (details, blocks) = (&mut self.details, &mut self.blocks);
-            let state = reasoning::state(&self.model, self.reasoning_field, details, blocks);
+            let state =
+                reasoning::reasoning_state(&self.model, self.reasoning_field, details, blocks);
             events.extend(state.map(|state| {
                 let state = Box::new(state);
                 ModelEvent::PartState { index, state }
@@ -215,7 +220,7 @@ impl ChatDecoder {
             return;
         }
         self.end_reasoning(events);
-        self.calls.end_current();
+        self.calls.end_current_call();
         let index = if let Some(index) = self.text {
             index
         } else {
@@ -232,7 +237,7 @@ impl ChatDecoder {
             return;
         }
         self.end_reasoning(events);
-        self.calls.end_current();
+        self.calls.end_current_call();
         let index = self
             .refusal
             .unwrap_or_else(|| self.answer.start_part(PartStart::Text, events));
@@ -261,34 +266,34 @@ impl ChatDecoder {
             return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
         self.done = true;
-        self.answer.start(None, None, events);
+        self.answer.emit_start(None, None, events);
         let reason = finish_reason(raw.as_deref().unwrap_or("stop"));
         let is_incomplete = matches!(
             reason,
             FinishReason::Length | FinishReason::ContentFilter | FinishReason::ContextOverflow
         );
         self.end_reasoning(events);
-        let rest = self.text.zip(self.text_restorer.finish());
+        let rest = self.text.zip(self.text_restorer.restore_buffer());
         events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
         let texts = [self.text.take(), self.refusal.take()];
         for index in texts.into_iter().flatten() {
             events.push(ModelEvent::PartFinished { index });
         }
-        self.calls.finish(is_incomplete, events);
+        self.calls.finish_calls(is_incomplete, events);
         let summary = AnswerSummary {
             has_refusal: texts[1].is_some(),
-            has_calls: self.calls.has_named(),
-            nameless_calls: self.calls.count_nameless(),
+            has_calls: self.calls.has_named_call(),
+            nameless_calls: self.calls.count_nameless_calls(),
         };
-        summary.finish(reason, raw, events);
+        summary.emit_finish(reason, raw, events);
         Ok(())
     }
 
     /// Emits the buffered texts of an interrupted answer.
-    fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
-        let rest = self.text.zip(self.text_restorer.interrupt());
+    fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
+        let rest = self.text.zip(self.text_restorer.take_raw_buffer());
         events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
-        self.calls.interrupt(events);
+        self.calls.emit_buffered_inputs(events);
     }
 
     fn new_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
@@ -296,7 +301,7 @@ impl ChatDecoder {
     }
 
     fn in_band_error(&self, error: ApiError) -> ModelError {
-        ERRORS.in_band(&self.model.provider, error)
+        ERRORS.in_band_error(&self.model.provider, error)
     }
 
     fn read_frame(
@@ -313,23 +318,26 @@ impl ChatDecoder {
             return self.finish_answer(events);
         }
         let unreadable = || {
-            let message = format!("a chunk is not a JSON object: {}", excerpt(data.as_bytes()));
+            let message = format!(
+                "a chunk is not a JSON object: {}",
+                body_excerpt(data.as_bytes())
+            );
             self.new_error(ModelErrorKind::Protocol, message)
         };
-        // serde would accept an array and read its elements as the fields in order.
+        // An array is not parsed as a chunk: serde would read its elements as the fields in order.
         if data.starts_with('[') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ERRORS.find(&body);
+            let error = ERRORS.find_error(&body);
             return Err(error.map_or_else(unreadable, |error| self.in_band_error(error)));
         }
         let chunk: Chunk =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
-            return Err(self.in_band_error(ERRORS.read(error)));
+            return Err(self.in_band_error(ERRORS.read_error_object(error)));
         }
         if name == "error" || chunk.object.as_deref() == Some("error") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            return Err(self.in_band_error(ERRORS.find(&body).unwrap_or_default()));
+            return Err(self.in_band_error(ERRORS.find_error(&body).unwrap_or_default()));
         }
         self.read_chunk(chunk, events);
         Ok(())
@@ -337,22 +345,22 @@ impl ChatDecoder {
 }
 
 impl WireDecoder for ChatDecoder {
-    fn frame(
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let read = self.read_frame(name, data, events);
-        read.inspect_err(|_| self.interrupt(events))
+        read.inspect_err(|_| self.emit_buffered_text(events))
     }
 
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
         let finished = self.finish_answer(events);
-        finished.inspect_err(|_| self.interrupt(events))
+        finished.inspect_err(|_| self.emit_buffered_text(events))
     }
 }
 

@@ -58,7 +58,7 @@ proptest! {
             answer.push(event).unwrap();
         }
         prop_assert_eq!(end.is_ok(), answer.is_finished());
-        let response = answer.interrupted();
+        let response = answer.into_interrupted_response();
         let mut ids: Vec<_> = response.message.tool_uses().map(|it| it.id.clone()).collect();
         let count = ids.len();
         ids.sort();
@@ -70,8 +70,8 @@ proptest! {
     fn any_text_is_read_without_a_panic(name in ".{0,8}", frames in prop::collection::vec(".{0,40}", 0..4)) {
         let (mut decoder, mut events) = (decoder(), Vec::new());
         for frame in frames {
-            let _ = decoder.frame(&name, &frame, &mut events);
+            let _ = decoder.decode_frame(&name, &frame, &mut events);
         }
-        let _ = decoder.end(&mut events);
+        let _ = decoder.finish_decoding(&mut events);
     }
 }

@@ -40,11 +40,11 @@ fn run_with(
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        if let Err(error) = decoder.frame("", &data, &mut events) {
+        if let Err(error) = decoder.decode_frame("", &data, &mut events) {
             return (events, Err(error));
         }
     }
-    let end = decoder.end(&mut events);
+    let end = decoder.finish_decoding(&mut events);
     (events, end)
 }
 
@@ -82,7 +82,7 @@ fn the_answer_ends_with_the_stream_and_not_with_the_reason() {
     let mut decoder = decoder();
     let mut events = Vec::new();
     let mut said = |data: &str| {
-        decoder.frame("", data, &mut events).unwrap();
+        decoder.decode_frame("", data, &mut events).unwrap();
         events
             .iter()
             .any(|event| matches!(event, ModelEvent::Finished { .. }))
@@ -93,13 +93,13 @@ fn the_answer_ends_with_the_stream_and_not_with_the_reason() {
     assert!(said("[DONE]"));
     let before = events.len();
     decoder
-        .frame(
+        .decode_frame(
             "",
             &delta(&json!({"content": "c"})).to_string(),
             &mut events,
         )
         .unwrap();
-    decoder.end(&mut events).unwrap();
+    decoder.finish_decoding(&mut events).unwrap();
     assert_eq!(events.len(), before);
 }
 

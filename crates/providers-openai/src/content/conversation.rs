@@ -8,15 +8,15 @@ use switchboard_providers_common::JoinedText;
 use super::{PARAGRAPH, warnings::ContentWarnings};
 use crate::wire::media::DataUrl;
 
-/// Converter of a conversation, message by message. Each wire implements the conversion of single
-/// items.
+/// Converter of a conversation, message by message. Chat Completions and Responses implement the
+/// conversion of single parts.
 pub(crate) trait ConversationMapper<'a, 'm> {
-    /// Piece of a user message in the form of this wire.
+    /// Piece of a user message in the form of the API.
     type Piece;
 
-    fn warnings(&mut self) -> &mut ContentWarnings<'m>;
-    /// Returns the pieces that are sent after all tool results of a group, because a call must be
-    /// answered before any other message.
+    fn content_warnings(&mut self) -> &mut ContentWarnings<'m>;
+    /// Returns the pieces that wait until all tool results of a group are sent, because the API
+    /// requires the results directly after the calls.
     fn pending_pieces(&mut self) -> &mut Vec<Self::Piece>;
 
     fn push_instructions(&mut self, text: JoinedText<'a>);
@@ -34,8 +34,8 @@ pub(crate) trait ConversationMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> Self::Piece;
 
     /// Converts one message. Its tool results come first, because they answer earlier calls.
-    fn message(&mut self, message: &'a Message) {
-        for result in message.results() {
+    fn map_message(&mut self, message: &'a Message) {
+        for result in message.iter_tool_results() {
             self.push_tool_result(result);
         }
         let is_other = |part: &&Part| !matches!(part, Part::ToolResult(_));
@@ -45,8 +45,8 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
         self.flush_pending();
         match message.role {
-            Role::System => self.push_system(parts),
-            Role::User | Role::Tool => self.push_user(parts),
+            Role::System => self.push_system_parts(parts),
+            Role::User | Role::Tool => self.push_user_parts(parts),
             Role::Assistant => self.push_assistant(parts),
         }
     }
@@ -72,18 +72,20 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    /// Replaces a medium that cannot be sent by a text with its type.
+    /// Converts media that cannot be sent to a text that names its type, with a warning.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> Self::Piece {
-        let name = self.warnings().media_as_text(what, media, why);
+        let name = self.content_warnings().warn_media_as_text(what, media, why);
         self.map_text(name.into())
     }
 
-    fn push_system(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_system_parts(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut content = JoinedText::default();
         for part in parts {
             match part {
                 Part::Text(text) => content.push(PARAGRAPH, &text.text),
-                other => self.warnings().dropped(other, "instructions are text"),
+                other => self
+                    .content_warnings()
+                    .warn_dropped_part(other, "instructions are text"),
             }
         }
         if !content.is_empty() {
@@ -91,7 +93,7 @@ pub(crate) trait ConversationMapper<'a, 'm> {
         }
     }
 
-    fn push_user(&mut self, parts: impl Iterator<Item = &'a Part>) {
+    fn push_user_parts(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut pieces = Vec::with_capacity(1);
         for part in parts {
             pieces.push(match part {
@@ -101,12 +103,13 @@ pub(crate) trait ConversationMapper<'a, 'm> {
                 Part::Audio(media) => self.map_audio(media),
                 Part::Document(document) => self.map_document(document),
                 Part::Opaque(opaque) if let Some(text) = &opaque.text => {
-                    self.warnings().downgraded(&opaque.kind, "its text");
+                    self.content_warnings()
+                        .warn_downgraded_part(&opaque.kind, "its text");
                     self.map_text(Cow::Borrowed(text))
                 }
                 other => {
-                    self.warnings()
-                        .dropped(other, "a user message cannot contain it");
+                    self.content_warnings()
+                        .warn_dropped_part(other, "a user message cannot contain it");
                     continue;
                 }
             });

@@ -12,13 +12,13 @@ use crate::wire::media::DataUrl;
 #[derive(Debug)]
 pub(crate) enum ResultPiece<'a> {
     Text(JoinedText<'a>),
-    /// Media that the wire supports in tool results.
+    /// Media that the API supports in tool results.
     Media(&'a ToolContent),
 }
 
 /// Returns a tool result as text: its texts, and the names of its media in brackets. A result
-/// without text is its structured content. A failed result starts with "Error", because the wire
-/// has no field for it.
+/// without text becomes its structured content. A failed result starts with "Error", because the
+/// API has no field for a failure.
 pub(crate) fn result_text(result: &ToolResult) -> JoinedText<'_> {
     match result_pieces(result, |_| false).pop() {
         Some(ResultPiece::Text(text)) => text,
@@ -63,7 +63,7 @@ pub(crate) fn result_pieces(
 /// Returns an image of a tool result: image content, or a resource of a supported image type.
 pub(crate) fn as_image(content: &ToolContent) -> Option<DataUrl<'_>> {
     match content {
-        ToolContent::Image(media) => DataUrl::of(media),
+        ToolContent::Image(media) => DataUrl::from_media(media),
         ToolContent::Resource {
             media_type: Some(media_type),
             text: None,
@@ -74,7 +74,7 @@ pub(crate) fn as_image(content: &ToolContent) -> Option<DataUrl<'_>> {
     }
 }
 
-/// Returns whether content has more than a text representation.
+/// Returns whether content of a tool result is an image, audio or a binary resource.
 pub(crate) fn is_media(content: &ToolContent) -> bool {
     match content {
         ToolContent::Image(_) | ToolContent::Audio(_) => true,

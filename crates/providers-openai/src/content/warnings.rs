@@ -7,7 +7,7 @@ use super::tool_results::is_media;
 /// Collector of the warnings about a conversation.
 pub(crate) struct ContentWarnings<'m> {
     warnings: &'m mut Vec<Warning>,
-    /// Number of parts that are sent without their state, because it belongs to another model.
+    /// Number of parts that are sent without their provider state, which another model created.
     pub(crate) dropped_states: usize,
 }
 
@@ -19,43 +19,43 @@ impl<'m> ContentWarnings<'m> {
         }
     }
 
-    /// Returns a text that replaces a medium, so that the model knows that there was one.
-    pub(crate) fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
+    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
+    pub(crate) fn warn_media_as_text(&mut self, what: &str, media: &Media, why: &str) -> String {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as this text: {why}");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
         name
     }
 
     /// Warns about a dropped part.
-    pub(crate) fn dropped(&mut self, part: &Part, why: &str) {
-        let what = part.in_words();
+    pub(crate) fn warn_dropped_part(&mut self, part: &Part, why: &str) {
+        let what = part.describe_kind();
         let message = format!("{what} was dropped: {why}");
-        self.warn(WarningKind::PartDropped, message);
+        self.add_warning(WarningKind::PartDropped, message);
     }
 
     /// Warns about a part that is sent in another form.
-    pub(crate) fn downgraded(&mut self, what: &str, sent_as: &str) {
+    pub(crate) fn warn_downgraded_part(&mut self, what: &str, sent_as: &str) {
         let message = format!("{what} was sent as {sent_as}");
-        self.warn(WarningKind::PartDowngraded, message);
+        self.add_warning(WarningKind::PartDowngraded, message);
     }
 
     /// Warns about images of a tool result that the model does not support.
-    pub(crate) fn dropped_images(&mut self, count: usize, result: &str) {
+    pub(crate) fn warn_dropped_images(&mut self, count: usize, result: &str) {
         let message = format!("{count} image(s) of {result} were dropped: the model has no vision");
-        self.warn(WarningKind::PartDropped, message);
+        self.add_warning(WarningKind::PartDropped, message);
     }
 
     /// Warns about images of a tool result that are sent in the next user message.
-    pub(crate) fn moved_images(&mut self, count: usize, result: &str) {
-        self.downgraded(
+    pub(crate) fn warn_moved_images(&mut self, count: usize, result: &str) {
+        self.warn_downgraded_part(
             &format!("{count} image(s) of {result}"),
             "a user message after it: results are text here",
         );
     }
 
     /// Warns about media in a tool result that are sent as text.
-    pub(crate) fn result_media_as_text<'c>(
+    pub(crate) fn warn_result_media_as_text<'c>(
         &mut self,
         content: impl Iterator<Item = &'c ToolContent>,
         result: &str,
@@ -64,35 +64,35 @@ impl<'m> ContentWarnings<'m> {
             let text = media.as_text();
             let message =
                 format!("{text} of {result} was sent as this text: a result cannot contain it");
-            self.warn(WarningKind::PartDowngraded, message);
+            self.add_warning(WarningKind::PartDowngraded, message);
         }
     }
 
     /// Warns about dropped reasoning parts.
-    pub(crate) fn dropped_reasoning(&mut self, count: usize, why: &str) {
+    pub(crate) fn warn_dropped_reasoning(&mut self, count: usize, why: &str) {
         if count > 0 {
             let message = format!("{count} reasoning part(s) were dropped: {why}");
-            self.warn(WarningKind::PartDropped, message);
+            self.add_warning(WarningKind::PartDropped, message);
         }
     }
 
-    /// Warns about the parts that were sent without their state.
+    /// Warns about the parts that are sent without their provider state.
     pub(crate) fn report_dropped_states(&mut self) {
         if self.dropped_states > 0 {
             let message = format!(
                 "{} part(s) were sent without the state of another model",
                 self.dropped_states
             );
-            self.warn(WarningKind::PartDowngraded, message);
+            self.add_warning(WarningKind::PartDowngraded, message);
         }
     }
 
-    fn warn(&mut self, kind: WarningKind, message: String) {
+    fn add_warning(&mut self, kind: WarningKind, message: String) {
         self.warnings.push(Warning::new(kind, message));
     }
 }
 
-/// Returns the text before the images of a tool result. `tool` and `call` are names on the wire.
-pub(crate) fn image_lead(tool: &str, call: &str) -> String {
+/// Returns the text before the images of a tool result. `tool` is the tool's name, `call` the id.
+pub(crate) fn result_images_heading(tool: &str, call: &str) -> String {
     format!("Image(s) from the result of tool `{tool}` (call {call}):")
 }

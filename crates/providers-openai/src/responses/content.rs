@@ -1,4 +1,4 @@
-//! Converts the conversation.
+//! Converts the messages of a conversation to input items of the Responses API.
 
 mod parts;
 
@@ -15,8 +15,8 @@ use switchboard_domain::{
 use switchboard_providers_common::{JoinedText, tool_names::ToolNames};
 
 use self::parts::{
-    as_pdf, file_part, image_part, input_content, open_text, output_content, reasoning_item,
-    result_part, text_part,
+    appendable_text, as_pdf, file_part, image_part, join_input_parts, output_content,
+    reasoning_item, result_part, text_part,
 };
 use super::{
     state::{ItemState, is_replayable},
@@ -27,14 +27,14 @@ use crate::{
         PARAGRAPH,
         conversation::ConversationMapper,
         tool_results::{as_image, result_pieces, result_text},
-        warnings::{ContentWarnings, image_lead},
+        warnings::{ContentWarnings, result_images_heading},
     },
     profile::{InstructionsRole, Profile},
-    wire::media::filename,
+    wire::media::document_filename,
 };
 
-/// Converts the messages of a conversation to input items.
-pub(crate) fn input<'a>(
+/// Converts the messages of a conversation to input items of the Responses API.
+pub(crate) fn map_input_items<'a>(
     request: &'a ChatRequest,
     model: &'a ModelId,
     names: &ToolNames,
@@ -56,10 +56,10 @@ pub(crate) fn input<'a>(
         lone_reasoning: 0,
     };
     for message in &request.messages {
-        mapper.message(message);
+        mapper.map_message(message);
     }
     mapper.flush_pending();
-    mapper.report_dropped();
+    mapper.warn_dropped_content();
     mapper.items
 }
 
@@ -70,8 +70,8 @@ struct ItemMapper<'a, 'm> {
     profile: &'m Profile,
     warnings: ContentWarnings<'m>,
     items: Vec<Item<'a>>,
-    /// Images in the last tool results, if the server accepts only text in results. They are sent
-    /// after all results of the group.
+    /// Images of the last tool results, if the server accepts only text in results. They are sent
+    /// in a user message after these results.
     result_images: Vec<InputPart<'a>>,
     /// Ids of the items that were added. The API refuses duplicates.
     sent_ids: HashSet<&'a str>,
@@ -79,19 +79,19 @@ struct ItemMapper<'a, 'm> {
     /// call.
     callers: HashMap<&'a str, &'a Value>,
     dropped_reasoning: usize,
-    /// Number of reasoning items without the item that must follow them.
+    /// Number of reasoning items that are dropped, because the item that must follow is missing.
     lone_reasoning: usize,
 }
 
 /// Progress of the conversion of one assistant message.
 #[derive(Default)]
 struct AssistantTurn<'a> {
-    /// Reasoning items whose following item was not yet added. The API refuses them alone:
+    /// Reasoning items that are added together with the next item. The API refuses them alone:
     /// "'reasoning' was provided without its required following item".
     waiting: Vec<Item<'a>>,
     /// Ids of the reasoning items that were added.
     reasoning_ids: Vec<&'a str>,
-    /// Separator before the next text.
+    /// Separator between the last item's text and the next text, if both are joined.
     separator: &'static str,
     /// Whether more text can be added to the last item.
     is_open: bool,
@@ -100,7 +100,7 @@ struct AssistantTurn<'a> {
 impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     type Piece = InputPart<'a>;
 
-    fn warnings(&mut self) -> &mut ContentWarnings<'m> {
+    fn content_warnings(&mut self) -> &mut ContentWarnings<'m> {
         &mut self.warnings
     }
 
@@ -128,23 +128,23 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     }
 
     fn push_user_message(&mut self, pieces: Vec<InputPart<'a>>) {
-        self.add_message(wire::Role::User, input_content(pieces, PARAGRAPH));
+        self.add_message(wire::Role::User, join_input_parts(pieces, PARAGRAPH));
     }
 
     fn push_assistant(&mut self, parts: impl Iterator<Item = &'a Part>) {
         let mut turn = AssistantTurn::default();
         for part in parts {
             match part {
-                Part::Text(text) => self.assistant_text(text, &mut turn),
+                Part::Text(text) => self.push_assistant_text(text, &mut turn),
                 Part::ToolUse(tool_use) => {
                     let call = self.map_tool_call(tool_use, &turn);
-                    self.push(call, &mut turn);
+                    self.push_item(call, &mut turn);
                 }
                 Part::Reasoning(reasoning) => self.push_reasoning(reasoning, &mut turn),
                 Part::Opaque(opaque) => self.push_opaque(part, opaque, &mut turn),
                 other => {
                     let why = "an assistant message cannot contain it";
-                    self.warnings.dropped(other, why);
+                    self.warnings.warn_dropped_part(other, why);
                 }
             }
         }
@@ -152,7 +152,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     }
 
     fn push_tool_result(&mut self, result: &'a ToolResult) {
-        let call_id = self.profile.tool_ids.apply(&result.tool_use_id);
+        let call_id = self.profile.tool_ids.to_valid_id(&result.tool_use_id);
         let images = result.content.iter().filter_map(as_image).count();
         let supports_images = self.capabilities.images != Some(false);
         let supports_documents = self.capabilities.documents != Some(false);
@@ -161,14 +161,14 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             Some(_) => supports_images,
             None => supports_documents && as_pdf(content).is_some(),
         };
-        // Images are excluded here, because they have their own warnings.
+        // Content that is sent as text, except images, which have their own warnings.
         let as_text = result.content.iter().filter(|content| {
             as_image(content).is_none() && !(self.profile.result_media && is_media(content))
         });
-        self.warnings.result_media_as_text(as_text, &of_result);
+        self.warnings.warn_result_media_as_text(as_text, &of_result);
         let output = if self.profile.result_media {
             let pieces = result_pieces(result, is_media).into_iter();
-            input_content(pieces.filter_map(result_part).collect(), "\n")
+            join_input_parts(pieces.filter_map(result_part).collect(), "\n")
         } else {
             Content::Text(result_text(result))
         };
@@ -181,10 +181,10 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
             return;
         }
         if !supports_images {
-            self.warnings.dropped_images(images, &of_result);
+            self.warnings.warn_dropped_images(images, &of_result);
         } else if !self.profile.result_media {
-            self.warnings.moved_images(images, &of_result);
-            let lead = image_lead(&self.names.wire(&result.name), &call_id);
+            self.warnings.warn_moved_images(images, &of_result);
+            let lead = result_images_heading(&self.names.wire_name(&result.name), &call_id);
             self.add_result_images(lead, result.content.iter().filter_map(as_image));
         }
     }
@@ -194,7 +194,7 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     }
 
     fn map_image(&mut self, media: &'a Media) -> InputPart<'a> {
-        match DataUrl::of(media) {
+        match DataUrl::from_media(media) {
             Some(image_url) if self.capabilities.images != Some(false) => image_part(image_url),
             _ => self.media_as_text("image", media, "the model does not support images"),
         }
@@ -211,8 +211,10 @@ impl<'a, 'm> ConversationMapper<'a, 'm> for ItemMapper<'a, 'm> {
     fn map_document(&mut self, document: &'a Document) -> InputPart<'a> {
         let media = &document.media;
         let supported = self.capabilities.documents != Some(false);
-        match (supported, DataUrl::of(media)) {
-            (true, Some(data @ DataUrl::Data { .. })) => file_part(filename(document), data),
+        match (supported, DataUrl::from_media(media)) {
+            (true, Some(data @ DataUrl::Data { .. })) => {
+                file_part(document_filename(document), data)
+            }
             (true, Some(DataUrl::Address(url))) => InputPart::InputFile {
                 filename: document.title.as_deref().map(Cow::Borrowed),
                 file_data: None,
@@ -232,15 +234,15 @@ impl<'a> ItemMapper<'a, '_> {
         });
     }
 
-    /// Adds an item, after the reasoning items that belong to it.
-    fn push(&mut self, item: Item<'a>, turn: &mut AssistantTurn<'a>) {
+    /// Adds the waiting reasoning items of the turn, and then `item`.
+    fn push_item(&mut self, item: Item<'a>, turn: &mut AssistantTurn<'a>) {
         self.items.append(&mut turn.waiting);
         turn.is_open = false;
         self.items.push(item);
     }
 
-    /// Returns the id of an item, if it may be sent.
-    fn item_id(
+    /// Returns the item's id if its reasoning item was sent and the id was not sent before.
+    fn claim_item_id(
         &mut self,
         state: Option<&ItemState<'a>>,
         turn: &AssistantTurn<'a>,
@@ -249,13 +251,13 @@ impl<'a> ItemMapper<'a, '_> {
         let has_reasoning = state
             .after
             .is_none_or(|after| turn.reasoning_ids.contains(&after));
-        let id = state.text("id").filter(|_| has_reasoning)?;
+        let id = state.text_field("id").filter(|_| has_reasoning)?;
         self.sent_ids.insert(id).then_some(id)
     }
 
-    fn assistant_text(&mut self, part: &'a TextPart, turn: &mut AssistantTurn<'a>) {
+    fn push_assistant_text(&mut self, part: &'a TextPart, turn: &mut AssistantTurn<'a>) {
         let state = part.provider_state.as_ref();
-        let own = ItemState::read(state, self.model);
+        let own = ItemState::from_provider_state(state, self.model);
         self.warnings.dropped_states += usize::from(state.is_some() && own.is_none());
         if part.text.is_empty() {
             return;
@@ -265,31 +267,31 @@ impl<'a> ItemMapper<'a, '_> {
             && let Some(Item::Output(Output::Message { id, content, .. })) = self.items.last_mut()
             && turn.waiting.is_empty()
             && id.is_some()
-            && own.text("id") == *id
+            && own.text_field("id") == *id
         {
             content.push(output_content(part, own));
             return;
         }
         if let Some(own) = &own
-            && let Some(id) = self.item_id(Some(own), turn)
+            && let Some(id) = self.claim_item_id(Some(own), turn)
         {
             let message = Output::Message {
                 id: Some(id),
                 role: wire::Role::Assistant,
-                status: Some(own.text("status").unwrap_or("completed")),
-                phase: own.text("phase"),
+                status: Some(own.text_field("status").unwrap_or("completed")),
+                phase: own.text_field("phase"),
                 content: vec![output_content(part, own)],
             };
-            self.push(Item::Output(message), turn);
+            self.push_item(Item::Output(message), turn);
             return;
         }
-        let phase = own.and_then(|own| own.text("phase"));
-        self.text_without_id(&part.text, phase, turn);
+        let phase = own.and_then(|own| own.text_field("phase"));
+        self.push_text_without_id(&part.text, phase, turn);
     }
 
-    /// Adds text without an id. The text continues the text before it, because other wires split
-    /// text at citations.
-    fn text_without_id(
+    /// Adds assistant text without an item id. The text is appended to directly preceding text,
+    /// because some APIs split text at citations.
+    fn push_text_without_id(
         &mut self,
         text: &'a str,
         phase: Option<&'a str>,
@@ -298,7 +300,7 @@ impl<'a> ItemMapper<'a, '_> {
         let separator = std::mem::take(&mut turn.separator);
         if turn.is_open
             && turn.waiting.is_empty()
-            && let Some((before, phase_before)) = self.items.last_mut().and_then(open_text)
+            && let Some((before, phase_before)) = self.items.last_mut().and_then(appendable_text)
             && phase_before == phase
         {
             before.push(separator, text);
@@ -324,33 +326,33 @@ impl<'a> ItemMapper<'a, '_> {
                 phase,
             }
         };
-        self.push(item, turn);
+        self.push_item(item, turn);
         turn.is_open = true;
     }
 
     fn map_tool_call(&mut self, tool_use: &'a ToolUse, turn: &AssistantTurn<'a>) -> Item<'a> {
         let state = tool_use.provider_state.as_ref();
-        let own = ItemState::read(state, self.model);
+        let own = ItemState::from_provider_state(state, self.model);
         self.warnings.dropped_states += usize::from(state.is_some() && own.is_none());
         let caller = own.and_then(|own| own.item.get("caller"));
         if let Some(caller) = caller {
             self.callers.insert(&tool_use.id, caller);
         }
         Item::Output(Output::FunctionCall {
-            id: self.item_id(own.as_ref(), turn),
-            call_id: self.profile.tool_ids.apply(&tool_use.id),
-            name: self.names.wire(&tool_use.name),
+            id: self.claim_item_id(own.as_ref(), turn),
+            call_id: self.profile.tool_ids.to_valid_id(&tool_use.id),
+            name: self.names.wire_name(&tool_use.name),
             arguments: wire::Arguments(&tool_use.input),
-            status: own.and_then(|own| own.text("status")),
+            status: own.and_then(|own| own.text_field("status")),
             caller,
-            namespace: own.and_then(|own| own.text("namespace")),
+            namespace: own.and_then(|own| own.text_field("namespace")),
         })
     }
 
     fn push_reasoning(&mut self, reasoning: &'a Reasoning, turn: &mut AssistantTurn<'a>) {
         let state = reasoning.provider_state.as_ref();
         let item = state
-            .and_then(|state| state.for_model(self.model))
+            .and_then(|state| state.data_for_model(self.model))
             .and_then(Value::as_object)
             .filter(|item| is_replayable(item));
         let id = item.and_then(|item| item.get("id")).and_then(Value::as_str);
@@ -367,29 +369,32 @@ impl<'a> ItemMapper<'a, '_> {
     }
 
     fn push_opaque(&mut self, part: &Part, opaque: &'a Opaque, turn: &mut AssistantTurn<'a>) {
-        if let Some(own) = ItemState::read(Some(&opaque.provider_state), self.model) {
-            let has_no_id = own.text("id").is_none();
-            if has_no_id || self.item_id(Some(&own), turn).is_some() {
-                self.push(Item::Unchanged(Cow::Borrowed(own.item)), turn);
+        if let Some(own) = ItemState::from_provider_state(Some(&opaque.provider_state), self.model)
+        {
+            let has_no_id = own.text_field("id").is_none();
+            if has_no_id || self.claim_item_id(Some(&own), turn).is_some() {
+                self.push_item(Item::Unchanged(Cow::Borrowed(own.item)), turn);
                 return;
             }
         }
         let Some(text) = opaque.text.as_deref().filter(|text| !text.is_empty()) else {
             let why = "another model created it, and it has no text";
-            self.warnings.dropped(part, why);
+            self.warnings.warn_dropped_part(part, why);
             return;
         };
-        self.warnings.downgraded(&opaque.kind, "its text");
+        self.warnings.warn_downgraded_part(&opaque.kind, "its text");
         turn.separator = PARAGRAPH;
-        self.text_without_id(text, None, turn);
+        self.push_text_without_id(text, None, turn);
         turn.separator = PARAGRAPH;
     }
 
-    fn report_dropped(&mut self) {
+    fn warn_dropped_content(&mut self) {
         let why = "another model created them, or the API does not accept them back";
-        self.warnings.dropped_reasoning(self.dropped_reasoning, why);
+        self.warnings
+            .warn_dropped_reasoning(self.dropped_reasoning, why);
         let why = "no item follows them, which the API requires";
-        self.warnings.dropped_reasoning(self.lone_reasoning, why);
+        self.warnings
+            .warn_dropped_reasoning(self.lone_reasoning, why);
         self.warnings.report_dropped_states();
     }
 }

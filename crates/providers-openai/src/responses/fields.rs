@@ -1,16 +1,16 @@
-//! Reads the fields of items.
+//! Reads fields of the JSON objects in a response.
 
 use serde_json::Value;
 use switchboard_domain::JsonObject;
 
 /// Returns a string field of an object, or `None` if it is missing or empty.
-pub(crate) fn text<'a>(object: &'a JsonObject, name: &str) -> Option<&'a str> {
+pub(crate) fn text_field<'a>(object: &'a JsonObject, name: &str) -> Option<&'a str> {
     let text = object.get(name)?.as_str()?;
     (!text.is_empty()).then_some(text)
 }
 
 /// Returns the objects in an array field of an object.
-pub(crate) fn objects<'a>(object: &'a JsonObject, name: &str) -> Vec<&'a JsonObject> {
+pub(crate) fn object_array_field<'a>(object: &'a JsonObject, name: &str) -> Vec<&'a JsonObject> {
     let list = object.get(name).and_then(Value::as_array);
     list.into_iter()
         .flatten()
@@ -19,7 +19,7 @@ pub(crate) fn objects<'a>(object: &'a JsonObject, name: &str) -> Vec<&'a JsonObj
 }
 
 /// Returns the arguments of a call as JSON text. Some servers send an object instead of text.
-pub(crate) fn json_text(arguments: &Value) -> String {
+pub(crate) fn arguments_as_json(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

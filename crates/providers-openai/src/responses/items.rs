@@ -1,12 +1,12 @@
-//! The items of an answer and their parts.
+//! The output items of a streamed answer, and their parts.
 
 use switchboard_domain::{JsonObject, ModelEvent, ModelId, Opaque, Part, PartStart, ProviderState};
 use switchboard_providers_common::{
-    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, opaque_text,
+    AnswerEvents, AnswerSummary, LocalIds, ShapeRestorer, ToolMapping, opaque_block_text,
 };
 
 use super::{
-    fields::{json_text, objects, text},
+    fields::{arguments_as_json, object_array_field, text_field},
     state,
     wire::Event,
 };
@@ -22,8 +22,8 @@ pub(crate) struct ItemAddress<'a> {
 
 impl<'a> ItemAddress<'a> {
     /// Returns the address of the item that an event refers to.
-    pub(crate) fn of(event: &'a Event) -> Self {
-        let own = event.item.as_ref().and_then(|item| text(item, "id"));
+    pub(crate) fn from_event(event: &'a Event) -> Self {
+        let own = event.item.as_ref().and_then(|item| text_field(item, "id"));
         let named = event.item_id.as_deref().filter(|id| !id.is_empty());
         Self {
             id: own.or(named),
@@ -36,7 +36,7 @@ impl<'a> ItemAddress<'a> {
 /// that the time is linear in the number of items.
 const MAX_SEARCHED: usize = 256;
 
-/// A streamed content of an item, with its index in the item.
+/// Kind of a streamed content of an item, with its index in the item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(Option<u64>),
@@ -59,7 +59,7 @@ impl Content {
     }
 
     /// Returns whether two contents of one item are the same. A missing index matches any index.
-    fn is_same(self, other: Self) -> bool {
+    fn is_same_content(self, other: Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) | (Self::Refusal(one), Self::Refusal(other)) => {
                 one == other || one.is_none() || other.is_none()
@@ -77,7 +77,7 @@ pub(crate) struct Items {
     ids: LocalIds,
     tool_mapping: ToolMapping,
     list: Vec<Item>,
-    /// Positions of calls that ended without a status and may be incomplete.
+    /// Indexes in `list` of calls that ended without a status and may be incomplete.
     ended_calls: Vec<usize>,
     /// Id of the last reasoning item.
     reasoning_id: Option<String>,
@@ -97,7 +97,7 @@ struct Item {
     /// Texts of a message, or the only part of another item. A call has none until the name of the
     /// tool is known.
     parts: Vec<ItemPart>,
-    /// Received contents of reasoning or of a call.
+    /// Contents of which text has arrived, for reasoning and calls.
     received: Vec<Content>,
 }
 
@@ -119,8 +119,8 @@ enum ItemType {
 }
 
 impl ItemType {
-    fn of(item: &JsonObject) -> Self {
-        match text(item, "type") {
+    fn from_item(item: &JsonObject) -> Self {
+        match text_field(item, "type") {
             Some("message") => Self::Message,
             Some("reasoning") => Self::Reasoning,
             Some("function_call") => Self::Call,
@@ -131,23 +131,23 @@ impl ItemType {
 
 impl Item {
     /// Returns whether the item has exactly the id and index of `address`.
-    fn is_at(&self, address: ItemAddress<'_>) -> bool {
+    fn matches_address(&self, address: ItemAddress<'_>) -> bool {
         address.id.is_some() && self.id.as_deref() == address.id && self.index == address.index
     }
 
-    /// Returns whether a part of the content has arrived.
-    fn has(&self, content: Content) -> bool {
+    /// Returns whether any text of `content` has arrived.
+    fn has_content(&self, content: Content) -> bool {
         let mut texts = self.parts.iter().rev();
         match self.kind {
-            ItemType::Message => texts.any(|part| part.content.is_same(content)),
+            ItemType::Message => texts.any(|part| part.content.is_same_content(content)),
             _ => self.received.contains(&content),
         }
     }
 }
 
 impl ItemPart {
-    /// Emits text of the part, if there is any.
-    fn emit(&self, text: Option<String>, events: &mut Vec<ModelEvent>) {
+    /// Emits the delta event with the text, if there is a text.
+    fn emit_text(&self, text: Option<String>, events: &mut Vec<ModelEvent>) {
         let index = self.number;
         events.extend(text.map(|text| match self.content.item_type() {
             ItemType::Reasoning => ModelEvent::ReasoningDelta { index, text },
@@ -164,17 +164,17 @@ impl ItemPart {
         }));
     }
 
-    fn finish(&mut self, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
-        let rest = self.restorer.finish();
-        self.emit(rest, events);
+    fn finish_part(&mut self, state: Option<ProviderState>, events: &mut Vec<ModelEvent>) {
+        let rest = self.restorer.restore_buffer();
+        self.emit_text(rest, events);
         self.emit_state(state, events);
         events.push(ModelEvent::PartFinished { index: self.number });
     }
 
     /// Emits the buffered text of a part that stays open.
-    fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
-        let rest = self.restorer.interrupt();
-        self.emit(rest, events);
+    fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
+        let rest = self.restorer.take_raw_buffer();
+        self.emit_text(rest, events);
     }
 }
 
@@ -193,7 +193,7 @@ impl Items {
         }
     }
 
-    /// Sets the changes of the request's tools and answer schema, which are reversed in the items.
+    /// Sets the changes of tool names and schemas in the request, which are reversed in the items.
     pub(crate) fn set_tool_mapping(&mut self, tool_mapping: ToolMapping) {
         self.tool_mapping = tool_mapping;
     }
@@ -204,25 +204,26 @@ impl Items {
     }
 
     /// Returns the facts that decide the finish reason of the answer.
-    pub(crate) fn summary(&self) -> AnswerSummary {
+    pub(crate) fn answer_summary(&self) -> AnswerSummary {
         self.summary
     }
 
-    /// Starts an item of the answer.
-    pub(crate) fn start(
+    /// Starts an item of the answer, unless it has already started.
+    pub(crate) fn ensure_item_started(
         &mut self,
         address: ItemAddress<'_>,
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let is_started = |(_, item): (usize, &Item)| !item.is_complete && item.is_at(address);
+        let is_started =
+            |(_, item): (usize, &Item)| !item.is_complete && item.matches_address(address);
         if !self.recent_items().any(is_started) {
-            self.start_item(address, ItemType::of(item), Some(item), events);
+            self.start_item(address, ItemType::from_item(item), Some(item), events);
         }
     }
 
-    /// Adds a streamed content of an item.
-    pub(crate) fn add(
+    /// Adds streamed text to a content of an item.
+    pub(crate) fn add_content(
         &mut self,
         address: ItemAddress<'_>,
         content: Content,
@@ -237,11 +238,11 @@ impl Items {
             None if content == Content::Arguments => return,
             None => self.start_item(address, content.item_type(), None, events),
         };
-        self.add_at(at, content, text, events);
+        self.add_content_at(at, content, text, events);
     }
 
-    /// Adds a whole content of an item unless parts of it were streamed.
-    pub(crate) fn add_whole(
+    /// Adds the whole text of a content, unless pieces of it were streamed before.
+    pub(crate) fn add_whole_content(
         &mut self,
         address: ItemAddress<'_>,
         content: Content,
@@ -249,27 +250,27 @@ impl Items {
         events: &mut Vec<ModelEvent>,
     ) {
         let is_new = match self.find_item(address, content.item_type()) {
-            Some(at) => !self.list[at].has(content),
-            None => !self.is_known(address, content.item_type()),
+            Some(at) => !self.list[at].has_content(content),
+            None => !self.is_item_complete(address, content.item_type()),
         };
         if is_new {
-            self.add(address, content, text, events);
+            self.add_content(address, content, text, events);
         }
     }
 
-    /// Completes an item: emits its content that was not streamed and the state that is sent back.
-    /// The item may be cut off.
-    pub(crate) fn complete(
+    /// Completes an item: emits content that was not streamed, and the state that later requests
+    /// send back. The output limit may have truncated the item.
+    pub(crate) fn complete_item(
         &mut self,
         address: ItemAddress<'_>,
         item: &JsonObject,
         events: &mut Vec<ModelEvent>,
     ) {
-        let item_type = ItemType::of(item);
+        let item_type = ItemType::from_item(item);
         let at = match self.find_item(address, item_type) {
             Some(at) => at,
             // Some servers send the same item twice.
-            None if self.is_known(address, item_type) => return,
+            None if self.is_item_complete(address, item_type) => return,
             None => self.start_item(address, item_type, Some(item), events),
         };
         self.list[at].is_complete = true;
@@ -279,22 +280,22 @@ impl Items {
             ItemType::Call => self.complete_call(at, item, events),
             ItemType::Opaque => {
                 let part = Part::Opaque(Opaque {
-                    kind: text(item, "type").unwrap_or("item").to_owned(),
-                    text: opaque_text(item),
-                    provider_state: state::of_opaque(
+                    kind: text_field(item, "type").unwrap_or("item").to_owned(),
+                    text: opaque_block_text(item),
+                    provider_state: state::opaque_state(
                         &self.model,
                         item,
                         self.list[at].after.as_deref(),
                     ),
                 });
-                self.answer.whole_part(part, events);
+                self.answer.emit_whole_part(part, events);
             }
         }
     }
 
     /// Completes all items at the end of the answer. If the answer is incomplete, a call without
     /// the status `completed` stays open.
-    pub(crate) fn finish(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
+    pub(crate) fn finish_items(&mut self, is_incomplete: bool, events: &mut Vec<ModelEvent>) {
         for item in &mut self.list {
             let is_open = !std::mem::replace(&mut item.is_complete, true);
             let has_ended = std::mem::take(&mut item.has_ended);
@@ -305,27 +306,33 @@ impl Items {
             self.summary.nameless_calls += usize::from(is_call && item.parts.is_empty());
             for part in &mut item.parts {
                 if is_call && is_incomplete {
-                    part.interrupt(events);
+                    part.emit_buffered_text(events);
                 } else {
-                    part.finish(None, events);
+                    part.finish_part(None, events);
                 }
             }
         }
     }
 
     /// Emits the buffered texts of an interrupted answer.
-    pub(crate) fn interrupt(&mut self, events: &mut Vec<ModelEvent>) {
+    pub(crate) fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
         for part in self.list.iter_mut().flat_map(|item| &mut item.parts) {
-            part.interrupt(events);
+            part.emit_buffered_text(events);
         }
     }
 
-    fn add_at(&mut self, at: usize, content: Content, text: &str, events: &mut Vec<ModelEvent>) {
+    fn add_content_at(
+        &mut self,
+        at: usize,
+        content: Content,
+        text: &str,
+        events: &mut Vec<ModelEvent>,
+    ) {
         if text.is_empty() {
             return;
         }
         let is_message = content.item_type() == ItemType::Message;
-        if is_message && !self.list[at].has(content) {
+        if is_message && !self.list[at].has_content(content) {
             let is_refusal = matches!(content, Content::Refusal(_));
             self.summary.has_refusal |= is_refusal;
             let restorer = if is_refusal {
@@ -339,31 +346,32 @@ impl Items {
             parts, received, ..
         } = &mut self.list[at];
         let mut parts = parts.iter_mut().rev();
-        let Some(part) = parts.find(|part| !is_message || part.content.is_same(content)) else {
+        let Some(part) = parts.find(|part| !is_message || part.content.is_same_content(content))
+        else {
             return;
         };
         if !is_message && received.last() != Some(&content) {
             if !received.is_empty() {
-                part.emit(Some(PARAGRAPH.to_owned()), events);
+                part.emit_text(Some(PARAGRAPH.to_owned()), events);
             }
             received.push(content);
         }
         let text = part.restorer.push(text);
-        part.emit(text, events);
+        part.emit_text(text, events);
     }
 
     fn complete_message(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
-        let contents = objects(item, "content");
+        let contents = object_array_field(item, "content");
         for (index, content) in (0..).zip(&contents) {
-            let (content, whole) = match text(content, "refusal") {
+            let (content, whole) = match text_field(content, "refusal") {
                 Some(refusal) => (Content::Refusal(Some(index)), refusal),
                 None => (
                     Content::Text(Some(index)),
-                    text(content, "text").unwrap_or_default(),
+                    text_field(content, "text").unwrap_or_default(),
                 ),
             };
-            if !self.list[at].has(content) {
-                self.add_at(at, content, whole, events);
+            if !self.list[at].has_content(content) {
+                self.add_content_at(at, content, whole, events);
             }
         }
         let Item { after, parts, .. } = &mut self.list[at];
@@ -373,25 +381,29 @@ impl Items {
             };
             let index = usize::try_from(index.unwrap_or(position)).ok();
             let content = index.and_then(|index| contents.get(index)).copied();
-            let state = state::of_text(&self.model, item, content, after.as_deref());
-            part.finish(state, events);
+            let state = state::text_part_state(&self.model, item, content, after.as_deref());
+            part.finish_part(state, events);
         }
     }
 
     fn complete_reasoning(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
-        let summaries = (0..).map(Content::Summary).zip(objects(item, "summary"));
-        let contents = (0..).map(Content::Reasoning).zip(objects(item, "content"));
+        let summaries = (0..)
+            .map(Content::Summary)
+            .zip(object_array_field(item, "summary"));
+        let contents = (0..)
+            .map(Content::Reasoning)
+            .zip(object_array_field(item, "content"));
         for (content, object) in summaries.chain(contents) {
-            if !self.list[at].has(content) {
-                let whole = text(object, "text").unwrap_or_default();
-                self.add_at(at, content, whole, events);
+            if !self.list[at].has_content(content) {
+                let whole = text_field(object, "text").unwrap_or_default();
+                self.add_content_at(at, content, whole, events);
             }
         }
         for part in &mut self.list[at].parts {
-            part.finish(state::of_reasoning(&self.model, item), events);
+            part.finish_part(state::reasoning_state(&self.model, item), events);
         }
-        // If the id of an item changes, the last one is sent back.
-        if let Some(id) = text(item, "id") {
+        // Some servers change the id of an item while it is streamed. The last id is stored.
+        if let Some(id) = text_field(item, "id") {
             self.reasoning_id = Some(id.to_owned());
         }
     }
@@ -400,21 +412,24 @@ impl Items {
         if self.list[at].parts.is_empty() {
             self.start_call(at, item, events);
         }
-        if !self.list[at].has(Content::Arguments) {
-            let json = item.get("arguments").map(json_text).unwrap_or_default();
-            self.add_at(at, Content::Arguments, &json, events);
+        if !self.list[at].has_content(Content::Arguments) {
+            let json = item
+                .get("arguments")
+                .map(arguments_as_json)
+                .unwrap_or_default();
+            self.add_content_at(at, Content::Arguments, &json, events);
         }
         let known = &mut self.list[at];
         let Some(part) = known.parts.first_mut() else {
             self.summary.nameless_calls += 1;
             return;
         };
-        let state = state::of_call(&self.model, item, known.after.as_deref());
+        let state = state::call_state(&self.model, item, known.after.as_deref());
         part.emit_state(state, events);
-        match text(item, "status") {
-            Some("completed") => part.finish(None, events),
+        match text_field(item, "status") {
+            Some("completed") => part.finish_part(None, events),
             // An incomplete call stays open, so that it is not executed.
-            Some("incomplete") => part.interrupt(events),
+            Some("incomplete") => part.emit_buffered_text(events),
             // Without a final status, the next event shows whether the call is complete.
             _ => {
                 known.has_ended = true;
@@ -439,8 +454,8 @@ impl Items {
         };
         let by_id = || find(&|item| address.id.is_some() && item.id.as_deref() == address.id);
         let by_index = || find(&|item| address.index.is_some() && item.index == address.index);
-        // Some servers (LiteLLM, vLLM) send a new id in each event. The index then decides, and
-        // without an index the current item of the type.
+        // Some servers (LiteLLM, vLLM) send a new id in each event. The item is then found by its
+        // index or, without an index, as the last open item of its type.
         let current = || {
             find(&|item| {
                 let is_other_index = address.index.is_some() && item.index.is_some();
@@ -453,9 +468,10 @@ impl Items {
     }
 
     /// Returns whether the item that an event refers to is already complete.
-    fn is_known(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
-        self.recent_items()
-            .any(|(_, item)| item.is_complete && item.kind == item_type && item.is_at(address))
+    fn is_item_complete(&self, address: ItemAddress<'_>, item_type: ItemType) -> bool {
+        self.recent_items().any(|(_, item)| {
+            item.is_complete && item.kind == item_type && item.matches_address(address)
+        })
     }
 
     fn start_item(
@@ -469,7 +485,7 @@ impl Items {
         for at in std::mem::take(&mut self.ended_calls) {
             let ended = &mut self.list[at];
             if std::mem::take(&mut ended.has_ended) {
-                ended.parts[0].finish(None, events);
+                ended.parts[0].finish_part(None, events);
             }
         }
         let at = self.list.len();
@@ -497,12 +513,14 @@ impl Items {
 
     /// Starts the part of a call, if the call has a name.
     fn start_call(&mut self, at: usize, item: &JsonObject, events: &mut Vec<ModelEvent>) {
-        let Some(name) = text(item, "name") else {
+        let Some(name) = text_field(item, "name") else {
             return;
         };
         let name = self.tool_mapping.declared_name(name).to_owned();
         let restorer = self.tool_mapping.input_restorer(&name);
-        let id = self.ids.claim(text(item, "call_id").or(text(item, "id")));
+        let id = self
+            .ids
+            .claim(text_field(item, "call_id").or(text_field(item, "id")));
         self.summary.has_calls = true;
         let start = PartStart::ToolUse { id, name };
         self.start_part(at, start, Content::Arguments, restorer, events);

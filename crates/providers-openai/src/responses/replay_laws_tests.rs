@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use switchboard_domain::{ChatRequest, Message, ModelId, ToolChoiceOutcome, ToolResult};
-use switchboard_providers_common::assembled;
+use switchboard_providers_common::assemble_response;
 use switchboard_providers_common::schema::ToolSchemas;
 
 use super::{LocalIds, ResponsesDecoder, ResponsesOptions, events_from_body, to_wire};
@@ -80,11 +80,11 @@ proptest! {
         let decoder = ResponsesDecoder::new(model.clone(), ToolChoiceOutcome::Native, vec![], ids);
         let body = json!({"id": "r", "status": "completed", "output": items});
         let answer = events_from_body(decoder, &body.to_string())
-.and_then(|events| assembled("openai", &events)).unwrap();
+.and_then(|events| assemble_response("openai", &events)).unwrap();
 
         let calls: Vec<_> = answer.message.tool_uses().cloned().collect();
         let results = calls.iter().map(|call| ToolResult::text(&call.id, &call.name, "12"));
-        let results = Message::tool_results(results);
+        let results = Message::from_tool_results(results);
         let request = ChatRequest::new([Message::user("hi"), answer.message, results]);
         // Stored and loaded, as in a session.
         let stored = serde_json::to_string(&request).unwrap();

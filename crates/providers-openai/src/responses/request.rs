@@ -1,4 +1,4 @@
-//! Converts a request of the domain.
+//! Converts a domain request to a request of the Responses API.
 
 use serde::Deserialize;
 use switchboard_domain::{
@@ -9,7 +9,7 @@ use switchboard_providers_common::{
 };
 
 use super::{
-    content::input,
+    content::map_input_items,
     wire::{self, Body},
 };
 use crate::{
@@ -18,9 +18,8 @@ use crate::{
     options::{OptionMapper, answer_schema},
     profile::Profile,
     tools::{
-        NAME_RULE, ToolContext, Tools, disables_reasoning,
+        NAME_RULE, ToolContext, Tools, choice_disables_reasoning, map_tools,
         provider_tools::{ProviderTool, ToolForm},
-        tools,
     },
 };
 
@@ -82,20 +81,20 @@ impl ReasoningSummary {
     }
 }
 
-/// A request in the form of the wire, and its differences from the domain request.
+/// A request in the form of the API, with its differences from the domain request.
 #[derive(Debug)]
 pub struct WireRequest<'a> {
     /// Request body. It borrows its texts from the domain request.
     pub body: Body<'a>,
-    /// Outcome of the tool choice on this wire.
+    /// How the API applies the tool choice of the request.
     pub tool_choice: ToolChoiceOutcome,
     /// Warnings about parts and options that were changed or dropped.
     pub warnings: Vec<Warning>,
-    /// Tool-use ids of the conversation.
+    /// Tool-use ids of the conversation, which the answer must not reuse.
     pub local_ids: LocalIds,
-    /// Maximum number of output tokens, if the server does not report that it was reached.
+    /// Maximum number of output tokens, for a server that does not report when it is reached.
     pub unreported_limit: Option<u32>,
-    /// Changes of the tools and of the answer's schema, which the decoder reverses.
+    /// Changes of tool names and schemas in the request, which the decoder reverses in the answer.
     pub tool_mapping: ToolMapping,
 }
 
@@ -124,8 +123,8 @@ pub fn to_wire<'a>(
     let provider = &model.provider;
     let server_tools = &options.server_tools;
     let provider_tools =
-        ProviderTool::with_options(request, server_tools, provider, &mut warnings)?;
-    let names = ToolNames::of(request, NAME_RULE);
+        ProviderTool::from_options_and_extra(request, server_tools, provider, &mut warnings)?;
+    let names = ToolNames::from_request(request, NAME_RULE);
     let context = ToolContext {
         request,
         form: ToolForm::Flat,
@@ -140,8 +139,8 @@ pub fn to_wire<'a>(
         choice,
         outcome,
         mut tool_mapping,
-    } = tools(context, provider_tools, &mut warnings)?;
-    let input = input(request, model, &names, capabilities, profile, &mut warnings);
+    } = map_tools(context, provider_tools, &mut warnings)?;
+    let input = map_input_items(request, model, &names, capabilities, profile, &mut warnings);
     tool_mapping.set_names(names);
     let schema = answer_schema(
         request,
@@ -152,7 +151,7 @@ pub fn to_wire<'a>(
         &mut tool_mapping,
         &mut warnings,
     )?;
-    let streams = profile.streams(request.delivery, schema.is_some());
+    let streams = profile.streams_answer(request.delivery, schema.is_some());
     let (text, response_format) = match schema {
         None => (None, None),
         Some((name, sent)) if profile.text_format => {
@@ -163,7 +162,7 @@ pub fn to_wire<'a>(
     let mut mapper = OptionMapper::new(request, model, capabilities, profile, &mut warnings);
     // Unlike Chat Completions, this API allows reasoning with tools for every model.
     let effort = match mapper.reasoning_effort(false) {
-        None if disables_reasoning(request, profile) => Some("none"),
+        None if choice_disables_reasoning(request, profile) => Some("none"),
         effort => effort,
     };
     let may_reason = capabilities.reasoning != Some(false);
@@ -171,14 +170,14 @@ pub fn to_wire<'a>(
     let summary = summary.filter(|_| may_reason && effort != Some("none"));
     let (temperature, top_p) = mapper.temperature_and_top_p(effort);
     if !request.sampling.stop.is_empty() {
-        mapper.warn("the Responses API does not support stop sequences");
+        mapper.warn_dropped_option("the Responses API does not support stop sequences");
     }
     if request.sampling.seed.is_some() {
-        mapper.warn("the Responses API does not support a seed");
+        mapper.warn_dropped_option("the Responses API does not support a seed");
     }
     let max_output_tokens = request.max_output_tokens.map(|requested| {
         if requested < MIN_OUTPUT_TOKENS {
-            mapper.warn(&format!(
+            mapper.warn_dropped_option(&format!(
                 "max_output_tokens {requested} was sent as {MIN_OUTPUT_TOKENS}, the minimum"
             ));
         }
@@ -191,7 +190,7 @@ pub fn to_wire<'a>(
     let encrypted = may_reason.then_some("reasoning.encrypted_content");
     let include = encrypted
         .into_iter()
-        .chain(declared.result_includes())
+        .chain(declared.include_field_values())
         .collect();
     let body = Body {
         model: &model.name,
@@ -215,7 +214,7 @@ pub fn to_wire<'a>(
         body,
         tool_choice: outcome,
         warnings,
-        local_ids: LocalIds::after(request),
+        local_ids: LocalIds::from_request(request),
         tool_mapping,
         unreported_limit: max_output_tokens.filter(|_| !profile.reports_incomplete),
     })

@@ -41,7 +41,7 @@ fn sent(request: &ChatRequest) -> (Value, Vec<Warning>) {
 }
 
 fn minted(data: Value) -> ProviderState {
-    ProviderState::minted_by(&luna(), data)
+    ProviderState::new_for_model(&luna(), data)
 }
 
 fn reasoning(id: &str) -> Part {
@@ -64,7 +64,7 @@ fn said(text: &str, data: Value) -> Part {
 fn called(id: &str, data: Option<Value>) -> Part {
     Part::ToolUse(ToolUse {
         provider_state: data.map(minted),
-        ..ToolUse::new(id, "f", ToolInput::parse("{}"))
+        ..ToolUse::new(id, "f", ToolInput::parse_input("{}"))
     })
 }
 
@@ -93,7 +93,7 @@ fn an_item_without_its_reasoning_has_no_id() {
         Part::Opaque(Opaque {
             kind: "web_search_call".into(),
             text: text.map(Into::into),
-            provider_state: ProviderState::minted_by(
+            provider_state: ProviderState::new_for_model(
                 &luna(),
                 json!({"item": search, "after": "rs_1"}),
             ),
@@ -164,7 +164,7 @@ fn the_result_of_a_program_names_its_caller() {
     let request = ChatRequest::new([
         Message::user("hi"),
         Message::new(Role::Assistant, [call]),
-        Message::tool_results([ToolResult::text("call_1", "f", "12")]),
+        Message::from_tool_results([ToolResult::text("call_1", "f", "12")]),
     ]);
     let items = items(&request);
     assert_eq!(
@@ -203,7 +203,7 @@ fn images_of_results_follow_in_a_message_if_results_are_text() {
     let result = ToolResult {
         content: vec![
             ToolContent::text("Look:"),
-            ToolContent::Image(Media::base64("image/png", "AA==")),
+            ToolContent::Image(Media::from_base64("image/png", "AA==")),
         ]
         .into(),
         is_error: true,
@@ -215,7 +215,7 @@ fn images_of_results_follow_in_a_message_if_results_are_text() {
             Role::Assistant,
             [called("call_1", None), called("call_2", None)],
         ),
-        Message::tool_results([result, ToolResult::text("call_2", "f", "12")]),
+        Message::from_tool_results([result, ToolResult::text("call_2", "f", "12")]),
     ]);
     let image =
         json!({"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,AA=="});

@@ -1,7 +1,7 @@
-//! Converts a whole body.
+//! Converts a response body that is not streamed.
 //!
-//! The state machine of the stream reads the body as its last event, so that an answer does not
-//! depend on its delivery.
+//! The state machine of the stream reads the body as its last event, so that streamed and whole
+//! answers give the same events.
 
 use switchboard_domain::{ModelError, ModelEvent};
 

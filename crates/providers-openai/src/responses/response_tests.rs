@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use switchboard_domain::{ChatResponse, FinishReason, ModelErrorKind, ModelId, ToolChoiceOutcome};
-use switchboard_providers_common::assembled;
+use switchboard_providers_common::assemble_response;
 
 use super::*;
 use crate::responses::LocalIds;
@@ -12,7 +12,8 @@ fn read(body: &Value) -> Result<ChatResponse, ModelError> {
         Vec::new(),
         LocalIds::default(),
     );
-    events_from_body(decoder, &body.to_string()).and_then(|events| assembled("openai", &events))
+    events_from_body(decoder, &body.to_string())
+        .and_then(|events| assemble_response("openai", &events))
 }
 
 #[test]

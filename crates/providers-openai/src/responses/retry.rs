@@ -1,4 +1,4 @@
-//! A second attempt without reasoning that the API refused.
+//! Removes reasoning that the API refused, for a second attempt.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn refuses_reasoning(error: &ModelError) -> bool {
 
 /// Returns the request without the reasoning of earlier answers, and a warning. Returns `None` if
 /// it has no such reasoning.
-pub(crate) fn without_reasoning(request: &ChatRequest) -> Option<(ChatRequest, Warning)> {
+pub(crate) fn remove_reasoning(request: &ChatRequest) -> Option<(ChatRequest, Warning)> {
     let is_reasoning = |part: &&Part| matches!(part, Part::Reasoning(_));
     let mut count = 0;
     let messages = request.messages.iter().map(|message| {

@@ -1,5 +1,5 @@
-//! The state of parts, so that items can be sent back unchanged. The documentation of
-//! [`responses`](super) contains the forms.
+//! The provider state of parts, with which items can be sent back unchanged. The documentation of
+//! [`responses`](super) describes its JSON forms.
 
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ModelId, ProviderState};
@@ -15,7 +15,7 @@ const CALL_FIELDS: [&str; 4] = ["id", "status", "caller", "namespace"];
 const OUTPUT_ONLY_FIELD: &str = "created_by";
 
 /// Returns the provider state of a text part.
-pub(crate) fn of_text(
+pub(crate) fn text_part_state(
     model: &ModelId,
     item: &JsonObject,
     content: Option<&JsonObject>,
@@ -25,7 +25,7 @@ pub(crate) fn of_text(
     if !item.contains_key("id") && !item.contains_key("phase") {
         return None;
     }
-    let mut data = state_data(item, after);
+    let mut data = build_state_data(item, after);
     let content = content.map(|content| match content.get("type") {
         Some(kind) if kind == "refusal" => select_fields(content, &REFUSAL_FIELDS),
         _ => select_fields(content, &TEXT_FIELDS),
@@ -33,29 +33,37 @@ pub(crate) fn of_text(
     if let Some(content) = content.filter(|content| !content.is_empty()) {
         data.insert("content".to_owned(), Value::Object(content));
     }
-    Some(ProviderState::minted_by(model, Value::Object(data)))
+    Some(ProviderState::new_for_model(model, Value::Object(data)))
 }
 
 /// Returns the provider state of a tool use.
-pub(crate) fn of_call(
+pub(crate) fn call_state(
     model: &ModelId,
     item: &JsonObject,
     after: Option<&str>,
 ) -> Option<ProviderState> {
     let item = select_fields(item, &CALL_FIELDS);
-    let data = (!item.is_empty()).then(|| Value::Object(state_data(item, after)))?;
-    Some(ProviderState::minted_by(model, data))
+    let data = (!item.is_empty()).then(|| Value::Object(build_state_data(item, after)))?;
+    Some(ProviderState::new_for_model(model, data))
 }
 
 /// Returns the provider state of a reasoning part. Returns `None` if the API would not accept the
 /// item.
-pub(crate) fn of_reasoning(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
-    is_replayable(item).then(|| ProviderState::minted_by(model, Value::Object(replayed_item(item))))
+pub(crate) fn reasoning_state(model: &ModelId, item: &JsonObject) -> Option<ProviderState> {
+    is_replayable(item)
+        .then(|| ProviderState::new_for_model(model, Value::Object(remove_output_only_field(item))))
 }
 
 /// Returns the provider state of an opaque part.
-pub(crate) fn of_opaque(model: &ModelId, item: &JsonObject, after: Option<&str>) -> ProviderState {
-    ProviderState::minted_by(model, Value::Object(state_data(replayed_item(item), after)))
+pub(crate) fn opaque_state(
+    model: &ModelId,
+    item: &JsonObject,
+    after: Option<&str>,
+) -> ProviderState {
+    ProviderState::new_for_model(
+        model,
+        Value::Object(build_state_data(remove_output_only_field(item), after)),
+    )
 }
 
 /// Returns whether a reasoning item contains more than its id. The id alone is useless, because the
@@ -70,13 +78,13 @@ pub(crate) fn is_replayable(item: &JsonObject) -> bool {
 }
 
 /// Returns an item without the field that the API does not accept in requests.
-fn replayed_item(item: &JsonObject) -> JsonObject {
+fn remove_output_only_field(item: &JsonObject) -> JsonObject {
     let mut item = item.clone();
     item.shift_remove(OUTPUT_ONLY_FIELD);
     item
 }
 
-/// Returns the fields in `names` that have a value.
+/// Returns the fields of `object` that are in `names` and have a value.
 fn select_fields(object: &JsonObject, names: &[&str]) -> JsonObject {
     let is_set = |value: &Value| match value {
         Value::Null => false,
@@ -91,7 +99,7 @@ fn select_fields(object: &JsonObject, names: &[&str]) -> JsonObject {
         .collect()
 }
 
-fn state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
+fn build_state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
     let mut data = JsonObject::new();
     data.insert("item".to_owned(), Value::Object(item));
     if let Some(after) = after {
@@ -105,14 +113,17 @@ fn state_data(item: JsonObject, after: Option<&str>) -> JsonObject {
 pub(crate) struct ItemState<'a> {
     pub(crate) item: &'a JsonObject,
     pub(crate) content: Option<&'a JsonObject>,
-    /// Id of the reasoning item without which the item's own id must not be sent.
+    /// Id of the reasoning item that must be sent before this item, if this item's id is sent.
     pub(crate) after: Option<&'a str>,
 }
 
 impl<'a> ItemState<'a> {
-    /// Reads a provider state. Returns `None` for a state of another model or wire.
-    pub(crate) fn read(state: Option<&'a ProviderState>, model: &ModelId) -> Option<Self> {
-        let data = state?.for_model(model)?;
+    /// Reads a provider state. Returns `None` for a state of another model or API.
+    pub(crate) fn from_provider_state(
+        state: Option<&'a ProviderState>,
+        model: &ModelId,
+    ) -> Option<Self> {
+        let data = state?.data_for_model(model)?;
         Some(Self {
             item: data.get("item")?.as_object()?,
             content: data.get("content").and_then(Value::as_object),
@@ -121,7 +132,7 @@ impl<'a> ItemState<'a> {
     }
 
     /// Returns a string field of the stored item.
-    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+    pub(crate) fn text_field(&self, name: &str) -> Option<&'a str> {
         self.item.get(name).and_then(Value::as_str)
     }
 

@@ -1,4 +1,4 @@
-//! Converts streamed events.
+//! Converts the events of a stream to domain events.
 
 use std::sync::Arc;
 
@@ -8,11 +8,12 @@ use switchboard_domain::{
     Warning,
 };
 use switchboard_providers_common::{
-    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::excerpt, provider::is_error,
+    AnswerEvents, LocalIds, ToolMapping, WireDecoder, http::classify::body_excerpt,
+    provider::is_error,
 };
 
 use super::{
-    fields::json_text,
+    fields::arguments_as_json,
     items::{Content, ItemAddress, Items},
     wire::{Event, Response},
 };
@@ -22,7 +23,7 @@ use crate::error::ERRORS;
 #[derive(Debug)]
 pub struct ResponsesDecoder {
     provider: Arc<str>,
-    /// Maximum number of output tokens, if the server does not report that it was reached.
+    /// Maximum number of output tokens, for a server that does not report when it is reached.
     unreported_limit: Option<u64>,
     done: bool,
     items: Items,
@@ -53,7 +54,7 @@ impl ResponsesDecoder {
         self
     }
 
-    /// Sets the changes of the request's tools and answer schema, which the decoder reverses.
+    /// Sets the changes of tool names and schemas in the request, which the decoder reverses.
     #[must_use]
     pub fn with_tool_mapping(mut self, tool_mapping: ToolMapping) -> Self {
         self.items.set_tool_mapping(tool_mapping);
@@ -74,10 +75,13 @@ impl ResponsesDecoder {
             is_answer && !is_failed
         });
         if answer.is_none() {
-            if let Some(error) = ERRORS.find(&value) {
-                return Err(ERRORS.in_band(&self.provider, error));
+            if let Some(error) = ERRORS.find_error(&value) {
+                return Err(ERRORS.in_band_error(&self.provider, error));
             }
-            let message = format!("the body is not an answer: {}", excerpt(body.as_bytes()));
+            let message = format!(
+                "the body is not an answer: {}",
+                body_excerpt(body.as_bytes())
+            );
             return Err(self.new_error(ModelErrorKind::Protocol, message));
         }
         let response: Response = serde_json::from_value(value).unwrap_or_default();
@@ -92,7 +96,7 @@ impl ResponsesDecoder {
     fn start_answer(&mut self, response: Option<&Response>, events: &mut Vec<ModelEvent>) {
         let id = response.and_then(|response| response.id.clone());
         let model = response.and_then(|response| response.model.clone());
-        self.items.answer.start(id, model, events);
+        self.items.answer.emit_start(id, model, events);
     }
 
     fn read_event(
@@ -112,7 +116,7 @@ impl ResponsesDecoder {
             self.start_answer(Some(response), events);
             return Ok(());
         }
-        // The remaining events report the progress of server tools or repeat content.
+        // Events with other names report the progress of server tools or repeat content.
         let Some((kind, step)) = name
             .strip_prefix("response.")
             .and_then(|name| name.rsplit_once('.'))
@@ -131,26 +135,26 @@ impl ResponsesDecoder {
             _ => return Ok(()),
         };
         self.start_answer(None, events);
-        let (address, items) = (ItemAddress::of(&event), &mut self.items);
+        let (address, items) = (ItemAddress::from_event(&event), &mut self.items);
         match (content, step) {
             (Some(content), "delta") => {
                 let delta = event.delta.as_deref().unwrap_or_default();
-                items.add(address, content, delta, events);
+                items.add_content(address, content, delta, events);
             }
             (Some(content), "done") => {
                 let whole = event.text.as_deref().or(event.refusal.as_deref());
-                let arguments = event.arguments.as_ref().map(json_text);
+                let arguments = event.arguments.as_ref().map(arguments_as_json);
                 let whole = whole.or(arguments.as_deref()).unwrap_or_default();
-                items.add_whole(address, content, whole, events);
+                items.add_whole_content(address, content, whole, events);
             }
             (None, "added") => {
                 if let Some(item) = &event.item {
-                    items.start(address, item, events);
+                    items.ensure_item_started(address, item, events);
                 }
             }
             (None, "done") => {
                 if let Some(item) = &event.item {
-                    items.complete(address, item, events);
+                    items.complete_item(address, item, events);
                 }
             }
             _ => {}
@@ -178,21 +182,23 @@ impl ResponsesDecoder {
         let at_limit = output.is_some_and(|(tokens, limit)| tokens >= limit);
         if status == "failed" {
             let error = response.error.as_ref().filter(|error| is_error(error));
-            let error = error.map(|error| ERRORS.read(error)).unwrap_or_default();
-            return Err(ERRORS.in_band(&self.provider, error));
+            let error = error
+                .map(|error| ERRORS.read_error_object(error))
+                .unwrap_or_default();
+            return Err(ERRORS.in_band_error(&self.provider, error));
         }
         if status == "cancelled" {
             let message = "the provider cancelled the answer";
             return Err(self.new_error(ModelErrorKind::Interrupted, message));
         }
-        // In a body that is not streamed, and in some streams, the items are only here.
+        // A body that is not streamed, and some streams, have the items only in the last event.
         if self.items.is_empty() {
             for (index, item) in (0..).zip(response.output.iter().flatten()) {
                 let address = ItemAddress {
                     id: item.get("id").and_then(Value::as_str),
                     index: Some(index),
                 };
-                self.items.complete(address, item, events);
+                self.items.complete_item(address, item, events);
             }
         }
         self.done = true;
@@ -207,8 +213,10 @@ impl ResponsesDecoder {
             (FinishReason::Stop, status.to_owned())
         };
         self.items
-            .finish(at_limit || status == "incomplete", events);
-        self.items.summary().finish(reason, Some(raw), events);
+            .finish_items(at_limit || status == "incomplete", events);
+        self.items
+            .answer_summary()
+            .emit_finish(reason, Some(raw), events);
         Ok(())
     }
 
@@ -218,21 +226,21 @@ impl ResponsesDecoder {
 }
 
 impl WireDecoder for ResponsesDecoder {
-    fn frame(
+    fn decode_frame(
         &mut self,
         name: &str,
         data: &str,
         events: &mut Vec<ModelEvent>,
     ) -> Result<(), ModelError> {
         let read = self.read_frame(name, data, events);
-        read.inspect_err(|_| self.items.interrupt(events))
+        read.inspect_err(|_| self.items.emit_buffered_text(events))
     }
 
-    fn end(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
+    fn finish_decoding(&mut self, events: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         if self.done {
             return Ok(());
         }
-        self.items.interrupt(events);
+        self.items.emit_buffered_text(events);
         let message = "the stream ended without `response.completed`";
         Err(self.new_error(ModelErrorKind::Interrupted, message))
     }
@@ -251,37 +259,37 @@ impl ResponsesDecoder {
         }
         // Some servers end a Responses stream with `[DONE]`, as on Chat Completions.
         if data == "[DONE]" {
-            return self.end(events);
+            return self.finish_decoding(events);
         }
         let unreadable = || {
             let message = format!(
                 "an event is not a JSON object: {}",
-                excerpt(data.as_bytes())
+                body_excerpt(data.as_bytes())
             );
             self.new_error(ModelErrorKind::Protocol, message)
         };
-        // serde would accept an array and read its elements as the fields in order.
+        // An array is not parsed as an event: serde would read its elements as the fields in order.
         if !data.starts_with('{') {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
-            let error = ERRORS.find(&body);
-            let in_band = |error| ERRORS.in_band(&self.provider, error);
+            let error = ERRORS.find_error(&body);
+            let in_band = |error| ERRORS.in_band_error(&self.provider, error);
             return Err(error.map_or_else(unreadable, in_band));
         }
         let event: Event =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         let kind = event.r#type.clone().filter(|kind| !kind.is_empty());
-        // Without a type, the name of the SSE frame decides. Errors of other wires have neither.
+        // An event without `type` has the name of its SSE frame. Errors of other APIs have neither.
         let kind = kind.unwrap_or_else(|| name.to_owned());
         if kind == "error" || !kind.starts_with("response.") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             let error = body.get("error").filter(|error| is_error(error));
             let error = match error {
-                Some(error) => Some(ERRORS.read(error)),
-                None if kind == "error" => Some(ERRORS.find(&body).unwrap_or_default()),
+                Some(error) => Some(ERRORS.read_error_object(error)),
+                None if kind == "error" => Some(ERRORS.find_error(&body).unwrap_or_default()),
                 None => None,
             };
             if let Some(error) = error {
-                return Err(ERRORS.in_band(&self.provider, error));
+                return Err(ERRORS.in_band_error(&self.provider, error));
             }
         }
         self.read_event(&kind, event, events)

@@ -38,11 +38,11 @@ fn run_with(
     let mut events = Vec::new();
     for frame in frames {
         let name = frame["type"].as_str().unwrap_or_default().to_owned();
-        if let Err(error) = decoder.frame(&name, &frame.to_string(), &mut events) {
+        if let Err(error) = decoder.decode_frame(&name, &frame.to_string(), &mut events) {
             return (events, Err(error));
         }
     }
-    let end = decoder.end(&mut events);
+    let end = decoder.finish_decoding(&mut events);
     (events, end)
 }
 
@@ -201,7 +201,7 @@ fn the_token_count_reveals_an_unreported_output_limit() {
         let mut events = Vec::new();
         let decoder = decoder().with_unreported_limit(limit);
         decoder.read_body(&body.to_string(), &mut events).unwrap();
-        let answer = switchboard_providers_common::assembled("p", &events).unwrap();
+        let answer = switchboard_providers_common::assemble_response("p", &events).unwrap();
         let call = answer.message.tool_uses().next().unwrap();
         (answer.finish.clone(), call.input.as_object().is_some())
     };
@@ -265,7 +265,9 @@ fn frames_that_are_no_objects_are_errors() {
             ModelErrorKind::Overloaded { retry_after: None },
         ),
     ] {
-        let error = decoder().frame("", data, &mut Vec::new()).unwrap_err();
+        let error = decoder()
+            .decode_frame("", data, &mut Vec::new())
+            .unwrap_err();
         assert_eq!(error.kind, kind, "{data}");
     }
 }
@@ -274,13 +276,13 @@ fn frames_that_are_no_objects_are_errors() {
 fn nothing_counts_after_the_end() {
     let (mut decoder, mut events) = (decoder(), Vec::new());
     decoder
-        .frame("", &completed().to_string(), &mut events)
+        .decode_frame("", &completed().to_string(), &mut events)
         .unwrap();
     let count = events.len();
     for data in ["[DONE]", "{\"type\":\"error\"}", "no json"] {
-        decoder.frame("", data, &mut events).unwrap();
+        decoder.decode_frame("", data, &mut events).unwrap();
     }
-    decoder.end(&mut events).unwrap();
+    decoder.finish_decoding(&mut events).unwrap();
     assert_eq!(events.len(), count);
 }
 
@@ -400,9 +402,9 @@ mod laws {
         ) {
             let (mut decoder, mut events) = (decoder(), Vec::new());
             for frame in frames {
-                let _ = decoder.frame(&name, &frame, &mut events);
+                let _ = decoder.decode_frame(&name, &frame, &mut events);
             }
-            let _ = decoder.end(&mut events);
+            let _ = decoder.finish_decoding(&mut events);
         }
     }
 }
@@ -416,7 +418,7 @@ fn many_calls_take_linear_time() {
     let mut send = |frame: Value| {
         let name = frame["type"].as_str().unwrap().to_owned();
         decoder
-            .frame(&name, &frame.to_string(), &mut events)
+            .decode_frame(&name, &frame.to_string(), &mut events)
             .unwrap();
     };
     for index in 0..count {

@@ -14,12 +14,12 @@ use super::{Function, server_tool::ServerTool};
 /// Name of the request field with the tools.
 const TOOLS: &str = "tools";
 
-/// JSON form of a tool on a wire.
+/// JSON form of a function declaration, by API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolForm {
-    /// `{"type": "function", "function": {"name": …}}` (Chat Completions).
+    /// The form `{"type": "function", "function": {"name": …}}` of Chat Completions.
     Nested,
-    /// `{"type": "function", "name": …}` (Responses).
+    /// The form `{"type": "function", "name": …}` of Responses.
     Flat,
 }
 
@@ -69,11 +69,11 @@ pub(crate) enum ToolName<'a> {
 
 impl<'a> ProviderTool<'a> {
     /// Returns the provider tools in the caller's `extra`.
-    pub(crate) fn from_extra(extra: &'a JsonObject, form: ToolForm) -> Vec<Self> {
+    pub(crate) fn from_extra_fields(extra: &'a JsonObject, form: ToolForm) -> Vec<Self> {
         let tools = extra.get(TOOLS).and_then(Value::as_array);
         let tools = tools.into_iter().flatten();
         let tools = tools.map(|tool| Self {
-            name: ToolName::read(tool, form),
+            name: ToolName::from_declaration(tool, form),
             value: Cow::Borrowed(tool),
         });
         tools.collect()
@@ -84,16 +84,19 @@ impl<'a> ProviderTool<'a> {
     ///
     /// Fails with [`ModelErrorKind::InvalidRequest`](switchboard_domain::ModelErrorKind::InvalidRequest)
     /// if the API would refuse a tool of the options.
-    pub(crate) fn with_options(
+    pub(crate) fn from_options_and_extra(
         request: &'a ChatRequest,
         options: &[ServerTool],
         provider: &str,
         warnings: &mut Vec<Warning>,
     ) -> Result<Vec<Self>, ModelError> {
-        if let Some(message) = options.iter().find_map(ServerTool::configuration_error) {
+        if let Some(message) = options
+            .iter()
+            .find_map(ServerTool::find_configuration_error)
+        {
             return Err(invalid_request(provider, TOOLS, message));
         }
-        let own = Self::from_extra(&request.extra, ToolForm::Flat);
+        let own = Self::from_extra_fields(&request.extra, ToolForm::Flat);
         // If `tools` in `extra` is not a list, it replaces all tools.
         if request.extra.get(TOOLS).is_some_and(|it| !it.is_array()) {
             return Ok(own);
@@ -104,8 +107,8 @@ impl<'a> ProviderTool<'a> {
         };
         let mut all: Vec<Self> = Vec::with_capacity(options.len() + own.len());
         for tool in options {
-            let value = Value::Object(tool.declaration());
-            let name = ToolName::read(&value, ToolForm::Flat).into_owned();
+            let value = Value::Object(tool.to_declaration());
+            let name = ToolName::from_declaration(&value, ToolForm::Flat).into_owned();
             let value = Cow::Owned(value);
             if own.iter().any(|it| it.name.is_same_tool(&name)) {
                 continue;
@@ -123,7 +126,7 @@ impl<'a> ProviderTool<'a> {
     }
 
     /// Returns whether the name `name` in a tool choice selects this tool.
-    pub(crate) fn is_named(&self, name: &str) -> bool {
+    pub(crate) fn has_name(&self, name: &str) -> bool {
         self.name.as_str() == name
     }
 }
@@ -136,7 +139,7 @@ impl fmt::Debug for ProviderTool<'_> {
 }
 
 impl<'a> ToolName<'a> {
-    fn read(value: &'a Value, form: ToolForm) -> Self {
+    fn from_declaration(value: &'a Value, form: ToolForm) -> Self {
         let text = |object: &'a Value, name: &str| object.get(name).and_then(Value::as_str);
         let kind = text(value, "type").unwrap_or_default();
         let name = match form {
@@ -181,8 +184,8 @@ impl<'a> ToolName<'a> {
         }
     }
 
-    /// Returns the reference to this tool in `tool_choice`.
-    pub(crate) fn reference(&self, form: ToolForm) -> Value {
+    /// Returns the JSON with which `tool_choice` refers to this tool.
+    pub(crate) fn to_tool_choice(&self, form: ToolForm) -> Value {
         let (kind, name) = match self {
             Self::Function(name) => ("function", Some(("name", name))),
             Self::Custom(name) => ("custom", Some(("name", name))),
@@ -227,8 +230,8 @@ impl DeclaredTools<'_> {
         self.functions.is_empty() && self.provider_tools.is_empty()
     }
 
-    /// Returns the values of `include` that add the tools' results to the answer.
-    pub(crate) fn result_includes(&self) -> Vec<&'static str> {
+    /// Returns the values of `include` that request the results of these tools in the answer.
+    pub(crate) fn include_field_values(&self) -> Vec<&'static str> {
         let mut includes = Vec::new();
         for tool in &self.provider_tools {
             let ToolName::Type(kind) = &tool.name else {

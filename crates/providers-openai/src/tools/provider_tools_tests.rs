@@ -265,7 +265,7 @@ fn chat_completions_has_its_own_form_of_provider_tools() {
         {"type": "custom", "custom": {"name": "sql"}},
         {"type": "browser_search"},
     ]);
-    let (openai, groq) = (Profile::openai(), Profile::named("groq").unwrap());
+    let (openai, groq) = (Profile::openai(), Profile::from_name("groq").unwrap());
     let mapped = chat(&question(&own, &["f"], only(&["sql"])), &openai);
     let sql = json!({"type": "custom", "custom": {"name": "sql"}});
     assert_eq!(mapped.body["tool_choice"], sql);
@@ -303,7 +303,7 @@ fn read(tool: Value) -> ServerTool {
 }
 
 fn raw(declaration: Value) -> ServerTool {
-    ServerTool::raw(serde_json::from_value(declaration).unwrap())
+    ServerTool::from_declaration(serde_json::from_value(declaration).unwrap())
 }
 
 fn mcp(label: &str, url: &str) -> ServerTool {

@@ -1,5 +1,5 @@
-//! Schemas of tools and answers. The API enforces the strict form. The other form only describes
-//! the output.
+//! Schemas of tools and answers. The API enforces schemas in the strict form. Schemas in the loose
+//! form only describe the output.
 //!
 //! Source: the Structured Outputs guide, developers.openai.com/api/docs/guides/structured-outputs.
 //! The dialects in [`switchboard_providers_common::schema`] contain the rules.
@@ -9,7 +9,7 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::{Map, Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, Warning, WarningKind};
 use switchboard_providers_common::schema::{
-    Change, ChangeKind, Compiled, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
+    Change, ChangeKind, CompiledSchema, Dialect, ToolSchema, ToolSchemas, compile, list_changes,
 };
 
 use crate::profile::Profile;
@@ -35,11 +35,12 @@ pub(crate) struct Parameters {
     pub(crate) strict: bool,
 }
 
-/// Returns the input schema of a tool. It is strict if that is configured and loses nothing.
+/// Returns the input schema of a tool. It is strict if the profile allows that and no constraint is
+/// lost.
 ///
-/// Without `strict` the schema only describes the input, which is validated before the call. Parts
-/// that become description text then need no warning.
-pub(crate) fn parameters(
+/// The API does not enforce a loose schema. Inputs are validated before the call, so constraints
+/// that become description text need no warning.
+pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     profile: &Profile,
     schemas: &ToolSchemas,
@@ -47,8 +48,8 @@ pub(crate) fn parameters(
 ) -> Parameters {
     let schema = &tool.input_schema;
     if profile.strict_tools {
-        let strict = schemas.compiled(tool, Dialect::OpenAiStrict);
-        let wrapped = strict.has(&[ChangeKind::Wrapped]);
+        let strict = schemas.compiled_schema(tool, Dialect::OpenAiStrict);
+        let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
         if strict.is_faithful() && !wrapped && !closes_open_object(schema, &strict) {
             return Parameters {
                 schema: strict,
@@ -61,8 +62,8 @@ pub(crate) fn parameters(
         );
         let is_other = |it: &&Change| matches!(it.kind, ChangeKind::Narrowed | ChangeKind::Wrapped);
         let why = strict.changes.iter().filter(is_other);
-        let why = list_changes(why.chain(strict.lost()));
-        warn(
+        let why = list_changes(why.chain(strict.unenforced_changes()));
+        warn_about_schema(
             &what,
             why.or_else(|| Some(OPEN_OBJECT.to_owned())),
             warnings,
@@ -76,11 +77,13 @@ pub(crate) fn parameters(
     {
         return loose(schema.into_owned().into());
     }
-    let compiled = schemas.compiled(tool, Dialect::OpenAiLoose);
+    let compiled = schemas.compiled_schema(tool, Dialect::OpenAiLoose);
     let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
-    let other = compiled.lost().filter(|change| !is_described(change));
+    let other = compiled
+        .unenforced_changes()
+        .filter(|change| !is_described(change));
     let what = format!("the input schema of tool `{}` was changed", tool.name);
-    warn(&what, list_changes(other), warnings);
+    warn_about_schema(&what, list_changes(other), warnings);
     loose(compiled)
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn parameters(
 ///
 /// A server that allows combinators at the root supports all of JSON Schema and gets the schema
 /// unchanged.
-pub(crate) fn answer<'a>(
+pub(crate) fn compile_answer_schema<'a>(
     name: &str,
     schema: &'a Value,
     profile: &Profile,
@@ -102,9 +105,9 @@ pub(crate) fn answer<'a>(
         };
     }
     let strict = compile(schema, Dialect::OpenAiStrict);
-    let is_narrower = strict.has(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
-    // An answer that is not an object is possible only inside a wrapper object.
-    let wrapped = strict.has(&[ChangeKind::Wrapped]);
+    let is_narrower = strict.has_any_change(&[ChangeKind::Narrowed, ChangeKind::Truncated]);
+    // The strict form puts an answer that is not an object into a wrapper object.
+    let wrapped = strict.has_any_change(&[ChangeKind::Wrapped]);
     if (is_narrower || closes_open_object(schema, &strict)) && !wrapped {
         let narrowing = strict.changes.iter();
         let narrowing =
@@ -112,13 +115,15 @@ pub(crate) fn answer<'a>(
         let why = list_changes(narrowing).unwrap_or_else(|| OPEN_OBJECT.to_owned());
         let what =
             format!("the API does not enforce schema `{name}`, and the answer may differ from it");
-        warn(&what, Some(why), warnings);
+        warn_about_schema(&what, Some(why), warnings);
         return loose_schema(compile(schema, Dialect::OpenAiLoose).schema);
     }
     // Encoded values lose nothing, because they are decoded in the answer.
-    let lost = strict.lost().filter(|it| it.kind != ChangeKind::Encoded);
+    let lost = strict
+        .unenforced_changes()
+        .filter(|it| it.kind != ChangeKind::Encoded);
     let what = format!("the API does not enforce all of schema `{name}`");
-    warn(&what, list_changes(lost), warnings);
+    warn_about_schema(&what, list_changes(lost), warnings);
     strict_schema(strict)
 }
 
@@ -126,14 +131,14 @@ pub(crate) fn answer<'a>(
 const OPEN_OBJECT: &str = "root: the strict form does not allow an object with any keys";
 
 /// Returns whether the strict schema forbids all keys of an object that originally allowed any key.
-fn closes_open_object(schema: &Value, strict: &Compiled<'_>) -> bool {
+fn closes_open_object(schema: &Value, strict: &CompiledSchema<'_>) -> bool {
     let properties = strict.schema.get("properties").and_then(Value::as_object);
     let allows_no_key = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let is_intended = allows_no_key || schema.get("properties").is_some_and(Value::is_object);
     properties.is_none_or(Map::is_empty) && !is_intended
 }
 
-fn strict_schema(strict: Compiled<'_>) -> SentSchema<'_> {
+fn strict_schema(strict: CompiledSchema<'_>) -> SentSchema<'_> {
     SentSchema {
         changes_shape: strict.changes_shape(),
         schema: strict.schema,
@@ -149,7 +154,7 @@ fn loose_schema(schema: Cow<'_, Value>) -> SentSchema<'_> {
     }
 }
 
-/// Returns a schema that has combinators at its root, for a server that allows them.
+/// Returns `schema` as an object schema if it has combinators such as `oneOf` at its root.
 fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
     let root = schema.as_object()?;
     let has_combinator = REFUSED_AT_ROOT.iter().any(|it| root.contains_key(*it));
@@ -169,7 +174,7 @@ fn schema_with_root_combinators(schema: &Value) -> Option<Cow<'_, Value>> {
     Some(Cow::Owned(Value::Object(object)))
 }
 
-fn warn(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
+fn warn_about_schema(what: &str, why: Option<String>, warnings: &mut Vec<Warning>) {
     if let Some(why) = why {
         let message = format!("{what}: {why}");
         warnings.push(Warning::new(WarningKind::OptionDropped, message));

@@ -12,7 +12,7 @@ fn strict_profile() -> Profile {
 fn declared(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String>) {
     let tool = Arc::new(ToolDefinition::new("t", "", schema.clone()));
     let mut warnings = Vec::new();
-    let sent = parameters(&tool, profile, &ToolSchemas::default(), &mut warnings);
+    let sent = compile_parameters(&tool, profile, &ToolSchemas::default(), &mut warnings);
     let messages = warnings.into_iter().map(|it| it.message);
     (
         sent.schema.schema.clone().into_owned(),
@@ -92,7 +92,7 @@ fn tools_are_strict_if_configured_and_faithful() {
     assert!(strict && !reshapes);
     // Off by default.
     for name in Profile::NAMES {
-        let profile = Profile::named(name).unwrap();
+        let profile = Profile::from_name(name).unwrap();
         assert!(!declared(&whole, &profile).1, "{name}");
     }
     let without = json!({"type": "object", "properties": {}});
@@ -131,7 +131,7 @@ fn a_schema_outside_the_strict_subset_is_sent_loose_with_a_warning() {
 
 fn answered(schema: &Value, profile: &Profile) -> (Value, bool, bool, Vec<String>) {
     let mut warnings = Vec::new();
-    let sent = answer("n", schema, profile, &mut warnings);
+    let sent = compile_answer_schema("n", schema, profile, &mut warnings);
     let messages = warnings.into_iter().map(|it| it.message).collect();
     (
         sent.schema.into_owned(),

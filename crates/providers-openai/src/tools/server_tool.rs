@@ -95,7 +95,7 @@ impl ServerTool {
     }
 
     /// Creates a server tool from its entry in the request's `tools`.
-    pub fn raw(declaration: JsonObject) -> Self {
+    pub fn from_declaration(declaration: JsonObject) -> Self {
         Self::Raw(RawServerTool { declaration })
     }
 
@@ -109,7 +109,7 @@ impl ServerTool {
     }
 
     /// Returns the entry for the request's `tools`.
-    pub(crate) fn declaration(&self) -> JsonObject {
+    pub(crate) fn to_declaration(&self) -> JsonObject {
         let search = match self {
             Self::WebSearch(search) => search,
             Self::Raw(raw) => return raw.declaration.clone(),
@@ -142,7 +142,7 @@ impl ServerTool {
     }
 
     /// Returns the reason why the API would refuse this tool for every model.
-    pub(crate) fn configuration_error(&self) -> Option<String> {
+    pub(crate) fn find_configuration_error(&self) -> Option<String> {
         let Self::Raw(raw) = self else {
             return None;
         };
@@ -160,19 +160,19 @@ impl ServerTool {
 
 impl RawServerTool {
     fn kind(&self) -> &str {
-        self.text("type").unwrap_or_default()
+        self.text_field("type").unwrap_or_default()
     }
 
     fn name(&self) -> &str {
         let name = match self.kind() {
-            "mcp" => self.text("server_label"),
-            "custom" => self.text("name"),
+            "mcp" => self.text_field("server_label"),
+            "custom" => self.text_field("name"),
             _ => None,
         };
         name.unwrap_or_else(|| self.kind())
     }
 
-    fn text(&self, field: &str) -> Option<&str> {
+    fn text_field(&self, field: &str) -> Option<&str> {
         self.declaration.get(field).and_then(Value::as_str)
     }
 }

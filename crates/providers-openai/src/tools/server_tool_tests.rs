@@ -45,8 +45,8 @@ fn each_tool_is_read_from_configuration_and_has_its_declaration() {
     ] {
         let tool = read(configured).unwrap();
         assert_eq!(tool.name(), name);
-        assert_eq!(Value::Object(tool.declaration()), sent);
-        assert_eq!(tool.configuration_error(), None);
+        assert_eq!(Value::Object(tool.to_declaration()), sent);
+        assert_eq!(tool.find_configuration_error(), None);
         assert_eq!(read(serde_json::to_value(&tool).unwrap()).unwrap(), tool);
     }
 }
@@ -78,7 +78,7 @@ fn settings_that_the_api_would_refuse_are_reported() {
         (json!({"type": "function", "name": "f"}), "`function`"),
     ] {
         let tool = read(json!({"type": "raw", "declaration": declaration})).unwrap();
-        let error = tool.configuration_error().unwrap();
+        let error = tool.find_configuration_error().unwrap();
         assert!(error.contains(word), "{error}");
     }
 }
@@ -90,7 +90,7 @@ fn debug_output_hides_the_values_of_a_declaration() {
         json!({"type": 1, "authorization": "secret-1"}),
     ] {
         let tool = read(json!({"type": "raw", "declaration": declaration})).unwrap();
-        let printed = format!("{tool:?} {:?}", tool.configuration_error());
+        let printed = format!("{tool:?} {:?}", tool.find_configuration_error());
         assert!(!printed.contains("secret-1"), "{printed}");
     }
 }

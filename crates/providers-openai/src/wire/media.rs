@@ -5,21 +5,21 @@ use std::{borrow::Cow, fmt};
 use serde::{Serialize, Serializer};
 use switchboard_domain::{Document, Media, MediaSource};
 
-/// URL of a medium: an address, or the data as a `data:` URL.
+/// URL of an image, audio or document: an address, or the data as a `data:` URL.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "the names are those of a URL")]
 pub enum DataUrl<'a> {
     Address(&'a str),
     Data {
         media_type: &'a str,
-        /// Data of the medium as base64.
+        /// Bytes as base64 text.
         base64: &'a str,
     },
 }
 
 impl<'a> DataUrl<'a> {
-    /// Returns the URL of a medium. Returns `None` for an unknown source.
-    pub(crate) fn of(media: &'a Media) -> Option<Self> {
+    /// Returns the URL of media, or `None` if the kind of source is unknown.
+    pub(crate) fn from_media(media: &'a Media) -> Option<Self> {
         match &media.source {
             MediaSource::Base64(base64) => Some(Self::Data {
                 media_type: &media.media_type,
@@ -56,7 +56,7 @@ pub(crate) fn audio_format(media_type: &str) -> Option<&'static str> {
 }
 
 /// Returns the file name of a document, or a default name for its type.
-pub(crate) fn filename(document: &Document) -> Cow<'_, str> {
+pub(crate) fn document_filename(document: &Document) -> Cow<'_, str> {
     match (&document.title, document.media.media_type.as_str()) {
         (Some(title), _) => Cow::Borrowed(title),
         (None, "application/pdf") => Cow::Borrowed("document.pdf"),

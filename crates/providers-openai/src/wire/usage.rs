@@ -1,7 +1,7 @@
 //! Details of token counts.
 
 use serde::Deserialize;
-use switchboard_providers_common::lenient::lenient;
+use switchboard_providers_common::lenient::{lenient, lenient_object};
 
 /// Details about the input tokens of a request.
 #[derive(Debug, Default, Deserialize)]
@@ -13,8 +13,8 @@ pub struct InputDetails {
     /// Number of input tokens written to a cache.
     #[serde(deserialize_with = "lenient")]
     pub cache_write_tokens: Option<u64>,
-    /// Number of input tokens written to a cache, by their lifetime.
-    #[serde(deserialize_with = "lenient")]
+    /// Number of input tokens written to a cache, by cache lifetime.
+    #[serde(deserialize_with = "lenient_object")]
     pub cache_write_tokens_details: Option<CacheWriteDetails>,
 }
 

@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 use switchboard_domain::ModelErrorKind;
-use switchboard_orchestration::strategy::formatter::Form;
+use switchboard_orchestration::strategy::formatter::AnswerSchema;
 
 use super::*;
 use crate::dialects::response::failure::RunFailure;
 
-fn form() -> Form {
-    Form::new(json!({
+fn form() -> AnswerSchema {
+    AnswerSchema::new(json!({
         "type": "object",
         "properties": {"sum": {"type": "integer"}},
         "required": ["sum"],
@@ -28,7 +28,7 @@ fn formed(tries: &[&'static str]) -> Vec<RunEvent> {
         .iter()
         .map(|input| finishes(vec![Piece::Call("response_formatter", "call_2", input)]));
     turns.extend(tries);
-    Script::of(turns).played_with(Box::new(|agent| agent.with_answer_form(&form())))
+    Script::of(turns).played_with(Box::new(|agent| agent.with_answer_schema(&form())))
 }
 
 fn in_form() -> ResponseState {
@@ -42,7 +42,7 @@ fn whole(events: &[RunEvent], terms: ResponseState) -> CollectedResponse {
     let mut whole = SequencedEncoder::new(CollectedResponse::new(terms));
     let mut out = SseFrames::new();
     for event in events {
-        whole.event(event, &mut out);
+        whole.encode_event(event, &mut out);
     }
     whole.encoder
 }
@@ -63,7 +63,7 @@ fn an_answer_in_a_form_is_all_that_is_said() {
         Ok(std::slice::from_ref(answer))
     );
     let said = whole(&events, in_form());
-    assert_eq!(said.state.failure(report(&events)), None);
+    assert_eq!(said.state.run_failure(report(&events)), None);
     assert_eq!(&said.text, answer);
     // What was said on the way to it is thinking.
     assert!(said.reasoning.contains("I look it up."));
@@ -82,7 +82,7 @@ fn an_answer_that_is_not_in_its_form_is_an_error() {
     let said = told(AnthropicMessagesStream::new(None, in_form()), &events);
     assert_eq!(client_rules::messages(&said), Err("api_error".to_owned()));
     let said = whole(&events, in_form());
-    let failure = said.state.failure(report(&events)).unwrap();
+    let failure = said.state.run_failure(report(&events)).unwrap();
     assert_eq!(failure.status, 502);
     // One that was mended is an answer.
     let mended = formed(&[r#"{"sum":"three"}"#, r#"{"sum":3}"#]);
@@ -129,7 +129,7 @@ fn an_error_in_a_stream_is_the_one_of_a_whole_answer() {
         ),
     ] {
         let events = failed(kind);
-        let failure = RunFailure::of(report(&events)).unwrap();
+        let failure = RunFailure::from_report(report(&events)).unwrap();
         let streamed = error(&told(chat(None, false), &events));
         assert_eq!(
             (&streamed["type"], &streamed["code"]),

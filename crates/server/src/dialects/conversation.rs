@@ -1,4 +1,4 @@
-//! Reading of client messages, shared by all dialects.
+//! Parses the messages of client requests, for all dialects.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use switchboard_domain::{
 
 use crate::Problem;
 
-/// The model name that selects the configured model. Some SDKs require a name.
+/// The model name for the configured model. Some SDKs require a name in every request.
 const DEFAULT_MODEL: &str = "default";
 
 /// A builder that converts a client's messages to a conversation. Every tool call gets exactly one
@@ -31,22 +31,22 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Converts the client's messages, given with their indices, to a conversation. The function
     /// `add` adds one message, or returns the reason why it is invalid.
-    pub(crate) fn read<'m, M: 'm>(
+    pub(crate) fn read_messages<'m, M: 'm>(
         mut self,
         messages: impl IntoIterator<Item = (usize, &'m M)>,
         add: impl Fn(&'m M, &mut Self) -> Result<(), String>,
     ) -> Result<Vec<Arc<Message>>, Problem> {
         for (index, message) in messages {
             add(message, &mut self)
-                .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))?;
+                .map_err(|reason| invalid_messages(format!("messages[{index}]: {reason}")))?;
         }
-        self.finish().map_err(bad_messages)
+        self.into_messages().map_err(invalid_messages)
     }
 
     /// Adds a system, user or assistant message. A message without parts is omitted.
     pub(crate) fn push(&mut self, role: Role, parts: Vec<Part>) -> Result<(), String> {
         self.add_results()?;
-        check_nul(&parts)?;
+        reject_nul_character(&parts)?;
         if !parts.is_empty() {
             self.messages.push(Message::new(role, parts));
         }
@@ -55,7 +55,7 @@ impl Conversation {
 
     /// Adds a tool result. It must belong to a tool call of the last assistant message.
     pub(crate) fn push_result(&mut self, mut result: ToolResult) -> Result<(), String> {
-        check_nul(&result)?;
+        reject_nul_character(&result)?;
         let id = &result.tool_use_id;
         let calls = self
             .messages
@@ -91,14 +91,14 @@ impl Conversation {
             ordered.push(results.swap_remove(found.ok_or_else(missing)?));
         }
         if !ordered.is_empty() {
-            self.messages.push(Message::tool_results(ordered));
+            self.messages.push(Message::from_tool_results(ordered));
         }
         Ok(())
     }
 
     /// Completes the conversation. Fails unless the last message is a user message or a tool
     /// result.
-    pub(crate) fn finish(mut self) -> Result<Vec<Arc<Message>>, String> {
+    pub(crate) fn into_messages(mut self) -> Result<Vec<Arc<Message>>, String> {
         self.add_results()?;
         match self.messages.last().map(|last| last.role) {
             Some(Role::User | Role::Tool) => {}
@@ -112,7 +112,7 @@ impl Conversation {
 }
 
 /// Rejects a value that contains the character U+0000, which PostgreSQL cannot store in text.
-pub(crate) fn check_nul(value: &impl Serialize) -> Result<(), String> {
+pub(crate) fn reject_nul_character(value: &impl Serialize) -> Result<(), String> {
     fn has_nul(value: &Value) -> bool {
         match value {
             Value::String(text) => text.contains('\0'),
@@ -138,19 +138,19 @@ pub(crate) enum MessageContent<P> {
     Other(IgnoredAny),
 }
 
-/// A message part in the format of a dialect, convertible to a domain part.
+/// A message part in the format of a dialect that can be converted to a [`Part`].
 pub(crate) trait ContentPart {
     /// Converts the part. Returns `None` if the part is ignored. The error states why it is
     /// invalid.
-    fn part(&self) -> Result<Option<Part>, String>;
+    fn to_part(&self) -> Result<Option<Part>, String>;
 }
 
 impl<P: ContentPart> MessageContent<P> {
-    pub(crate) fn parts(&self) -> Result<Vec<Part>, String> {
+    pub(crate) fn to_parts(&self) -> Result<Vec<Part>, String> {
         match self {
             Self::Text(text) => Ok(text_part(text).into_iter().collect()),
             Self::Parts(parts) => {
-                let parts = parts.iter().map(P::part);
+                let parts = parts.iter().map(P::to_part);
                 parts.filter_map(Result::transpose).collect()
             }
             Self::Other(_) => Err("its content is neither text nor a list of valid parts".into()),
@@ -184,16 +184,20 @@ pub(crate) enum FileSource {
 
 impl FileSource {
     /// Converts the file to a message part. `default` is the media type of a URL without one.
-    pub(crate) fn part(&self, default: &str, title: Option<&str>) -> Result<Option<Part>, String> {
+    pub(crate) fn to_part(
+        &self,
+        default: &str,
+        title: Option<&str>,
+    ) -> Result<Option<Part>, String> {
         match self {
             Self::Base64 { media_type, data } => {
-                file(&format!("data:{media_type};base64,{data}"), None, title)
+                file_part(&format!("data:{media_type};base64,{data}"), None, title)
             }
             Self::Url { url, media_type } => {
-                file(url, media_type.as_deref().or(Some(default)), title)
+                file_part(url, media_type.as_deref().or(Some(default)), title)
             }
             Self::Text { data } => Ok(Part::Document(Document {
-                media: Media::base64("text/plain", STANDARD.encode(data)),
+                media: Media::from_base64("text/plain", STANDARD.encode(data)),
                 title: title.map(ToOwned::to_owned),
             })),
             Self::Other => Err("its source has a type that is not supported".to_owned()),
@@ -217,11 +221,11 @@ struct CalledFunction {
 }
 
 impl FunctionCall {
-    pub(crate) fn part(&self) -> Result<Part, String> {
+    pub(crate) fn to_part(&self) -> Result<Part, String> {
         let id = &self.id;
         let function = self.function.as_ref();
         let function = function.ok_or_else(|| format!("the call `{id}` has no function"))?;
-        let input = ToolInput::parse(&function.arguments);
+        let input = ToolInput::parse_input(&function.arguments);
         Ok(Part::ToolUse(ToolUse::new(id, &function.name, input)))
     }
 }
@@ -232,7 +236,7 @@ pub(crate) fn text_part(text: &str) -> Option<Part> {
 }
 
 /// Creates the message part of a file from a web URL or a base64 `data:` URL.
-pub(crate) fn file(
+pub(crate) fn file_part(
     url: &str,
     media_type: Option<&str>,
     name: Option<&str>,
@@ -251,13 +255,13 @@ pub(crate) fn file(
                 ("", None) => return Err("a `data:` URL needs a media type".to_owned()),
                 (declared, _) => declared,
             };
-            (media_type, Media::base64(media_type, bytes))
+            (media_type, Media::from_base64(media_type, bytes))
         }
         None if url.starts_with("https://") || url.starts_with("http://") => {
             // An image URL has no known subtype. The provider determines it when it fetches the
             // image.
             let media_type = media_type.unwrap_or("image/*");
-            (media_type, Media::url(media_type, url))
+            (media_type, Media::from_url(media_type, url))
         }
         None => return Err("the URL of a file must start with `https://` or `data:`".to_owned()),
     };
@@ -272,34 +276,34 @@ pub(crate) fn file(
 }
 
 /// Checks that a session id chosen by the client has a valid length and only valid characters.
-pub(crate) fn session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
+pub(crate) fn parse_session_id(id: &str, field: &str) -> Result<SessionId, Problem> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if (1..=128).contains(&id.len()) && id.chars().all(is_allowed) && !matches!(id, "." | "..") {
         return Ok(SessionId(id.to_owned()));
     }
-    Err(Problem::invalid(
+    Err(Problem::invalid_field(
         field,
         format!("`{field}` must have 1 to 128 letters, digits, `-`, `_`, `.` or `:`"),
     ))
 }
 
 /// Returns the model that the client named, or `None` for the configured model.
-pub(crate) fn chosen_model(name: &str) -> Option<String> {
+pub(crate) fn requested_model(name: &str) -> Option<String> {
     (name != DEFAULT_MODEL).then(|| name.to_owned())
 }
 
-/// Changes the status of an unknown model to 404, as in the APIs of OpenAI and Anthropic.
-pub(crate) fn model_not_found(problem: Problem) -> Problem {
+/// Changes the problem of an unknown model to status 404, as in the APIs of OpenAI and Anthropic.
+pub(crate) fn convert_unknown_model(problem: Problem) -> Problem {
     if problem.status != StatusCode::UNPROCESSABLE_ENTITY
         || problem.field.as_deref() != Some("model")
     {
         return problem;
     }
-    Problem::not_found(problem.detail).at("model")
+    Problem::not_found(problem.detail).with_field("model")
 }
 
 /// Parses the reasoning effort in a request. `path` names the value in the error message.
-pub(crate) fn parse_effort(
+pub(crate) fn parse_reasoning_effort(
     effort: Option<&str>,
     field: &str,
     path: &str,
@@ -310,7 +314,7 @@ pub(crate) fn parse_effort(
     let parsed = ReasoningEffort::deserialize(effort.into_deserializer());
     parsed.map(Some).map_err(|_: ValueError| {
         let detail = format!("`{path}` must be none, low, medium or high, not `{effort}`");
-        unsupported(field, &detail)
+        unsupported_field(field, &detail)
     })
 }
 
@@ -324,7 +328,7 @@ pub(crate) fn check_unread_fields(
         .find(|(field, value)| !value.is_null() && !has_no_effect(field, value));
     match unread {
         None => Ok(()),
-        Some((field, _)) => Err(unsupported(
+        Some((field, _)) => Err(unsupported_field(
             field,
             &format!("`{field}` is not supported: remove it"),
         )),
@@ -332,13 +336,13 @@ pub(crate) fn check_unread_fields(
 }
 
 /// Creates a problem with status 400 for a field value that the server does not support.
-pub(crate) fn unsupported(field: &str, detail: &str) -> Problem {
-    Problem::malformed(detail).at(field)
+pub(crate) fn unsupported_field(field: &str, detail: &str) -> Problem {
+    Problem::malformed_request(detail).with_field(field)
 }
 
 /// Creates a problem with status 400 for messages that the server cannot read.
-pub(crate) fn bad_messages(detail: String) -> Problem {
-    Problem::malformed(detail).at("messages")
+pub(crate) fn invalid_messages(detail: String) -> Problem {
+    Problem::malformed_request(detail).with_field("messages")
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@ use switchboard_domain::MediaSource;
 use super::*;
 
 fn tool_call(id: &str, name: &str, input: &str) -> Part {
-    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse(input)))
+    Part::ToolUse(ToolUse::new(id, name, ToolInput::parse_input(input)))
 }
 
 fn uses(ids: &[&str]) -> Vec<Part> {
@@ -25,8 +25,8 @@ fn results_stand_together_behind_their_calls_in_call_order() {
     conversation
         .push_result(ToolResult::text("a", "", "1"))
         .unwrap();
-    let messages = conversation.finish().unwrap();
-    let results: Vec<_> = messages[2].results().collect();
+    let messages = conversation.into_messages().unwrap();
+    let results: Vec<_> = messages[2].iter_tool_results().collect();
     assert_eq!(results[0].tool_use_id, "a");
     assert_eq!(
         (results[1].tool_use_id.as_str(), results[1].name.as_str()),
@@ -64,7 +64,7 @@ fn a_call_without_a_result_and_a_result_without_a_call_are_refused_by_name() {
 
 #[test]
 fn only_what_somebody_said_can_be_answered() {
-    assert!(Conversation::default().finish().is_err());
+    assert!(Conversation::default().into_messages().is_err());
     let mut conversation = Conversation::default();
     conversation
         .push(Role::User, vec![Part::text("?")])
@@ -72,17 +72,17 @@ fn only_what_somebody_said_can_be_answered() {
     conversation
         .push(Role::Assistant, vec![Part::text("!")])
         .unwrap();
-    assert!(conversation.finish().is_err());
+    assert!(conversation.into_messages().is_err());
 }
 
 #[test]
 fn files_come_in_their_address_or_stay_where_they_are() {
-    let Part::Image(image) = file("data:image/png;base64,AA==", None, None).unwrap() else {
+    let Part::Image(image) = file_part("data:image/png;base64,AA==", None, None).unwrap() else {
         panic!("an image");
     };
-    assert_eq!(image, Media::base64("image/png", "AA=="));
+    assert_eq!(image, Media::from_base64("image/png", "AA=="));
     let Part::Document(document) =
-        file("https://a/b.pdf", Some("application/pdf"), Some("b")).unwrap()
+        file_part("https://a/b.pdf", Some("application/pdf"), Some("b")).unwrap()
     else {
         panic!("a document");
     };
@@ -98,17 +98,17 @@ fn files_come_in_their_address_or_stay_where_they_are() {
         "data:",
         "x",
     ] {
-        assert!(file(refused, None, None).is_err(), "{refused}");
+        assert!(file_part(refused, None, None).is_err(), "{refused}");
     }
 }
 
 #[test]
 fn a_session_is_named_by_what_stands_in_an_address_unchanged() {
     for fit in ["a", "V4kZ-x_1.2:3", &"x".repeat(128)] {
-        assert!(session_id(fit, "id").is_ok(), "{fit}");
+        assert!(parse_session_id(fit, "id").is_ok(), "{fit}");
     }
     for unfit in ["", ".", "..", "a/b", "ä", "a b", &"x".repeat(129)] {
-        let problem = session_id(unfit, "threadId").unwrap_err();
+        let problem = parse_session_id(unfit, "threadId").unwrap_err();
         assert!(problem.detail.contains("threadId"));
     }
 }
@@ -123,7 +123,7 @@ fn a_conversation_holds_nothing_that_no_store_takes() {
     assert!(refused(tool_call("a", "look\0", "{}")));
     assert!(refused(tool_call("a", "look", r#"{"n": "\u0000"}"#)));
     assert!(refused(
-        file("https://a/b", Some("text/plain"), Some("b\0")).unwrap()
+        file_part("https://a/b", Some("text/plain"), Some("b\0")).unwrap()
     ));
     // The six characters that are written for it in JSON are harmless.
     assert!(!refused(Part::text(r"a\u0000")));

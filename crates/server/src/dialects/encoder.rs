@@ -1,11 +1,11 @@
-//! Encoding of run events in a protocol.
+//! Encodes run events as server-sent events of a client protocol.
 
 use switchboard_orchestration::RunEvent;
 
 use super::{
     response::frames::SseFrames,
     sequencer::{ClientEvent, EventSequencer, ToolCallView},
-    tools::client_tools::call_id,
+    tools::client_tools::build_client_call_id,
 };
 
 /// An encoder for one client protocol. It converts [`ClientEvent`]s to server-sent events.
@@ -16,19 +16,19 @@ pub(crate) trait EventEncoder: Send + 'static {
     const IS_DURABLE: bool = false;
 
     /// Observes a run event before its client events are encoded.
-    fn observe(&mut self, _event: &RunEvent) {}
+    fn observe_event(&mut self, _event: &RunEvent) {}
 
     /// Encodes a client event.
-    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames);
+    fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames);
 
-    /// Continues a run whose earlier events were in an earlier response.
-    fn resume(&mut self, _out: &mut SseFrames) {}
+    /// Starts the response of a run whose earlier events were in an earlier response.
+    fn encode_resume(&mut self, _out: &mut SseFrames) {}
 
     /// Ends the response because the run waits for decisions about the calls in `waiting`.
-    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames);
+    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames);
 
     /// Ends the response before the run has finished, because the server stops or its store failed.
-    fn interrupt(&mut self, reason: &str, out: &mut SseFrames);
+    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames);
 }
 
 /// An encoder that receives its events from an [`EventSequencer`].
@@ -52,45 +52,45 @@ impl<E: EventEncoder> SequencedEncoder<E> {
     }
 
     /// Passes a run event through the sequencer and encodes the resulting client events.
-    pub(crate) fn event(&mut self, event: &RunEvent, out: &mut SseFrames) {
+    pub(crate) fn encode_event(&mut self, event: &RunEvent, out: &mut SseFrames) {
         if self.run.is_empty() {
             self.run = event.run_id.to_string();
         }
-        self.encoder.observe(event);
+        self.encoder.observe_event(event);
         let encoder = &mut self.encoder;
-        let mut emit = |event: ClientEvent<'_>| encoder.encode(&event, out);
-        self.sequencer.event(event, &mut emit);
+        let mut emit = |event: ClientEvent<'_>| encoder.encode_event(&event, out);
+        self.sequencer.process_event(event, &mut emit);
     }
 
-    /// Continues a run whose earlier events were in an earlier response.
-    pub(crate) fn resume(&mut self, out: &mut SseFrames) {
+    /// Starts the response of a run whose earlier events were in an earlier response.
+    pub(crate) fn encode_resume(&mut self, out: &mut SseFrames) {
         self.is_paused = false;
-        self.encoder.resume(out);
+        self.encoder.encode_resume(out);
     }
 
     /// Ends the response because the run waits for decisions about calls.
-    pub(crate) fn pause(&mut self, out: &mut SseFrames) {
-        if self.close(out) {
+    pub(crate) fn encode_pause(&mut self, out: &mut SseFrames) {
+        if self.close_response(out) {
             let waiting: Vec<&ToolCallView> = self.sequencer.waiting_calls().collect();
-            self.encoder.pause(&waiting, out);
+            self.encoder.encode_pause(&waiting, out);
         }
     }
 
     /// Ends the response before the run has finished. `reason` is the message for the client.
-    pub(crate) fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        if self.close(out) {
-            self.encoder.interrupt(reason, out);
+    pub(crate) fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        if self.close_response(out) {
+            self.encoder.encode_interruption(reason, out);
         }
     }
 
     /// Closes open parts of the response. Returns `false` if the response is already complete.
-    fn close(&mut self, out: &mut SseFrames) -> bool {
+    fn close_response(&mut self, out: &mut SseFrames) -> bool {
         if self.is_closed() {
             return false;
         }
         self.is_paused = true;
         let encoder = &mut self.encoder;
-        let mut emit = |event: ClientEvent<'_>| encoder.encode(&event, out);
+        let mut emit = |event: ClientEvent<'_>| encoder.encode_event(&event, out);
         self.sequencer.close_open_parts(&mut emit);
         true
     }
@@ -101,14 +101,14 @@ impl<E: EventEncoder> SequencedEncoder<E> {
     }
 
     /// Returns whether a call waits for a decision or result that must come with another request.
-    pub(crate) fn needs_request(&self) -> bool {
+    pub(crate) fn needs_next_request(&self) -> bool {
         let mut waiting = self.sequencer.waiting_calls();
         waiting.any(|call| E::IS_DURABLE || call.is_client_tool())
     }
 
     /// Returns the waiting calls of client tools, as pairs of the client's call id and the run's
     /// call id.
-    pub(crate) fn client_calls(&self) -> Vec<(String, String)> {
+    pub(crate) fn waiting_client_calls(&self) -> Vec<(String, String)> {
         let waiting = self.sequencer.waiting_calls();
         waiting
             .filter(|call| call.is_client_tool())
@@ -116,7 +116,7 @@ impl<E: EventEncoder> SequencedEncoder<E> {
                 let id = if E::IS_DURABLE {
                     call.id.clone()
                 } else {
-                    call_id(&self.run, &call.tool_use_id)
+                    build_client_call_id(&self.run, &call.tool_use_id)
                 };
                 (id, call.tool_use_id.clone())
             })

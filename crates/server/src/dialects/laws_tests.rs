@@ -20,7 +20,7 @@ use super::{
     openai_chat::OpenAiChatStream,
     response::collected::CollectedResponse,
     response::state::ResponseState,
-    tools::client_tools::{ClientTools, definition},
+    tools::client_tools::{ClientTools, build_tool_definition},
 };
 use client_rules::{AgUi, Ui, frames};
 use scripted_runs::{End, Piece, Script, Turn, crashed};
@@ -30,10 +30,10 @@ fn told(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::Fr
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
     }
     assert!(encoder.is_closed());
-    frames(&out.take())
+    frames(&out.take_bytes())
 }
 
 /// The parts of a run between which it waits for a person, as responses that end and begin there.
@@ -51,24 +51,24 @@ fn told_in_pieces<P: EventEncoder>(
         let mut encoder = SequencedEncoder::new(encoder());
         let mut out = SseFrames::new();
         for event in &events[..seen] {
-            encoder.event(event, &mut out);
+            encoder.encode_event(event, &mut out);
         }
         if seen > 0 {
-            encoder.pause(&mut out);
-            let _ = out.take();
-            encoder.resume(&mut out);
+            encoder.encode_pause(&mut out);
+            let _ = out.take_bytes();
+            encoder.encode_resume(&mut out);
         }
         for event in &events[seen..end] {
-            encoder.event(event, &mut out);
+            encoder.encode_event(event, &mut out);
         }
         let is_over = end == events.len();
         assert_eq!(encoder.is_closed(), is_over);
         if !is_over {
-            assert!(encoder.needs_request());
-            encoder.pause(&mut out);
+            assert!(encoder.needs_next_request());
+            encoder.encode_pause(&mut out);
         }
         assert!(encoder.is_closed());
-        read(&frames(&out.take()), is_over);
+        read(&frames(&out.take_bytes()), is_over);
         seen = end;
     }
 }
@@ -78,11 +78,11 @@ fn broken(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
     }
-    encoder.interrupt("the server stops", &mut out);
+    encoder.encode_interruption("the server stops", &mut out);
     assert!(encoder.is_closed());
-    frames(&out.take())
+    frames(&out.take_bytes())
 }
 
 fn report(events: &[RunEvent]) -> &RunReport {
@@ -320,9 +320,9 @@ fn body(encoder: impl EventEncoder, events: &[RunEvent]) -> String {
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
     }
-    String::from_utf8(out.take().to_vec()).unwrap()
+    String::from_utf8(out.take_bytes().to_vec()).unwrap()
 }
 
 fn chat(model: Option<&str>, with_usage: bool) -> OpenAiChatStream {
@@ -350,15 +350,15 @@ fn first(encoder: impl EventEncoder, events: &[RunEvent]) -> Vec<client_rules::F
     let mut encoder = SequencedEncoder::new(encoder);
     let mut out = SseFrames::new();
     for event in events {
-        encoder.event(event, &mut out);
+        encoder.encode_event(event, &mut out);
     }
-    assert!(!encoder.is_closed() && encoder.needs_request());
-    let calls = encoder.client_calls();
+    assert!(!encoder.is_closed() && encoder.needs_next_request());
+    let calls = encoder.waiting_client_calls();
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].1, "call_1");
-    encoder.pause(&mut out);
+    encoder.encode_pause(&mut out);
     assert!(encoder.is_closed());
-    frames(&out.take())
+    frames(&out.take_bytes())
 }
 
 /// The same, told as a run tells it whose asked tool is the client's.
@@ -421,10 +421,10 @@ fn a_call_of_the_client_ends_its_response() {
     let mut whole = SequencedEncoder::new(CollectedResponse::default());
     let mut out = SseFrames::new();
     for event in before {
-        whole.event(event, &mut out);
+        whole.encode_event(event, &mut out);
     }
-    assert!(whole.needs_request());
-    whole.pause(&mut out);
+    assert!(whole.needs_next_request());
+    whole.encode_pause(&mut out);
     let said = whole.encoder;
     assert_eq!(said.text, "I ask you.");
     assert_eq!(said.calls.len(), 1);
@@ -440,12 +440,12 @@ fn a_tool_of_the_client_waits_where_nothing_else_has_to() {
         ]),
         finishes(vec![Piece::Text("Done.")]),
     ]);
-    let mine = definition(
+    let mine = build_tool_definition(
         "mine",
         "Mine.".into(),
         serde_json::json!({"type": "object"}),
     );
-    let tools = ClientTools::of(vec![mine]);
+    let tools = ClientTools::from_definitions(vec![mine]);
     let events = script.played_with(Box::new(|agent| {
         agent.with_tools_requiring_approval("the client", tools)
     }));

@@ -29,7 +29,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{App, Problem};
 use response::paused_runs::PausedRuns;
 
-/// Returns the routes of all dialects.
+/// Returns the routes of all dialects, which are the protocols of other clients.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(ai_sdk::chat))
@@ -42,18 +42,20 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .layer(Extension(PausedRuns::default()))
 }
 
-/// Converts a problem to the error format of the dialect at `path`. Returns `None` if no dialect
-/// with its own error format has this path.
-pub(crate) fn problem(path: &str, problem: &Problem) -> Option<Response> {
-    // OpenAI and Anthropic both use the status 400 for an invalid body.
+/// Converts a problem to the error format of OpenAI or Anthropic if `path` belongs to their API.
+/// Returns `None` for other paths.
+pub(crate) fn convert_problem(path: &str, problem: &Problem) -> Option<Response> {
+    // OpenAI and Anthropic use the status 400 for invalid values too, not 422.
     let status = match problem.status {
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
         status => status,
     };
     let mut response = match path {
-        _ if path.starts_with("/v1/messages") => anthropic_messages::error(status, &problem.detail),
+        _ if path.starts_with("/v1/messages") => {
+            anthropic_messages::error_response(status, &problem.detail)
+        }
         // SDKs of OpenAI use all other paths below `/v1/`.
-        _ if path.starts_with("/v1/") => openai_chat::problem(status, problem),
+        _ if path.starts_with("/v1/") => openai_chat::problem_response(status, problem),
         _ => return None,
     };
     problem.set_headers(&mut response);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::*;
 
 async fn said(path: &str, problem: &Problem) -> Option<(u16, Value)> {
-    let response = super::problem(path, problem)?;
+    let response = super::convert_problem(path, problem)?;
     let status = response.status().as_u16();
     let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     Some((status, serde_json::from_slice(&body).unwrap()))
@@ -12,7 +12,7 @@ async fn said(path: &str, problem: &Problem) -> Option<(u16, Value)> {
 
 #[tokio::test]
 async fn errors_have_the_form_of_the_dialect_that_is_spoken() {
-    let problem = Problem::invalid("parameters.temperature", "is a number from 0 to 2");
+    let problem = Problem::invalid_field("parameters.temperature", "is a number from 0 to 2");
     let openai = json!({"error": {
         "message": "is a number from 0 to 2", "type": "invalid_request_error", "param": "temperature",
         "code": "invalid",
@@ -44,10 +44,10 @@ async fn errors_have_the_form_of_the_dialect_that_is_spoken() {
 async fn a_client_learns_when_to_come_back() {
     let problem = Problem {
         retry_after: Some(std::time::Duration::from_secs(7)),
-        ..Problem::unavailable("too much to do")
+        ..Problem::server_unavailable("too much to do")
     };
     for path in ["/v1/messages", "/v1/chat/completions"] {
-        let response = super::problem(path, &problem).unwrap();
+        let response = super::convert_problem(path, &problem).unwrap();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "7");
     }

@@ -127,7 +127,7 @@ fn events(turn: Turn) -> Vec<Result<ModelEvent, ModelError>> {
                 }
             }
             Piece::WholeCall(name, id) => {
-                let input = switchboard_domain::ToolInput::parse(r#"{"n":1}"#);
+                let input = switchboard_domain::ToolInput::parse_input(r#"{"n":1}"#);
                 let call = switchboard_domain::ToolUse::new(id, name, input);
                 let part = Box::new(Part::ToolUse(call));
                 events.push(started(PartStart::Whole { part }));
@@ -191,7 +191,7 @@ fn definition(name: &str, reads: bool) -> Arc<ToolDefinition> {
 
 #[async_trait]
 impl ToolHost for Tools {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog {
             tools: vec![
                 definition("look", true),
@@ -203,8 +203,8 @@ impl ToolHost for Tools {
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
-        call.progress.report(ToolProgress {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+        call.progress.report_progress(ToolProgress {
             progress: 1.0,
             total: Some(2.0),
             message: Some("half".to_owned()),
@@ -217,7 +217,7 @@ impl ToolHost for Tools {
             "desk__draw" => Ok(ToolOutput {
                 content: vec![
                     ToolContent::text("a picture"),
-                    ToolContent::Image(Media::base64("image/png", "AA==")),
+                    ToolContent::Image(Media::from_base64("image/png", "AA==")),
                 ],
                 structured: Some(json!({"width": 1})),
                 is_error: false,
@@ -230,7 +230,7 @@ impl ToolHost for Tools {
         }
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
@@ -340,7 +340,7 @@ impl Script {
             while let Some(event) = stream.next().await {
                 all.push(the_same_every_time(event));
                 if self.cancelled_at == Some(all.len()) {
-                    cancel.cancel();
+                    cancel.cancel_run();
                 }
             }
             assert!(all.len() < 5_000, "it never ends");
@@ -351,7 +351,7 @@ impl Script {
                 return all;
             }
             let run = stream.into_run().expect("the stream has ended");
-            stream = agent.resume(run);
+            stream = agent.resume_run(run);
         }
     }
 }

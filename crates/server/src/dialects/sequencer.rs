@@ -1,4 +1,4 @@
-//! Ordering of run events for the dialects.
+//! Orders run events for the dialects, which are the client protocols.
 //!
 //! The events of different calls interleave. Dialects need more order: a part starts, grows and
 //! ends before the next one; a tool call starts, has its input, and has one result; a step ends
@@ -61,7 +61,7 @@ pub(crate) enum ClientEvent<'a> {
     CallDropped(&'a ToolCallView),
     /// The call needs an approval decision.
     CallAwaitsDecision(&'a ToolCallView),
-    /// The call will not be executed.
+    /// The call was denied, so it will not be executed.
     CallDenied(&'a ToolCallView),
     /// The tool call has its result.
     CallFinished(&'a ToolCallView, CallOutcome<'a>),
@@ -82,7 +82,7 @@ pub(crate) struct AnswerPart {
     pub(crate) kind: AnswerPartKind,
     /// The number of the part within the run, from 1.
     pub(crate) number: u32,
-    /// Whether the text of this part does not continue the text of the part before it.
+    /// Whether this part starts a new paragraph instead of continuing the previous text.
     pub(crate) starts_paragraph: bool,
 }
 
@@ -130,14 +130,14 @@ impl ToolCallView {
         self.server.as_deref() == Some(CLIENT_SERVER)
     }
 
-    fn is_planned(&self) -> bool {
+    fn has_complete_input(&self) -> bool {
         matches!(
             self.stage,
             CallStage::Ready | CallStage::Waiting | CallStage::Denied
         )
     }
 
-    fn set_input(&mut self, input: &Value) {
+    fn set_client_input(&mut self, input: &Value) {
         if self.is_client_tool() {
             self.client_input = input.to_string();
         }
@@ -152,7 +152,7 @@ enum CallStage {
     Ready,
     /// The call waits for an approval decision.
     Waiting,
-    /// The call will not be executed.
+    /// The call was denied, so it will not be executed.
     Denied,
     /// The call has its result.
     Done,
@@ -188,7 +188,7 @@ pub(crate) struct EventSequencer {
     has_text_in_step: bool,
     /// Whether a model call is in progress.
     is_model_call_open: bool,
-    /// Whether the next text part does not continue the text before it.
+    /// Whether the next text part starts a new paragraph.
     starts_paragraph: bool,
     /// Whether a tool call started since the start of the current step.
     has_call_in_step: bool,
@@ -196,7 +196,11 @@ pub(crate) struct EventSequencer {
 }
 
 impl EventSequencer {
-    pub(crate) fn event(&mut self, event: &RunEvent, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    pub(crate) fn process_event(
+        &mut self,
+        event: &RunEvent,
+        emit: &mut dyn FnMut(ClientEvent<'_>),
+    ) {
         if self.is_finished {
             return;
         }
@@ -212,15 +216,15 @@ impl EventSequencer {
             emit(ClientEvent::RunStarted { event, model });
         }
         match &event.kind {
-            // A resumed run calls the model again, so its partial answer is void.
-            RunEventKind::RunStarted { resumed: true, .. } => self.discard_answer(emit),
+            // A resumed run calls the model again, so the partial answer is discarded.
+            RunEventKind::RunStarted { resumed: true, .. } => self.discard_partial_answer(emit),
             RunEventKind::RunStarted { .. } => return,
             RunEventKind::ModelCallStarted { step, .. } => return self.start_step(*step, emit),
             RunEventKind::TextDelta { text } => {
-                return self.append(AnswerPartKind::Text, text, emit);
+                return self.append_delta(AnswerPartKind::Text, text, emit);
             }
             RunEventKind::ReasoningDelta { text } => {
-                return self.append(AnswerPartKind::Reasoning, text, emit);
+                return self.append_delta(AnswerPartKind::Reasoning, text, emit);
             }
             RunEventKind::ToolInputStarted { id, name } => {
                 self.finish_part(emit);
@@ -241,11 +245,11 @@ impl EventSequencer {
             }
             RunEventKind::ModelCallFailed { .. } => {
                 self.is_model_call_open = false;
-                self.drop_unfinished(emit);
+                self.drop_unfinished_calls(emit);
             }
-            RunEventKind::ModelCallRetried { .. } => self.drop_unfinished(emit),
+            RunEventKind::ModelCallRetried { .. } => self.drop_unfinished_calls(emit),
             RunEventKind::AskedAgain { .. } => {
-                self.drop_unfinished(emit);
+                self.drop_unfinished_calls(emit);
                 if self.is_formatting {
                     self.supersede_text(emit);
                 }
@@ -259,7 +263,7 @@ impl EventSequencer {
                 server,
                 tool,
                 input,
-            } => return self.plan_call(id, server.as_deref(), tool, input, emit),
+            } => return self.handle_planned_call(id, server.as_deref(), tool, input, emit),
             RunEventKind::RunFinished { report } => return self.finish_run(report, emit),
             RunEventKind::ToolInputRepaired { id, .. }
             | RunEventKind::ToolAwaitingApproval { id }
@@ -267,7 +271,7 @@ impl EventSequencer {
             | RunEventKind::ToolDenied { id, .. }
             | RunEventKind::ToolFinished { id, .. } => {
                 let call = self.find_call(id);
-                if let Some(call) = call.filter(|call| call.is_planned()) {
+                if let Some(call) = call.filter(|call| call.has_complete_input()) {
                     update_call(call, &event.kind, emit);
                 }
             }
@@ -283,7 +287,7 @@ impl EventSequencer {
     /// Closes open parts in a response that ends before the run. The next response contains the
     /// remaining events.
     pub(crate) fn close_open_parts(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.discard_answer(emit);
+        self.discard_partial_answer(emit);
         self.finish_step(emit);
     }
 
@@ -323,7 +327,7 @@ impl EventSequencer {
         &mut self.calls[index]
     }
 
-    fn plan_call(
+    fn handle_planned_call(
         &mut self,
         id: &str,
         server: Option<&str>,
@@ -341,20 +345,24 @@ impl EventSequencer {
                 call.is_streamed = false;
                 emit(ClientEvent::CallStarted(call));
             }
-            // Runs repeat this event for readers that start here, but this reader has the call
-            // already.
+            // A run repeats this event for new readers, but this reader already has the call.
             Some(_) => return,
         }
         if let Some(call) = self.find_call(id) {
             call.stage = CallStage::Ready;
             call.server = server.map(ToOwned::to_owned);
             call.tool = Some(tool.to_owned());
-            call.set_input(input);
+            call.set_client_input(input);
             emit(ClientEvent::CallInputReady(call, input));
         }
     }
 
-    fn append(&mut self, kind: AnswerPartKind, text: &str, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn append_delta(
+        &mut self,
+        kind: AnswerPartKind,
+        text: &str,
+        emit: &mut dyn FnMut(ClientEvent<'_>),
+    ) {
         if text.is_empty() {
             return;
         }
@@ -390,10 +398,10 @@ impl EventSequencer {
     }
 
     fn finish_run(&mut self, report: &RunReport, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.drop_unfinished(emit);
+        self.drop_unfinished_calls(emit);
         if !self.has_text {
             // The answer was not streamed as deltas.
-            self.append(AnswerPartKind::Text, &report.answer, emit);
+            self.append_delta(AnswerPartKind::Text, &report.answer, emit);
         }
         self.finish_step(emit);
         let artifacts = report.content.iter();
@@ -405,8 +413,8 @@ impl EventSequencer {
     }
 
     /// Discards the text of an unfinished model call.
-    fn discard_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.drop_unfinished(emit);
+    fn discard_partial_answer(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+        self.drop_unfinished_calls(emit);
         if std::mem::take(&mut self.is_model_call_open) {
             self.supersede_text(emit);
         }
@@ -421,7 +429,7 @@ impl EventSequencer {
     }
 
     /// Ends the open part, and drops the calls whose input is incomplete.
-    fn drop_unfinished(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
+    fn drop_unfinished_calls(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
         self.finish_part(emit);
         for call in &mut self.calls {
             if call.stage == CallStage::Streaming {
@@ -438,7 +446,7 @@ impl EventSequencer {
     }
 
     fn finish_step(&mut self, emit: &mut dyn FnMut(ClientEvent<'_>)) {
-        self.drop_unfinished(emit);
+        self.drop_unfinished_calls(emit);
         if let Some(step) = self.step.take() {
             emit(ClientEvent::StepFinished { step });
         }
@@ -453,7 +461,7 @@ fn update_call(
 ) {
     match event {
         RunEventKind::ToolInputRepaired { input, .. } => {
-            call.set_input(input);
+            call.set_client_input(input);
             emit(ClientEvent::CallInputReplaced(call, input));
         }
         RunEventKind::ToolAwaitingApproval { .. } if call.stage == CallStage::Ready => {
@@ -487,8 +495,8 @@ fn update_call(
     }
 }
 
-/// Returns the type and the JSON of a run event. Protocols without an equivalent event use them.
-pub(crate) fn to_json(event: &RunEvent) -> (String, Value) {
+/// Returns the type and the JSON of a run event, for protocols without an equivalent event.
+pub(crate) fn event_to_json(event: &RunEvent) -> (String, Value) {
     let json = serde_json::to_value(event).unwrap_or_default();
     let kind = json["type"].as_str().unwrap_or("event").to_owned();
     (kind, json)

@@ -18,7 +18,7 @@ fn emitted(events: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
     let mut sequencer = EventSequencer::default();
     let mut output = Vec::new();
     for (seq, kind) in (1..).zip(events) {
-        sequencer.event(&event(seq, kind), &mut |event| {
+        sequencer.process_event(&event(seq, kind), &mut |event| {
             output.push(match event {
                 ClientEvent::RunStarted { .. } => "began".to_owned(),
                 ClientEvent::StepStarted { step, .. } => format!("step {step}"),
@@ -33,7 +33,7 @@ fn emitted(events: impl IntoIterator<Item = RunEventKind>) -> Vec<String> {
                 ClientEvent::CallInputReady(call, _) => format!("call {} ready", call.id),
                 ClientEvent::CallDropped(call) => format!("call {} dropped", call.id),
                 ClientEvent::TextSuperseded => "void".to_owned(),
-                ClientEvent::Other(event) => to_json(event).0,
+                ClientEvent::Other(event) => event_to_json(event).0,
                 other => format!("{other:?}"),
             });
         });

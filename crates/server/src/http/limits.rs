@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     Problem, ProblemKind, ServerOptions,
-    hub::limits::{PrincipalLimit, semaphore, try_acquire},
+    hub::limits::{PrincipalLimit, new_semaphore, try_acquire_permit},
 };
 
 /// The number of request slots that are reserved for requests that control runs.
@@ -47,7 +47,7 @@ enum RequestClass {
 }
 
 impl RequestClass {
-    fn of(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         match request.uri().path() {
             "/healthz" | "/readyz" | "/metrics" => Self::Probe,
             path if path.starts_with("/runs/") && request.method() == Method::POST => Self::Control,
@@ -70,8 +70,8 @@ impl ConcurrencyLimits {
     pub(crate) fn new(options: &ServerOptions) -> Self {
         Self {
             max: options.max_requests,
-            total: semaphore(options.max_requests),
-            reserved: semaphore(RESERVED_FOR_CONTROL),
+            total: new_semaphore(options.max_requests),
+            reserved: new_semaphore(RESERVED_FOR_CONTROL),
             each: PrincipalLimit::new(options.max_requests_each),
             control_each: PrincipalLimit::new(MAX_CONTROL_EACH),
             request_time: options.request_time,
@@ -79,15 +79,15 @@ impl ConcurrencyLimits {
     }
 
     /// Acquires a slot for a request. Returns `None` if all slots are in use. Probes need no slot.
-    fn acquire(&self, class: RequestClass) -> Option<OwnedSemaphorePermit> {
-        let slot = try_acquire(&self.total);
+    fn acquire_slot(&self, class: RequestClass) -> Option<OwnedSemaphorePermit> {
+        let slot = try_acquire_permit(&self.total);
         match class {
-            RequestClass::Control => slot.or_else(|| try_acquire(&self.reserved)),
+            RequestClass::Control => slot.or_else(|| try_acquire_permit(&self.reserved)),
             _ => slot,
         }
     }
 
-    fn each(&self, class: RequestClass) -> &PrincipalLimit {
+    fn principal_limit(&self, class: RequestClass) -> &PrincipalLimit {
         match class {
             RequestClass::Control => &self.control_each,
             _ => &self.each,
@@ -96,20 +96,20 @@ impl ConcurrencyLimits {
 }
 
 /// Middleware that limits the total number of open requests, and the time until a response.
-pub(crate) async fn limit(
+pub(crate) async fn limit_requests(
     State(limits): State<Arc<ConcurrencyLimits>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let class = RequestClass::of(&request);
+    let class = RequestClass::from_request(&request);
     let needs_slot = class != RequestClass::Probe;
-    let slot = needs_slot.then(|| limits.acquire(class)).flatten();
+    let slot = needs_slot.then(|| limits.acquire_slot(class)).flatten();
     if needs_slot && slot.is_none() {
         let detail = format!(
             "the server has {} open requests, which is the maximum: try again",
             limits.max
         );
-        return Problem::unavailable(detail).into_response();
+        return Problem::server_unavailable(detail).into_response();
     }
     // Only `POST` requests wait for runs, so they have no time limit. The limit applies until the
     // response starts, because the response may be an endless stream.
@@ -123,24 +123,24 @@ pub(crate) async fn limit(
             "the request took longer than {} s: try again",
             time_limit.as_secs_f64()
         );
-        Problem::unavailable(detail).into_response()
+        Problem::server_unavailable(detail).into_response()
     };
     hold_until_sent(response, slot)
 }
 
 /// Limits the number of open requests of one principal.
-pub(crate) async fn limit_each(
+pub(crate) async fn limit_principal_requests(
     limits: &ConcurrencyLimits,
     principal: &Principal,
     request: Request,
     next: Next,
 ) -> Response {
-    let class = RequestClass::of(&request);
+    let class = RequestClass::from_request(&request);
     if class == RequestClass::Probe {
         return next.run(request).await;
     }
-    let limit = limits.each(class);
-    let Some(slot) = limit.acquire(principal) else {
+    let limit = limits.principal_limit(class);
+    let Some(slot) = limit.acquire_slot(principal) else {
         return Problem::new(
             ProblemKind::TooMany,
             format!(
@@ -182,35 +182,36 @@ mod tests {
             ..ServerOptions::default()
         });
         let (ann, bob) = (principal("ann"), principal("bob"));
-        let each = limits.each(RequestClass::Other);
-        let slots = [(); 2].map(|()| each.acquire(&ann));
+        let each = limits.principal_limit(RequestClass::Other);
+        let slots = [(); 2].map(|()| each.acquire_slot(&ann));
         assert!(slots.iter().all(Option::is_some));
-        assert!(each.acquire(&ann).is_none());
-        assert!(each.acquire(&bob).is_some());
-        let control_each = limits.each(RequestClass::Control);
-        let control = [(); MAX_CONTROL_EACH].map(|()| control_each.acquire(&ann));
+        assert!(each.acquire_slot(&ann).is_none());
+        assert!(each.acquire_slot(&bob).is_some());
+        let control_each = limits.principal_limit(RequestClass::Control);
+        let control = [(); MAX_CONTROL_EACH].map(|()| control_each.acquire_slot(&ann));
         assert!(control.iter().all(Option::is_some));
-        assert!(control_each.acquire(&ann).is_none());
-        assert!(control_each.acquire(&bob).is_some());
+        assert!(control_each.acquire_slot(&ann).is_none());
+        assert!(control_each.acquire_slot(&bob).is_some());
         drop((slots, control));
         assert!(each.is_unused());
-        assert!(each.acquire(&ann).is_some());
+        assert!(each.acquire_slot(&ann).is_some());
 
-        let all = [(); 3].map(|()| limits.acquire(RequestClass::Other));
+        let all = [(); 3].map(|()| limits.acquire_slot(RequestClass::Other));
         assert!(all.iter().all(Option::is_some));
-        assert!(limits.acquire(RequestClass::Other).is_none());
-        let control = [(); RESERVED_FOR_CONTROL].map(|()| limits.acquire(RequestClass::Control));
+        assert!(limits.acquire_slot(RequestClass::Other).is_none());
+        let control =
+            [(); RESERVED_FOR_CONTROL].map(|()| limits.acquire_slot(RequestClass::Control));
         assert!(control.iter().all(Option::is_some));
-        assert!(limits.acquire(RequestClass::Control).is_none());
+        assert!(limits.acquire_slot(RequestClass::Control).is_none());
         drop((all, control));
-        assert!(limits.acquire(RequestClass::Other).is_some());
+        assert!(limits.acquire_slot(RequestClass::Other).is_some());
     }
 
     #[test]
     fn requests_have_the_class_of_their_route() {
         let class = |method: Method, path: &'static str| {
             let request = Request::builder().method(method).uri(path);
-            RequestClass::of(&request.body(Body::empty()).unwrap())
+            RequestClass::from_request(&request.body(Body::empty()).unwrap())
         };
         for path in ["/healthz", "/readyz?x", "/metrics"] {
             assert_eq!(class(Method::GET, path), RequestClass::Probe, "{path}");

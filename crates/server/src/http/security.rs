@@ -1,4 +1,4 @@
-//! Access to the server: size of headers, host names, origins, and tokens.
+//! Access control: limits header sizes, and checks host names, origins and tokens.
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -28,7 +28,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
         let caller = parts.extensions.get::<Self>().cloned();
         // The middleware `authenticate` adds the caller to the requests of all routes that extract
         // it.
-        caller.ok_or_else(Problem::internal)
+        caller.ok_or_else(Problem::internal_error)
     }
 }
 
@@ -67,23 +67,27 @@ impl HostNames {
 
 /// Middleware that refuses requests with too large headers, for unknown hosts, or from web pages of
 /// other origins.
-pub(crate) async fn check_head(
+pub(crate) async fn check_request_head(
     State((app, names)): State<(App, HostNames)>,
     request: Request,
     next: Next,
 ) -> Response {
-    match check(&request, app.options(), &names) {
+    match check_request(&request, app.options(), &names) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Result<(), Problem> {
+fn check_request(
+    request: &Request,
+    options: &ServerOptions,
+    names: &HostNames,
+) -> Result<(), Problem> {
     let (headers, uri) = (request.headers(), request.uri());
     let max_bytes = options.max_headers;
     // hyper compares the size with its own limit only before it reads more data, so larger headers
     // may arrive here.
-    if head_length(request) > max_bytes {
+    if request_head_length(request) > max_bytes {
         return Err(Problem::new(
             ProblemKind::HeadersTooLarge,
             format!(
@@ -92,7 +96,7 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
             ),
         ));
     }
-    let target = target(headers, uri)?;
+    let target = request_host_port(headers, uri)?;
     if !names.contains(target.host) {
         return Err(Problem::new(
             ProblemKind::ForeignHost,
@@ -105,15 +109,15 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let (origin, more) = (origins.next(), origins.next());
-    let Some(origin) = origin.filter(|_| !is_asset(uri.path())) else {
+    let Some(origin) = origin.filter(|_| !is_asset_path(uri.path())) else {
         return Ok(());
     };
     if more.is_some() {
-        return Err(Problem::malformed(
+        return Err(Problem::malformed_request(
             "the header Origin occurs more than once",
         ));
     }
-    if is_same(origin, target) || options.origins.contains(origin) {
+    if is_same_origin(origin, target) || options.origins.contains(origin) {
         return Ok(());
     }
     Err(Problem::new(
@@ -127,7 +131,7 @@ fn check(request: &Request, options: &ServerOptions, names: &HostNames) -> Resul
 }
 
 /// Returns the length in bytes that the request line and headers have in HTTP/1.
-fn head_length(request: &Request) -> usize {
+fn request_head_length(request: &Request) -> usize {
     let uri = request.uri();
     let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
     let scheme = uri.scheme_str().map_or(0, |it| it.len() + "://".len());
@@ -142,7 +146,7 @@ fn head_length(request: &Request) -> usize {
 
 /// Returns whether a path is a file of the server's web page. These files are public, because
 /// sandboxed frames load them with the origin `null`.
-fn is_asset(path: &str) -> bool {
+fn is_asset_path(path: &str) -> bool {
     path.starts_with("/assets/")
 }
 
@@ -158,7 +162,7 @@ impl<'t> HostPort<'t> {
     /// Parses the value of the header `Host`, or of `Origin` without its scheme (RFC 9110 section
     /// 4.2.3). Values with a user, an invalid port, or brackets without an IPv6 address are
     /// refused.
-    fn parse(text: &'t str) -> Option<Self> {
+    fn parse_authority(text: &'t str) -> Option<Self> {
         let (host, port) = if text.starts_with('[') {
             let end = text.find(']')?;
             text[1..end].parse::<Ipv6Addr>().ok()?;
@@ -184,7 +188,7 @@ impl<'t> HostPort<'t> {
 }
 
 /// Returns the host and port that a request is sent to.
-fn target<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
+fn request_host_port<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Problem> {
     let text = if let Some(authority) = uri.authority() {
         Some(authority.as_str())
     } else {
@@ -193,14 +197,16 @@ fn target<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Result<HostPort<'r>, Prob
         host.filter(|_| more.is_none())
             .and_then(|host| host.to_str().ok())
     };
-    text.and_then(HostPort::parse).ok_or_else(|| {
-        Problem::malformed("the header Host is missing, occurs more than once, or is invalid")
+    text.and_then(HostPort::parse_authority).ok_or_else(|| {
+        Problem::malformed_request(
+            "the header Host is missing, occurs more than once, or is invalid",
+        )
     })
 }
 
-/// Returns whether an origin is this server. Its scheme may be `https`, because a proxy may add
-/// TLS.
-fn is_same(origin: &HeaderValue, target: HostPort<'_>) -> bool {
+/// Returns whether the header `Origin` names this server. Its scheme may be `https`, because a
+/// proxy may add TLS.
+fn is_same_origin(origin: &HeaderValue, target: HostPort<'_>) -> bool {
     let Some((scheme, authority)) = origin.to_str().ok().and_then(|it| it.split_once("://")) else {
         // Sandboxed frames, local files and privacy settings cause the origin `null`.
         return false;
@@ -210,7 +216,7 @@ fn is_same(origin: &HeaderValue, target: HostPort<'_>) -> bool {
         "https" => 443,
         _ => return false,
     };
-    HostPort::parse(authority).is_some_and(|origin| {
+    HostPort::parse_authority(authority).is_some_and(|origin| {
         origin.host.eq_ignore_ascii_case(target.host)
             && origin.port.unwrap_or(default) == target.port.unwrap_or(default)
     })
@@ -227,14 +233,15 @@ pub(crate) async fn authenticate(
     let caller = if tokens.is_empty() {
         Some(Principal::default())
     } else {
-        token(request.headers())
-            .and_then(|token| options::owner(tokens, token))
+        access_token(request.headers())
+            .and_then(|token| options::find_token_owner(tokens, token))
             .cloned()
     };
     match caller {
         Some(principal) => {
             request.extensions_mut().insert(Caller(principal.clone()));
-            limits::limit_each(app.limits(), &principal, request, next).await
+            limits::limit_principal_requests(app.concurrency_limits(), &principal, request, next)
+                .await
         }
         None => Problem::new(
             ProblemKind::NoAccess,
@@ -247,7 +254,7 @@ pub(crate) async fn authenticate(
 
 /// Returns the access token of a request. It comes from the header `Authorization: Bearer`, or from
 /// `x-api-key`, which the SDKs of Anthropic send.
-fn token(headers: &HeaderMap) -> Option<&[u8]> {
+fn access_token(headers: &HeaderMap) -> Option<&[u8]> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.as_bytes().split_at_checked(7)?;
         scheme
@@ -259,7 +266,7 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 /// Returns a layer that permits requests from web pages of the configured origins (CORS).
-pub(crate) fn cors(options: &ServerOptions) -> Option<CorsLayer> {
+pub(crate) fn cors_layer(options: &ServerOptions) -> Option<CorsLayer> {
     if options.origins.is_empty() {
         return None;
     }

@@ -36,7 +36,7 @@ fn only_addresses_and_configured_names_are_accepted() {
 fn an_own_origin_has_the_host_and_port_of_the_request() {
     let same = |origin: &'static str, authority: &'static str| {
         let origin = HeaderValue::from_static(origin);
-        is_same(&origin, HostPort::parse(authority).unwrap())
+        is_same_origin(&origin, HostPort::parse_authority(authority).unwrap())
     };
     assert!(same("http://localhost:8484", "localhost:8484"));
     assert!(same("http://LOCALHOST:8484", "localhost:8484"));
@@ -78,7 +78,7 @@ fn the_head_length_is_the_number_of_sent_bytes() {
         let request = Request::builder().uri(uri).header("host", "localhost");
         let request = request.header("x", "a").header("x", "bc");
         let request = request.body(axum::body::Body::empty()).unwrap();
-        assert_eq!(head_length(&request), sent.len(), "{uri}");
+        assert_eq!(request_head_length(&request), sent.len(), "{uri}");
     }
 }
 
@@ -92,7 +92,7 @@ fn hosts_are_parsed_strictly() {
         ("[fe80::1]:65535", "[fe80::1]", Some(65535)),
     ] {
         assert_eq!(
-            HostPort::parse(text),
+            HostPort::parse_authority(text),
             Some(HostPort { host, port }),
             "{text}"
         );
@@ -117,11 +117,14 @@ fn hosts_are_parsed_strictly() {
         "localhost/x",
         "schlüssel",
     ] {
-        assert_eq!(HostPort::parse(wrong), None, "{wrong}");
+        assert_eq!(HostPort::parse_authority(wrong), None, "{wrong}");
     }
     // An invalid port is not the default port.
     let origin = HeaderValue::from_static("http://localhost:99999");
-    assert!(!is_same(&origin, HostPort::parse("localhost").unwrap()));
+    assert!(!is_same_origin(
+        &origin,
+        HostPort::parse_authority("localhost").unwrap()
+    ));
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn a_token_is_in_one_of_two_headers() {
     let with = |name: &'static str, value: &'static str| {
         let mut headers = HeaderMap::new();
         headers.insert(name, HeaderValue::from_static(value));
-        token(&headers).map(<[u8]>::to_vec)
+        access_token(&headers).map(<[u8]>::to_vec)
     };
     assert_eq!(
         with("authorization", "Bearer abc").as_deref(),
@@ -142,5 +145,5 @@ fn a_token_is_in_one_of_two_headers() {
     assert_eq!(with("x-api-key", "abc").as_deref(), Some(&b"abc"[..]));
     assert_eq!(with("authorization", "Basic abc"), None);
     assert_eq!(with("authorization", "Bearer"), None);
-    assert_eq!(token(&HeaderMap::new()), None);
+    assert_eq!(access_token(&HeaderMap::new()), None);
 }

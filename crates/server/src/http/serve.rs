@@ -82,14 +82,14 @@ impl Server {
     /// # Errors
     /// [`ServerError::Unguarded`] if the address can be reached from other machines and no access
     /// token is configured.
-    pub fn router(&self, address: SocketAddr) -> Result<Router, ServerError> {
-        Self::check(self.app.options(), address)?;
-        Ok(router::router(&self.app, address.ip()))
+    pub fn build_router(&self, address: SocketAddr) -> Result<Router, ServerError> {
+        Self::check_address(self.app.options(), address)?;
+        Ok(router::build_router(&self.app, address.ip()))
     }
 
     /// Checks that the server may listen on `address`. A server without tokens may listen only on a
     /// loopback address.
-    pub fn check(options: &ServerOptions, address: SocketAddr) -> Result<(), ServerError> {
+    pub fn check_address(options: &ServerOptions, address: SocketAddr) -> Result<(), ServerError> {
         if address.ip().is_loopback() || !options.tokens.is_empty() {
             return Ok(());
         }
@@ -101,7 +101,7 @@ impl Server {
         let address = listener.local_addr();
         let address = address.map_err(|source| ServerError::Listener { source })?;
         let options = self.app.options();
-        let router = self.router(address)?;
+        let router = self.build_router(address)?;
         let slots = options.max_connections.min(Semaphore::MAX_PERMITS);
         let connections = OpenConnections {
             app: self.app.clone(),
@@ -116,9 +116,9 @@ impl Server {
             let (stream, slot) = tokio::select! {
                 biased;
                 () = &mut first => break,
-                accepted = connections.accept(&listener) => accepted,
+                accepted = connections.accept_connection(&listener) => accepted,
             };
-            connections.serve(stream, slot, router.clone());
+            connections.serve_connection(stream, slot, router.clone());
         }
         drop(listener);
         connections.shut_down(second).await;
@@ -145,7 +145,7 @@ struct OpenConnections {
 impl OpenConnections {
     /// Waits for the next connection. If all slots are in use, further connections wait in the
     /// queue of the operating system.
-    async fn accept(&self, listener: &TcpListener) -> (TcpStream, OwnedSemaphorePermit) {
+    async fn accept_connection(&self, listener: &TcpListener) -> (TcpStream, OwnedSemaphorePermit) {
         loop {
             let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else {
                 // Nothing closes the semaphore, so this branch is never taken.
@@ -157,7 +157,7 @@ impl OpenConnections {
                 Err(error) => {
                     // The process may have no free file descriptor, so the server waits before it
                     // tries again.
-                    if !is_of_one_connection(&error) {
+                    if !is_connection_error(&error) {
                         tracing::error!(%error, "failed to accept a connection");
                         tokio::time::sleep(Duration::from_secs(1)).await;
                     }
@@ -166,7 +166,7 @@ impl OpenConnections {
         }
     }
 
-    fn serve(&self, stream: TcpStream, slot: OwnedSemaphorePermit, router: Router) {
+    fn serve_connection(&self, stream: TcpStream, slot: OwnedSemaphorePermit, router: Router) {
         // Small deltas must be sent immediately, not combined (Nagle's algorithm).
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "the connection is already closed");
@@ -176,7 +176,7 @@ impl OpenConnections {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(options.header_time)
-            // hyper panics below a buffer of 8 KiB.
+            // hyper panics if the buffer is smaller than 8 KiB.
             .max_buf_size(options.max_headers.max(8 << 10))
             .half_close(false);
         let stream = TokioIo::new(WriteTimeout::new(stream, options.write_time));
@@ -188,11 +188,11 @@ impl OpenConnections {
             let _guards = (slot, count);
             let mut connection = pin!(connection);
             tokio::select! {
-                result = connection.as_mut() => log_error(result),
+                result = connection.as_mut() => log_connection_error(result),
                 () = ending.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     tokio::select! {
-                        result = connection.as_mut() => log_error(result),
+                        result = connection.as_mut() => log_connection_error(result),
                         () = abort.cancelled() => {}
                     }
                 }
@@ -212,8 +212,9 @@ impl OpenConnections {
         self.ending.cancel();
         self.open.close();
         let hub = self.app.hub();
-        hub.stop(second.clone(), runs_end + closing / 4).await;
-        // Clients that still read get the rest of their responses.
+        hub.stop_all_runs(second.clone(), runs_end + closing / 4)
+            .await;
+        // In this time, clients can read the rest of their responses.
         let close_time = if second.now_or_never().is_some() {
             IMMEDIATE_CLOSE_TIME
         } else {
@@ -232,7 +233,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Maximum time for closing connections in an immediate shutdown.
 const IMMEDIATE_CLOSE_TIME: Duration = Duration::from_millis(500);
 
-fn log_error(result: Result<(), hyper::Error>) {
+fn log_connection_error(result: Result<(), hyper::Error>) {
     if let Err(error) = result {
         // Clients often close connections early, so these errors are normal.
         tracing::debug!(%error, "the connection ended with an error");
@@ -240,7 +241,7 @@ fn log_error(result: Result<(), hyper::Error>) {
 }
 
 /// Returns whether an accept error concerns only one connection and not the listener.
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn is_connection_error(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::ConnectionRefused

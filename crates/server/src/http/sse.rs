@@ -1,4 +1,4 @@
-//! Server-sent events of runs, and responses that consist of events.
+//! Formats run events as server-sent events, and creates streaming responses.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{
     Problem,
-    hub::{LoggedEvent, type_of},
+    hub::{LoggedEvent, event_type},
 };
 
 /// An empty comment as a server-sent event. It keeps idle connections open in proxies, and detects
@@ -21,19 +21,19 @@ use crate::{
 const COMMENT: Bytes = Bytes::from_static(b": \n\n");
 
 /// Formats a run event as a server-sent event whose id is `number`.
-pub(crate) fn event_frame(number: u64, event: &LoggedEvent) -> Bytes {
-    // In JSON, line ends occur only where a space is allowed too.
+pub(crate) fn format_sse_event(number: u64, event: &LoggedEvent) -> Bytes {
+    // JSON text has line breaks only where it may also have a space.
     let json = event.json.replace(['\n', '\r'], " ");
-    let kind = type_of(&json);
+    let kind = event_type(&json);
     format!("id: {number}\nevent: {kind}\ndata: {json}\n\n").into()
 }
 
 /// Creates a streaming response. A comment is sent whenever no frame was sent for `keep_alive`.
-pub(crate) fn response(
+pub(crate) fn stream_response(
     frames: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
 ) -> Response {
-    let frames = with_comments(frames, keep_alive);
+    let frames = add_keep_alive_comments(frames, keep_alive);
     let mut response = Body::from_stream(frames.map(Ok::<_, Infallible>)).into_response();
     let headers = response.headers_mut();
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
@@ -44,7 +44,7 @@ pub(crate) fn response(
     response
 }
 
-fn with_comments(
+fn add_keep_alive_comments(
     frames: impl Stream<Item = Bytes> + Send + 'static,
     keep_alive: Duration,
 ) -> impl Stream<Item = Bytes> + Send {
@@ -60,7 +60,7 @@ fn with_comments(
 /// Returns the number of the last event that the client received: the larger number of `query` and
 /// the header `Last-Event-ID`, or 0. A browser that reconnects repeats the query and adds the
 /// header.
-pub(crate) fn after(query: Option<u64>, headers: &HeaderMap) -> Result<u64, Problem> {
+pub(crate) fn parse_last_event(query: Option<u64>, headers: &HeaderMap) -> Result<u64, Problem> {
     let query = query.unwrap_or(0);
     let header = headers.get("last-event-id");
     let header = header.and_then(|it| it.to_str().ok()).map(str::trim);
@@ -70,7 +70,7 @@ pub(crate) fn after(query: Option<u64>, headers: &HeaderMap) -> Result<u64, Prob
             .parse::<u64>()
             .map(|last| last.max(query))
             .map_err(|_| {
-                Problem::malformed(
+                Problem::malformed_request(
                     "the header Last-Event-ID is not an event number: omit it to read all events",
                 )
             }),

@@ -47,7 +47,7 @@ impl WriteTimeout {
 
     /// Passes on the result of a write. Returns an error if writes have been pending for the time
     /// limit.
-    fn check(
+    fn check_deadline(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
@@ -90,7 +90,7 @@ impl AsyncWrite for WriteTimeout {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.check(cx, written)
+        self.check_deadline(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,4 +1,4 @@
-//! Limits on active runs, and slots of principals.
+//! Limits the number of active runs, and counts the slots that each principal uses.
 
 use std::{
     collections::HashMap,
@@ -8,10 +8,10 @@ use std::{
 use switchboard_domain::Principal;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::lock;
+use super::lock_mutex;
 use crate::{Problem, ProblemKind, ServerOptions};
 
-/// The number of used slots of each principal that uses any.
+/// Number of used slots by principal. A principal without used slots has no entry.
 type SlotsInUse = Arc<Mutex<HashMap<Principal, usize>>>;
 
 /// A limit on the number of slots that each principal may use.
@@ -34,8 +34,8 @@ impl PrincipalLimit {
 
     /// Acquires a slot for a principal. Returns `None` if the principal already uses the maximum
     /// number.
-    pub(crate) fn acquire(&self, principal: &Principal) -> Option<PrincipalSlot> {
-        let mut in_use = lock(&self.in_use);
+    pub(crate) fn acquire_slot(&self, principal: &Principal) -> Option<PrincipalSlot> {
+        let mut in_use = lock_mutex(&self.in_use);
         let slots = in_use.get(principal).copied().unwrap_or_default();
         if slots >= self.max {
             return None;
@@ -51,13 +51,13 @@ impl PrincipalLimit {
 #[cfg(test)]
 impl PrincipalLimit {
     pub(crate) fn is_unused(&self) -> bool {
-        lock(&self.in_use).is_empty()
+        lock_mutex(&self.in_use).is_empty()
     }
 }
 
 impl Drop for PrincipalSlot {
     fn drop(&mut self) {
-        let mut in_use = lock(&self.in_use);
+        let mut in_use = lock_mutex(&self.in_use);
         if let Some(slots) = in_use.get_mut(&self.principal) {
             *slots -= 1;
             if *slots == 0 {
@@ -67,11 +67,11 @@ impl Drop for PrincipalSlot {
     }
 }
 
-pub(crate) fn semaphore(slots: usize) -> Arc<Semaphore> {
+pub(crate) fn new_semaphore(slots: usize) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS)))
 }
 
-pub(crate) fn try_acquire(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
+pub(crate) fn try_acquire_permit(slots: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(slots).try_acquire_owned().ok()
 }
 
@@ -89,22 +89,22 @@ impl RunLimits {
     pub(crate) fn new(options: &ServerOptions) -> Self {
         Self {
             max: options.max_runs,
-            total: semaphore(options.max_runs),
+            total: new_semaphore(options.max_runs),
             each: PrincipalLimit::new(options.max_runs_each),
         }
     }
 
     /// Acquires the slots for one more run of the principal.
-    pub(crate) fn acquire(&self, principal: &Principal) -> Result<RunSlots, Problem> {
-        let own = self.each.acquire(principal).ok_or_else(|| {
+    pub(crate) fn acquire_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
+        let own = self.each.acquire_slot(principal).ok_or_else(|| {
             Problem::new(ProblemKind::TooMany, format!(
                 "you have {} active runs, which is the maximum: wait until one ends, or cancel one \
                  (POST /runs/{{id}}/cancel)",
                 self.each.max
             ))
         })?;
-        let slot = try_acquire(&self.total).ok_or_else(|| {
-            Problem::unavailable(format!(
+        let slot = try_acquire_permit(&self.total).ok_or_else(|| {
+            Problem::server_unavailable(format!(
                 "the server has {} active runs, which is the maximum: try again",
                 self.max
             ))
@@ -136,13 +136,13 @@ mod tests {
         let (ann, bob) = (principal("ann"), principal("bob"));
         let of_three = limits(3, 2);
         let status = |limits: &RunLimits, principal| {
-            let problem = limits.acquire(principal).err();
+            let problem = limits.acquire_slots(principal).err();
             problem.map(|problem| problem.status.as_u16())
         };
-        let first = of_three.acquire(&ann).unwrap();
-        let _second = of_three.acquire(&ann).unwrap();
+        let first = of_three.acquire_slots(&ann).unwrap();
+        let _second = of_three.acquire_slots(&ann).unwrap();
         assert_eq!(status(&of_three, &ann), Some(429));
-        let _third = of_three.acquire(&bob).unwrap();
+        let _third = of_three.acquire_slots(&bob).unwrap();
         assert_eq!(status(&of_three, &bob), Some(503));
         drop(first);
         assert_eq!(status(&of_three, &ann), None);

@@ -1,4 +1,4 @@
-//! The events of one run for any number of readers.
+//! Keeps the newest events of one run in memory, for any number of readers.
 
 use std::{
     collections::VecDeque,
@@ -22,21 +22,21 @@ pub(crate) struct LoggedEvent {
 
 impl LoggedEvent {
     /// Returns the parsed event. Returns `None` if this version of the program cannot read it.
-    pub(crate) fn event(&self) -> Option<Arc<RunEvent>> {
+    pub(crate) fn parsed_event(&self) -> Option<Arc<RunEvent>> {
         let stored = || serde_json::from_str(&self.json).ok().map(Arc::new);
         self.event.clone().or_else(stored)
     }
 
     /// Returns the approximate memory size of the event in bytes: its JSON text and its parsed
     /// value.
-    fn size(&self) -> usize {
+    fn memory_size(&self) -> usize {
         2 * self.json.len() + 256
     }
 }
 
 /// Extracts the value of the field `type` from an event's JSON text. This program writes the field
 /// without escapes and before any nested object.
-pub(crate) fn type_of(json: &str) -> &str {
+pub(crate) fn event_type(json: &str) -> &str {
     const FIELD: &str = "\"type\":\"";
     let value = json.find(FIELD).map(|at| &json[at + FIELD.len()..]);
     let value = value.and_then(|rest| rest.split('"').next());
@@ -110,7 +110,7 @@ pub(crate) struct RunLog {
 
 struct LogState {
     events: VecDeque<LoggedEvent>,
-    /// The sequence number that the next event will have at least.
+    /// Minimum sequence number of the next event.
     next: u64,
     bytes: usize,
     status: RunStatus,
@@ -146,13 +146,13 @@ impl RunLog {
     }
 
     pub(super) fn push(&self, event: LoggedEvent) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.next = event.seq + 1;
-        state.bytes += event.size();
+        state.bytes += event.memory_size();
         state.events.push_back(event);
         while state.bytes > self.max_bytes && state.events.len() > 1 {
             if let Some(oldest) = state.events.pop_front() {
-                state.bytes -= oldest.size();
+                state.bytes -= oldest.memory_size();
             }
         }
         // A new event shows that the run no longer waits for a decision.
@@ -164,27 +164,27 @@ impl RunLog {
     }
 
     pub(super) fn set_status(&self, status: RunStatus) {
-        self.state().status = status;
+        self.lock_state().status = status;
         self.changes.send_replace(());
     }
 
-    pub(crate) fn status(&self) -> RunStatus {
-        self.state().status.clone()
+    pub(crate) fn run_status(&self) -> RunStatus {
+        self.lock_state().status.clone()
     }
 
     /// Returns the sequence number of the last event, or 0.
-    pub(crate) fn last(&self) -> u64 {
-        self.state().next - 1
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.lock_state().next - 1
     }
 
     /// Returns a receiver that is notified of new events and status changes.
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
+    pub(super) fn subscribe_changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
 
-    pub(super) fn read_after(&self, seq: u64) -> LogReadResult {
-        let state = self.state();
-        // The position comes from a client, so it may be the maximum integer.
+    pub(super) fn read_events_after(&self, seq: u64) -> LogReadResult {
+        let state = self.lock_state();
+        // The position comes from a client, so that adding 1 could overflow.
         let wanted = seq.saturating_add(1);
         if wanted >= state.next {
             return LogReadResult::Nothing(state.status.clone());
@@ -199,8 +199,8 @@ impl RunLog {
     }
 
     /// Returns whether a call got a decision or a result after the event numbered `seq`.
-    pub(super) fn is_settled_after(&self, seq: u64, call: &str) -> bool {
-        let state = self.state();
+    pub(super) fn is_call_settled_after(&self, seq: u64, call: &str) -> bool {
+        let state = self.lock_state();
         let newer = state.events.iter().rev().take_while(|it| it.seq > seq);
         let mut newer = newer.filter_map(|it| it.event.as_deref());
         newer.any(|event| match &event.kind {
@@ -211,7 +211,7 @@ impl RunLog {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, LogState> {
+    fn lock_state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

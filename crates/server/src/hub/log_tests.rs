@@ -28,40 +28,40 @@ fn numbers(result: LogReadResult) -> Vec<u64> {
 #[test]
 fn the_type_is_read_from_the_json() {
     let logged = event(1, "\"type\":\"other\"");
-    assert_eq!(type_of(&logged.json), "text_delta");
+    assert_eq!(event_type(&logged.json), "text_delta");
     let read = LoggedEvent::from(StoredEvent {
         seq: 1,
         json: logged.json.clone(),
     });
-    assert_eq!(read.event(), logged.event());
+    assert_eq!(read.parsed_event(), logged.parsed_event());
     let unknown = LoggedEvent::from(StoredEvent {
         seq: 1,
         json: "{\"type\":\"of_a_later_version\"}".into(),
     });
-    assert_eq!(type_of(&unknown.json), "of_a_later_version");
-    assert_eq!(unknown.event(), None);
+    assert_eq!(event_type(&unknown.json), "of_a_later_version");
+    assert_eq!(unknown.parsed_event(), None);
 }
 
 #[test]
 fn an_ephemeral_event_reads_like_a_stored_one() {
     let durable = event(1, "a \"word\"");
-    let ephemeral = LoggedEvent::from(RunEvent::clone(&durable.event().unwrap()));
+    let ephemeral = LoggedEvent::from(RunEvent::clone(&durable.parsed_event().unwrap()));
     assert_eq!((ephemeral.seq, &ephemeral.json), (1, &durable.json));
-    assert_eq!(ephemeral.event(), durable.event());
+    assert_eq!(ephemeral.parsed_event(), durable.parsed_event());
 }
 
 #[test]
 fn the_log_of_a_resumed_run_begins_after_the_stored_events() {
     let log = RunLog::new(7, 1 << 20);
     assert!(matches!(
-        log.read_after(7),
+        log.read_events_after(7),
         LogReadResult::Nothing(RunStatus::Running)
     ));
-    assert!(matches!(log.read_after(3), LogReadResult::Older));
+    assert!(matches!(log.read_events_after(3), LogReadResult::Older));
     log.push(event(8, "x"));
-    assert_eq!(numbers(log.read_after(7)), [8]);
-    assert!(matches!(log.read_after(3), LogReadResult::Older));
-    assert_eq!(log.last(), 8);
+    assert_eq!(numbers(log.read_events_after(7)), [8]);
+    assert!(matches!(log.read_events_after(3), LogReadResult::Older));
+    assert_eq!(log.last_seq(), 8);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn any_position_can_be_read() {
     let log = RunLog::new(0, 1 << 20);
     log.push(event(1, "x"));
     assert!(matches!(
-        log.read_after(u64::MAX),
+        log.read_events_after(u64::MAX),
         LogReadResult::Nothing(_)
     ));
 }
@@ -79,10 +79,10 @@ fn an_event_ends_the_wait_for_input() {
     let log = RunLog::new(0, 1 << 20);
     log.set_status(RunStatus::AwaitingInput(Vec::new()));
     log.push(event(1, "x"));
-    assert!(matches!(log.status(), RunStatus::Running));
+    assert!(matches!(log.run_status(), RunStatus::Running));
     log.set_status(RunStatus::Interrupted);
     log.push(event(2, "x"));
-    assert!(log.status().is_final());
+    assert!(log.run_status().is_final());
 }
 
 proptest! {
@@ -97,14 +97,14 @@ proptest! {
         for (seq, length) in (1..).zip(&lengths) {
             log.push(event(seq, &"x".repeat(*length)));
         }
-        let state = log.state();
-        let bytes: usize = state.events.iter().map(LoggedEvent::size).sum();
+        let state = log.lock_state();
+        let bytes: usize = state.events.iter().map(LoggedEvent::memory_size).sum();
         prop_assert_eq!(bytes, state.bytes);
         prop_assert!(bytes <= max_bytes || state.events.len() == 1);
         let first = state.events.front().unwrap().seq;
         drop(state);
         let last = lengths.len() as u64;
-        match log.read_after(after) {
+        match log.read_events_after(after) {
             LogReadResult::Nothing(_) => prop_assert!(after >= last),
             LogReadResult::Older => prop_assert!(after + 1 < first),
             result @ LogReadResult::Events(_) => {

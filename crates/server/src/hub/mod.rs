@@ -1,6 +1,6 @@
-//! The active runs: start, readers, decisions, cancellation, resumption.
+//! Manages the active runs: start, readers, decisions, cancellation, resumption.
 
-mod drive;
+mod execution;
 pub(crate) mod limits;
 mod log;
 mod pending_approvals;
@@ -22,7 +22,7 @@ use switchboard_orchestration::{
     CancelHandle,
     observe::metrics::{Metrics, MetricsCollector},
     persistence::DurableRuns,
-    strategy::formatter::Form,
+    strategy::formatter::AnswerSchema,
 };
 use tokio::{
     sync::broadcast,
@@ -33,7 +33,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{Engine, Problem, RunSettings, ServerOptions};
 use limits::RunLimits;
 use log::RunLog;
-pub(crate) use log::{LoggedEvent, RunStatus, type_of};
+pub(crate) use log::{LoggedEvent, RunStatus, event_type};
 use pending_approvals::PendingApprovals;
 pub(crate) use reader::EventReader;
 pub(crate) use runs::RunView;
@@ -112,7 +112,7 @@ pub(crate) struct StartRequest {
     /// Tools that the client executes.
     pub(crate) client_tools: Option<Arc<dyn ToolHost>>,
     /// The JSON Schema that the answer must match. It replaces the schema of a recipe.
-    pub(crate) answer_form: Option<Arc<Form>>,
+    pub(crate) answer_form: Option<Arc<AnswerSchema>>,
 }
 
 /// A run that was started or resumed by a request.
@@ -132,27 +132,27 @@ pub(crate) struct CancelOnDrop(CancelHandle);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.cancel();
+        self.0.cancel_run();
     }
 }
 
 impl StartedRun {
     /// Returns a reader of all events after the run was started or resumed.
-    pub(crate) fn reader(&self) -> EventReader {
-        self.active.reader(&self.hub, self.last_event)
+    pub(crate) fn event_reader(&self) -> EventReader {
+        self.active.event_reader(&self.hub, self.last_event)
     }
 
     /// Returns a guard that cancels the run when it is dropped.
-    pub(crate) fn cancel_when_dropped(&self) -> CancelOnDrop {
+    pub(crate) fn cancel_guard(&self) -> CancelOnDrop {
         CancelOnDrop(self.active.cancel.clone())
     }
 
     /// Waits until the run ends or waits for a person, and returns its status.
-    pub(crate) async fn wait(&self) -> RunStatus {
-        let mut changes = self.active.log.changes();
+    pub(crate) async fn wait_while_running(&self) -> RunStatus {
+        let mut changes = self.active.log.subscribe_changes();
         loop {
             changes.borrow_and_update();
-            let status = self.active.log.status();
+            let status = self.active.log.run_status();
             if !matches!(status, RunStatus::Running) {
                 return status;
             }
@@ -163,9 +163,9 @@ impl StartedRun {
 }
 
 impl ActiveRun {
-    fn reader(&self, hub: &Hub, after: u64) -> EventReader {
-        let mut reader = hub.reader_of(&self.owner, &self.record, after);
-        reader.log = Some((Arc::clone(&self.log), self.log.changes()));
+    fn event_reader(&self, hub: &Hub, after: u64) -> EventReader {
+        let mut reader = hub.new_event_reader(&self.owner, &self.record, after);
+        reader.log = Some((Arc::clone(&self.log), self.log.subscribe_changes()));
         reader.session = self.is_durable.then(|| self.record.session.clone());
         reader.is_over = false;
         reader
@@ -176,10 +176,10 @@ impl ActiveRun {
     }
 
     /// Returns the record of the run with its current state and last event.
-    fn record(&self) -> RunRecord {
+    fn current_record(&self) -> RunRecord {
         let mut record = self.record.clone();
-        record.last_event = self.log.last();
-        record.state = match self.log.status() {
+        record.last_event = self.log.last_seq();
+        record.state = match self.log.run_status() {
             RunStatus::Finished(_) => RunState::Finished,
             RunStatus::Suspended(_) => RunState::Waiting,
             RunStatus::Interrupted => RunState::Interrupted,
@@ -228,7 +228,7 @@ impl Hub {
         &self.shared.engine
     }
 
-    pub(crate) fn sessions(&self) -> &Arc<dyn SessionStore> {
+    pub(crate) fn session_store(&self) -> &Arc<dyn SessionStore> {
         &self.shared.sessions
     }
 
@@ -237,32 +237,32 @@ impl Hub {
     }
 
     pub(crate) fn durable_runs(&self, owner: &Principal) -> DurableRuns {
-        self.shared.durable_runs.for_principal(owner.clone())
+        self.shared.durable_runs.with_owner(owner.clone())
     }
 
     /// Returns a collector of the metrics of all runs, for a metrics registry.
-    pub(crate) fn metrics(&self) -> MetricsCollector {
+    pub(crate) fn metrics_collector(&self) -> MetricsCollector {
         MetricsCollector(Arc::clone(&self.shared.metrics))
     }
 
     /// Returns the number of active runs, and how many of them wait for a person.
-    pub(crate) fn count_active(&self) -> (usize, usize) {
-        let active = self.active();
+    pub(crate) fn count_active_runs(&self) -> (usize, usize) {
+        let active = self.lock_active_runs();
         let waiting = active
             .values()
-            .filter(|run| matches!(run.log.status(), RunStatus::AwaitingInput(_)));
+            .filter(|run| matches!(run.log.run_status(), RunStatus::AwaitingInput(_)));
         (active.len(), waiting.count())
     }
 
     /// Returns a token that is cancelled when the shutdown starts.
-    pub(crate) fn stopping(&self) -> CancellationToken {
+    pub(crate) fn shutdown_token(&self) -> CancellationToken {
         self.shared.stopping.clone()
     }
 
-    /// Stops the hub. New runs are refused, and runs that wait for a person are stored. The other
+    /// Stops all runs. New runs are refused, and runs that wait for a person are stored. The other
     /// runs have [`ServerOptions::run_drain_time`] to end. After that, or when `abort` completes,
     /// they are interrupted. Returns at `limit`, even if the store does not respond.
-    pub(crate) async fn stop(&self, abort: impl Future<Output = ()>, limit: Instant) {
+    pub(crate) async fn stop_all_runs(&self, abort: impl Future<Output = ()>, limit: Instant) {
         self.shared.stopping.cancel();
         self.close_approvals();
         self.shared.tasks.close();
@@ -271,11 +271,11 @@ impl Hub {
             () = tokio::time::sleep(self.options().run_drain_time()) => {}
             () = abort => {}
         }
-        let runs = self.active().len();
+        let runs = self.lock_active_runs().len();
         tracing::warn!(runs, "active runs are interrupted; they can be resumed");
         self.shared.abort.cancel();
         if timeout_at(limit, self.shared.tasks.wait()).await.is_err() {
-            let runs = self.active().len();
+            let runs = self.lock_active_runs().len();
             tracing::error!(
                 runs,
                 "runs were not released in time, because the store did not respond"
@@ -285,45 +285,52 @@ impl Hub {
 
     /// Ends the waiting for approval decisions in all active runs, so that waiting runs are stored.
     fn close_approvals(&self) {
-        for run in self.active().values() {
-            run.approvals.close();
+        for run in self.lock_active_runs().values() {
+            run.approvals.end_waiting();
         }
     }
 
-    fn active(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<ActiveRun>>> {
-        lock(&self.shared.active)
+    fn lock_active_runs(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<ActiveRun>>> {
+        lock_mutex(&self.shared.active)
     }
 
     /// Returns an active run if it belongs to the principal `owner`.
-    fn active_run(&self, owner: &Principal, run: &str) -> Option<Arc<ActiveRun>> {
-        let active = self.active();
+    fn find_active_run(&self, owner: &Principal, run: &str) -> Option<Arc<ActiveRun>> {
+        let active = self.lock_active_runs();
         active.get(run).filter(|it| it.owner == *owner).cloned()
     }
 
-    /// Returns a receiver of the sessions whose runs start or end.
-    fn session_changes(&self) -> broadcast::Receiver<SessionId> {
+    /// Returns a receiver of the ids of sessions whose runs start or end.
+    fn subscribe_session_changes(&self) -> broadcast::Receiver<SessionId> {
         self.shared.session_changes.subscribe()
     }
 
-    fn notify_session(&self, session: &SessionId) {
-        // Without receivers, nothing waits for the notification.
+    fn notify_session_change(&self, session: &SessionId) {
+        // The error of `send` only means that no receiver exists.
         let _ = self.shared.session_changes.send(session.clone());
     }
 
     /// Reads the stored record of a run. Returns `None` if the run does not exist.
-    async fn record(&self, owner: &Principal, run: &str) -> Result<Option<RunRecord>, Problem> {
-        if !is_id(run) {
+    async fn find_run_record(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<Option<RunRecord>, Problem> {
+        if !is_valid_id(run) {
             return Ok(None);
         }
         Ok(self.shared.runs.find_run(owner, run).await?)
     }
 }
 
-/// Maximum number of session changes that a slow reader may miss before it reads the store again.
+/// Capacity of the channel for session changes. A reader that misses changes reads the store again.
 const SESSION_CHANGES: usize = 1_024;
 
 /// Waits until a run of the session starts or ends. May also return without a change.
-async fn wait_for_change(changes: &mut broadcast::Receiver<SessionId>, session: &SessionId) {
+async fn wait_for_session_change(
+    changes: &mut broadcast::Receiver<SessionId>,
+    session: &SessionId,
+) {
     while changes
         .recv()
         .await
@@ -336,11 +343,11 @@ const MAX_ID_LENGTH: usize = 512;
 
 /// Returns whether a text can be a session id or run id. Some stores reject searches for other
 /// texts.
-pub(crate) fn is_id(text: &str) -> bool {
+pub(crate) fn is_valid_id(text: &str) -> bool {
     (1..=MAX_ID_LENGTH).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -351,5 +358,5 @@ async fn run_to_completion<T: Send + 'static>(
 ) -> Result<T, Problem> {
     tokio::spawn(operation)
         .await
-        .map_err(|_| Problem::internal())?
+        .map_err(|_| Problem::internal_error())?
 }

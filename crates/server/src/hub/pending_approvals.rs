@@ -62,8 +62,8 @@ impl PendingApprovals {
 
     /// Stores a client's decision about a call. Returns `false` if the call does not need a
     /// decision or already has one.
-    pub(super) fn submit(&self, call: &str, decision: ApprovalDecision) -> bool {
-        let mut state = self.state();
+    pub(super) fn submit_decision(&self, call: &str, decision: ApprovalDecision) -> bool {
+        let mut state = self.lock_state();
         if !state.undecided.contains(call) || state.decisions.contains_key(call) {
             return false;
         }
@@ -76,12 +76,12 @@ impl PendingApprovals {
     /// Returns whether the client executes the call, so that only the client's result decides about
     /// it.
     pub(super) fn is_client_call(&self, call: &str) -> bool {
-        self.state().client_calls.contains(call)
+        self.lock_state().client_calls.contains(call)
     }
 
     /// Returns the latest approval requests for which no client has sent a decision.
-    pub(super) fn undecided(&self) -> Vec<ApprovalRequest> {
-        let state = self.state();
+    pub(super) fn undecided_requests(&self) -> Vec<ApprovalRequest> {
+        let state = self.lock_state();
         let is_undecided = |request: &&ApprovalRequest| {
             let id = &request.tool_use.id;
             state.undecided.contains(id) && !state.decisions.contains_key(id)
@@ -92,7 +92,7 @@ impl PendingApprovals {
 
     /// Returns the approval requests that the run is waiting for, or none if it does not wait.
     pub(super) fn current_requests(&self) -> Vec<ApprovalRequest> {
-        let state = self.state();
+        let state = self.lock_state();
         if state.is_waiting {
             state.requests.clone()
         } else {
@@ -101,26 +101,26 @@ impl PendingApprovals {
     }
 
     /// Ends all waiting: calls without a decision get the default decision from now on.
-    pub(super) fn close(&self) {
-        self.state().is_closed = true;
+    pub(super) fn end_waiting(&self) {
+        self.lock_state().is_closed = true;
         self.changed.notify_waiters();
     }
 
-    /// Updates the sets of calls from an event of the run.
-    pub(super) fn observe(&self, event: &RunEventKind) {
+    /// Updates the undecided calls and the client calls from a run event.
+    pub(super) fn observe_event(&self, event: &RunEventKind) {
         match event {
             RunEventKind::ToolPlanned { id, server, .. }
                 if server.as_deref() == Some(CLIENT_SERVER) =>
             {
-                self.state().client_calls.insert(id.clone());
+                self.lock_state().client_calls.insert(id.clone());
             }
             RunEventKind::ToolAwaitingApproval { id } => {
-                self.state().undecided.insert(id.clone());
+                self.lock_state().undecided.insert(id.clone());
             }
             RunEventKind::ToolApproved { id, .. }
             | RunEventKind::ToolDenied { id, .. }
             | RunEventKind::ToolFinished { id, .. } => {
-                let mut state = self.state();
+                let mut state = self.lock_state();
                 state.undecided.remove(id);
                 state.decisions.remove(id);
                 if matches!(event, RunEventKind::ToolFinished { .. }) {
@@ -137,13 +137,13 @@ impl PendingApprovals {
         &self,
         calls: impl Iterator<Item = &'c str>,
     ) -> Option<(usize, ApprovalDecision)> {
-        let decisions = &mut self.state().decisions;
+        let decisions = &mut self.lock_state().decisions;
         let mut calls = calls.enumerate();
         calls.find_map(|(position, call)| Some((position, decisions.remove(call)?)))
     }
 
-    /// Waits until `check` returns a value. The function calls it after every change.
-    async fn wait_for<T>(&self, check: impl Fn() -> Option<T>) -> T {
+    /// Calls `check` after every change until it returns a value.
+    async fn wait_for_value<T>(&self, check: impl Fn() -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
             // The notification is enabled before the check, so that no change is missed.
@@ -159,7 +159,7 @@ impl PendingApprovals {
         (0, self.default.clone())
     }
 
-    fn state(&self) -> MutexGuard<'_, ApprovalState> {
+    fn lock_state(&self) -> MutexGuard<'_, ApprovalState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -169,41 +169,46 @@ struct WaitGuard<'a>(&'a PendingApprovals);
 
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        self.0.state().is_waiting = false;
+        self.0.lock_state().is_waiting = false;
     }
 }
 
 #[async_trait]
 impl Approver for PendingApprovals {
     async fn decide(&self, request: &ApprovalRequest) -> ApprovalDecision {
-        self.decide_any(std::slice::from_ref(request)).await.1
+        self.await_first_decision(std::slice::from_ref(request))
+            .await
+            .1
     }
 
-    async fn decide_any(&self, requests: &[ApprovalRequest]) -> (usize, ApprovalDecision) {
+    async fn await_first_decision(
+        &self,
+        requests: &[ApprovalRequest],
+    ) -> (usize, ApprovalDecision) {
         let decision = || {
             let calls = requests.iter().map(|it| it.tool_use.id.as_str());
             let found = self.take_decision(calls);
-            found.or_else(|| self.state().is_closed.then(|| self.default_decision()))
+            found.or_else(|| self.lock_state().is_closed.then(|| self.default_decision()))
         };
         if let Some(decision) = decision() {
             return decision;
         }
         {
-            let mut state = self.state();
+            let mut state = self.lock_state();
             let ids = requests.iter().map(|request| request.tool_use.id.clone());
             state.undecided.extend(ids);
             state.requests = requests.to_vec();
             state.is_waiting = true;
         }
         let _guard = WaitGuard(self);
-        tokio::time::timeout(self.time_limit, self.wait_for(decision))
+        tokio::time::timeout(self.time_limit, self.wait_for_value(decision))
             .await
             .unwrap_or_else(|_| self.default_decision())
     }
 
     /// The run stores early decisions itself, so this method returns each of them immediately.
-    async fn early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
-        self.wait_for(|| self.take_decision(calls.iter().map(String::as_str)))
+    async fn await_early_decision(&self, _: &str, calls: &[String]) -> (usize, ApprovalDecision) {
+        self.wait_for_value(|| self.take_decision(calls.iter().map(String::as_str)))
             .await
     }
 }

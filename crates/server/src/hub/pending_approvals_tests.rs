@@ -6,7 +6,7 @@ use switchboard_domain::{ApprovalScope, ToolInput, ToolUse};
 use super::*;
 
 fn request(id: &str) -> ApprovalRequest {
-    ApprovalRequest::new("run", ToolUse::new(id, "t", ToolInput::parse("{}")))
+    ApprovalRequest::new("run", ToolUse::new(id, "t", ToolInput::parse_input("{}")))
 }
 
 fn allow() -> ApprovalDecision {
@@ -41,40 +41,46 @@ fn finished(id: &str) -> RunEventKind {
 async fn decisions_are_accepted_in_any_order() {
     let approvals = approvals(ApprovalDecision::Later);
     let requests = [request("a"), request("b")];
-    let mut decided = Box::pin(approvals.decide_any(&requests));
+    let mut decided = Box::pin(approvals.await_first_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
     assert_eq!(approvals.current_requests(), requests);
-    assert!(!approvals.submit("c", allow()), "an unknown call");
-    assert!(approvals.submit("b", allow()));
-    assert!(!approvals.submit("b", allow()), "a second decision");
-    assert_eq!(approvals.undecided(), requests[..1]);
+    assert!(!approvals.submit_decision("c", allow()), "an unknown call");
+    assert!(approvals.submit_decision("b", allow()));
+    assert!(
+        !approvals.submit_decision("b", allow()),
+        "a second decision"
+    );
+    assert_eq!(approvals.undecided_requests(), requests[..1]);
     assert_eq!(decided.await, (1, allow()));
-    approvals.observe(&finished("b"));
+    approvals.observe_event(&finished("b"));
     // Between two waits of the run.
-    assert_eq!(approvals.undecided(), requests[..1]);
+    assert_eq!(approvals.undecided_requests(), requests[..1]);
     assert!(approvals.current_requests().is_empty());
     // The result contains the position in the new list.
     let rest = [request("a")];
-    let mut decided = Box::pin(approvals.decide_any(&rest));
+    let mut decided = Box::pin(approvals.await_first_decision(&rest));
     assert!(decided.as_mut().now_or_never().is_none());
-    assert!(approvals.submit("a", allow()));
+    assert!(approvals.submit_decision("a", allow()));
     assert_eq!(decided.await, (0, allow()));
 }
 
 #[tokio::test]
 async fn a_decision_before_the_request_is_held() {
     let approvals = approvals(ApprovalDecision::Later);
-    assert!(!approvals.submit("a", allow()));
-    approvals.observe(&awaiting("a"));
-    assert!(approvals.submit("a", allow()));
-    assert_eq!(approvals.decide_any(&[request("a")]).await, (0, allow()));
+    assert!(!approvals.submit_decision("a", allow()));
+    approvals.observe_event(&awaiting("a"));
+    assert!(approvals.submit_decision("a", allow()));
+    assert_eq!(
+        approvals.await_first_decision(&[request("a")]).await,
+        (0, allow())
+    );
     // A call with another outcome accepts no decision.
-    approvals.observe(&awaiting("a"));
-    approvals.observe(&RunEventKind::ToolDenied {
+    approvals.observe_event(&awaiting("a"));
+    approvals.observe_event(&RunEventKind::ToolDenied {
         id: "a".to_owned(),
         reason: String::new(),
     });
-    assert!(!approvals.submit("a", allow()));
+    assert!(!approvals.submit_decision("a", allow()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,15 +97,15 @@ async fn a_request_without_a_decision_gets_the_default_after_the_time_limit() {
 async fn closing_ends_all_waits() {
     let approvals = approvals(ApprovalDecision::Later);
     let requests = [request("a")];
-    let mut decided = Box::pin(approvals.decide_any(&requests));
+    let mut decided = Box::pin(approvals.await_first_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
-    approvals.close();
+    approvals.end_waiting();
     assert_eq!(decided.await, (0, ApprovalDecision::Later));
     let next = approvals.decide(&request("b")).await;
     assert_eq!(next, ApprovalDecision::Later);
     // A submitted decision still counts.
-    approvals.observe(&awaiting("c"));
-    assert!(approvals.submit("c", allow()));
+    approvals.observe_event(&awaiting("c"));
+    assert!(approvals.submit_decision("c", allow()));
     assert_eq!(approvals.decide(&request("c")).await, allow());
 }
 
@@ -107,7 +113,7 @@ async fn closing_ends_all_waits() {
 async fn requests_are_withdrawn_when_their_future_is_dropped() {
     let approvals = approvals(ApprovalDecision::Later);
     let requests = [request("a")];
-    let mut decided = Box::pin(approvals.decide_any(&requests));
+    let mut decided = Box::pin(approvals.await_first_decision(&requests));
     assert!(decided.as_mut().now_or_never().is_none());
     drop(decided);
     assert!(approvals.current_requests().is_empty());
@@ -122,12 +128,12 @@ async fn a_client_call_is_known_until_it_is_finished() {
         tool: "t".to_owned(),
         input: Arc::default(),
     };
-    approvals.observe(&planned("a", Some(CLIENT_SERVER)));
-    approvals.observe(&planned("b", Some("desk")));
-    approvals.observe(&planned("c", None));
+    approvals.observe_event(&planned("a", Some(CLIENT_SERVER)));
+    approvals.observe_event(&planned("b", Some("desk")));
+    approvals.observe_event(&planned("c", None));
     let known = ["a", "b", "c"].map(|call| approvals.is_client_call(call));
     assert_eq!(known, [true, false, false]);
-    approvals.observe(&finished("a"));
+    approvals.observe_event(&finished("a"));
     assert!(!approvals.is_client_call("a"));
 }
 
@@ -135,21 +141,21 @@ async fn a_client_call_is_known_until_it_is_finished() {
 async fn an_early_decision_about_a_later_call_is_returned_immediately() {
     let approvals = approvals(ApprovalDecision::Later);
     for id in ["a", "b", "c"] {
-        approvals.observe(&awaiting(id));
+        approvals.observe_event(&awaiting(id));
     }
     let first = [request("a")];
     let others = ["b".to_owned(), "c".to_owned()];
-    let mut decided = Box::pin(approvals.decide_any(&first));
-    let mut early = Box::pin(approvals.early_decision("run", &others));
+    let mut decided = Box::pin(approvals.await_first_decision(&first));
+    let mut early = Box::pin(approvals.await_early_decision("run", &others));
     assert!(decided.as_mut().now_or_never().is_none());
     assert!(early.as_mut().now_or_never().is_none());
-    assert!(approvals.submit("c", allow()));
+    assert!(approvals.submit_decision("c", allow()));
     assert!(decided.as_mut().now_or_never().is_none());
     assert_eq!(early.await, (1, allow()));
-    assert!(approvals.submit("a", allow()));
+    assert!(approvals.submit_decision("a", allow()));
     assert_eq!(decided.await, (0, allow()));
     // Closing is not an early decision.
-    approvals.close();
-    let mut early = Box::pin(approvals.early_decision("run", &others));
+    approvals.end_waiting();
+    let mut early = Box::pin(approvals.await_early_decision("run", &others));
     assert!(early.as_mut().now_or_never().is_none());
 }

@@ -1,4 +1,4 @@
-//! Reads the events of a run from memory and from the store, in whichever process it runs.
+//! Reads the events of a run from memory or from the store. Another process may execute the run.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{
     Hub,
     log::{LogReadResult, LoggedEvent, RunLog, RunStatus},
-    wait_for_change,
+    wait_for_session_change,
 };
 
 /// Maximum number of events in one read from the store.
@@ -27,7 +27,7 @@ pub(crate) struct EventReader {
     pub(super) log: Option<(Arc<RunLog>, watch::Receiver<()>)>,
     /// The sequence number of the last event that was read.
     pub(super) after: u64,
-    /// Whether the run is finished and has no event after the first position.
+    /// Whether the run is finished and has no event after the start position of the reader.
     pub(crate) is_over: bool,
     /// Whether the reader must also end when the run waits for a person, after all earlier events.
     pub(crate) ends_when_waiting: bool,
@@ -42,7 +42,7 @@ impl EventReader {
     /// Returns the next event. The future must not be dropped before it is ready.
     pub(crate) async fn next(&mut self) -> Option<LoggedEvent> {
         loop {
-            if let Some(event) = self.next_ready() {
+            if let Some(event) = self.next_ready_event() {
                 return Some(event);
             }
             let may_have_more = match self.log.take() {
@@ -56,11 +56,11 @@ impl EventReader {
     }
 
     /// Returns the next event if it was already read.
-    pub(crate) fn next_ready(&mut self) -> Option<LoggedEvent> {
+    pub(crate) fn next_ready_event(&mut self) -> Option<LoggedEvent> {
         self.ready.pop_front()
     }
 
-    fn add(&mut self, events: Vec<LoggedEvent>) {
+    fn add_events(&mut self, events: Vec<LoggedEvent>) {
         if let Some(last) = events.last() {
             self.after = last.seq;
         }
@@ -70,17 +70,17 @@ impl EventReader {
     /// Reads events from the log, or waits for a change of the log. Returns `false` at the end of
     /// the stream.
     async fn read_log(&mut self, log: Arc<RunLog>, mut changes: watch::Receiver<()>) -> bool {
-        // Changes are marked as seen before the read, so that a later change ends the waiting
-        // below.
+        // Earlier changes are marked as seen, so that only a change after this read ends the
+        // waiting.
         changes.borrow_and_update();
-        match log.read_after(self.after) {
+        match log.read_events_after(self.after) {
             LogReadResult::Events(events) => {
-                self.add(events);
+                self.add_events(events);
                 self.log = Some((log, changes));
                 true
             }
             LogReadResult::Older => {
-                let may_have_more = self.read_page().await;
+                let may_have_more = self.read_stored_page().await;
                 self.log = Some((log, changes));
                 may_have_more
             }
@@ -91,7 +91,8 @@ impl EventReader {
                 self.is_waiting = true;
                 false
             }
-            // When a durable run is resumed, it has another log.
+            // A resumed durable run has a new log, which `read_store` finds. An ephemeral run ends
+            // here.
             LogReadResult::Nothing(RunStatus::Suspended(_) | RunStatus::Interrupted) => {
                 self.session.is_some()
             }
@@ -108,7 +109,7 @@ impl EventReader {
     }
 
     /// Reads the next events from the store. Returns `false` if there are none or the store fails.
-    async fn read_page(&mut self) -> bool {
+    async fn read_stored_page(&mut self) -> bool {
         if self.session.is_none() {
             // An ephemeral run has no stored events, so events that left the memory are lost.
             return false;
@@ -120,7 +121,7 @@ impl EventReader {
         {
             Ok(events) => {
                 let has_events = !events.is_empty();
-                self.add(events.into_iter().map(LoggedEvent::from).collect());
+                self.add_events(events.into_iter().map(LoggedEvent::from).collect());
                 has_events
             }
             Err(error) => {
@@ -139,15 +140,15 @@ impl EventReader {
         };
         // The subscription precedes the reads, so that a run that starts after them ends the
         // waiting below.
-        let mut changes = self.hub.session_changes();
-        if let Some(active) = self.hub.active_run(&self.owner, &self.run) {
-            self.log = Some((Arc::clone(&active.log), active.log.changes()));
+        let mut changes = self.hub.subscribe_session_changes();
+        if let Some(active) = self.hub.find_active_run(&self.owner, &self.run) {
+            self.log = Some((Arc::clone(&active.log), active.log.subscribe_changes()));
             return true;
         }
-        if self.read_page().await {
+        if self.read_stored_page().await {
             return true;
         }
-        let Ok(Some(record)) = self.hub.record(&self.owner, &self.run).await else {
+        let Ok(Some(record)) = self.hub.find_run_record(&self.owner, &self.run).await else {
             return false;
         };
         let interval = match record.state {
@@ -163,12 +164,12 @@ impl EventReader {
                 self.is_waiting = record.state == RunState::Waiting;
                 return false;
             }
-            // Another process may resume the run without a notification here.
+            // Another process may resume the run without notifying this process.
             RunState::Waiting | RunState::Interrupted => self.hub.options().keep_alive,
         };
-        let stopping = self.hub.stopping();
+        let stopping = self.hub.shutdown_token();
         tokio::select! {
-            () = wait_for_change(&mut changes, &session) => true,
+            () = wait_for_session_change(&mut changes, &session) => true,
             () = tokio::time::sleep(interval) => true,
             () = stopping.cancelled() => false,
         }

@@ -1,4 +1,4 @@
-//! Continuation of stored runs.
+//! Resumes stored runs.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::{Parameters, Problem, RunSettings, RunSettingsError};
 
 impl Hub {
     /// Resumes a waiting or interrupted run, optionally with a decision about one call.
-    pub(super) async fn resume(
+    pub(super) async fn resume_stored_run(
         &self,
         principal: &Principal,
         run: &str,
         decision: Option<(&str, ApprovalDecision)>,
     ) -> Result<StartedRun, Problem> {
-        let slots = self.acquire_slots(principal)?;
+        let slots = self.acquire_run_slots(principal)?;
         let leased = self.durable_runs(principal).acquire_run(run).await;
-        let leased = leased.map_err(|error| in_other_process(error.into(), run))?;
+        let leased = leased.map_err(|error| convert_lease_error(error.into(), run))?;
         let is_waiting = match &decision {
-            Some((call, _)) => check_waiting(&leased, call),
+            Some((call, _)) => check_call_waits(&leased, call),
             None => Ok(()),
         };
         let agent = match is_waiting {
-            Ok(()) => self.agent_for_resume(&leased, principal).await,
+            Ok(()) => self.build_resume_agent(&leased, principal).await,
             Err(problem) => Err(problem),
         };
         let agent = match agent {
@@ -36,24 +36,24 @@ impl Hub {
                 return Err(problem);
             }
         };
-        let approvals = self.durable_approvals(leased.run_state().pending_approvals());
+        let approvals = self.new_durable_approvals(leased.restored_run().pending_approvals());
         if let Some((call, decision)) = decision {
-            approvals.submit(call, decision);
+            approvals.submit_decision(call, decision);
         }
         let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
         let run = self.durable_runs(principal).resume_run(&agent, leased);
-        Ok(self.execute_durable(principal.clone(), run, approvals, slots))
+        Ok(self.execute_durable_run(principal.clone(), run, approvals, slots))
     }
 
     /// Returns an agent for a resumed run that equals the agent at the start of the run.
-    async fn agent_for_resume(
+    async fn build_resume_agent(
         &self,
         leased: &LeasedRun,
         principal: &Principal,
     ) -> Result<Agent, Problem> {
         let stored = RunParameters::from_stored_value(leased.run_record().parameters.as_ref());
         if leased.lacks_run_settings() {
-            return self.agent_for_first_step(leased, stored, principal).await;
+            return self.build_first_step_agent(leased, stored, principal).await;
         }
         // The stored run contains the options, the recipe and the instructions of its agent.
         let stored = stored.unwrap_or_default();
@@ -63,13 +63,13 @@ impl Hub {
         };
         // The run continues with its recipe name, even if the recipe file no longer exists.
         let recipes = [stored.recipe, None];
-        let agent = self.first_agent(leased, &recipes, &parameters, principal);
+        let agent = self.build_accepted_agent(leased, &recipes, &parameters, principal);
         Ok(agent.await?)
     }
 
     /// Returns an agent for a run that was interrupted before its first step. Only the parameters
     /// of such a run are known.
-    async fn agent_for_first_step(
+    async fn build_first_step_agent(
         &self,
         leased: &LeasedRun,
         stored: Option<RunParameters>,
@@ -77,7 +77,7 @@ impl Hub {
     ) -> Result<Agent, Problem> {
         let run = &leased.run_record().id;
         let cannot_continue = |reason: &str| {
-            Problem::conflict(format!(
+            Problem::state_conflict(format!(
                 "run `{run}` was interrupted before its first step and cannot continue: {reason}; \
                  cancel it (POST /runs/{run}/cancel) and send the message again"
             ))
@@ -95,7 +95,7 @@ impl Hub {
             parameters.tools = Some(false);
         }
         let recipes = [stored.recipe];
-        let agent = self.first_agent(leased, &recipes, &parameters, principal);
+        let agent = self.build_accepted_agent(leased, &recipes, &parameters, principal);
         let agent = agent.await.map_err(|error| match &error {
             RunSettingsError::Unavailable { .. } => error.into(),
             RunSettingsError::Unknown { .. } | RunSettingsError::Invalid { .. } => {
@@ -107,14 +107,14 @@ impl Hub {
 
     /// Returns an agent for the first combination of recipe and model that the engine accepts. If
     /// the model of the run no longer exists, the configured model is used.
-    async fn first_agent(
+    async fn build_accepted_agent(
         &self,
         leased: &LeasedRun,
         recipes: &[Option<String>],
         parameters: &Parameters,
         principal: &Principal,
     ) -> Result<Agent, RunSettingsError> {
-        let models = [Some(leased.run_state().model().to_string()), None];
+        let models = [Some(leased.restored_run().model_id().to_string()), None];
         let session = Some(&leased.run_record().session);
         let mut first_error = None;
         for recipe in recipes {
@@ -125,7 +125,11 @@ impl Hub {
                     parameters: parameters.clone(),
                     ..RunSettings::default()
                 };
-                match self.engine().agent(&settings, principal, session).await {
+                match self
+                    .engine()
+                    .create_agent(&settings, principal, session)
+                    .await
+                {
                     Ok(agent) => {
                         if let Some(error) = first_error {
                             let run = &leased.run_record().id;
@@ -147,45 +151,45 @@ impl Hub {
 }
 
 /// Checks that a call of a stored run waits for an approval decision.
-fn check_waiting(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
-    let waiting = leased.run_state().pending_approvals();
+fn check_call_waits(leased: &LeasedRun, call: &str) -> Result<(), Problem> {
+    let waiting = leased.restored_run().pending_approvals();
     let Some(request) = waiting.iter().find(|it| it.tool_use.id == call) else {
-        return Err(not_waiting(call, &waiting));
+        return Err(not_waiting_error(call, &waiting));
     };
     let server = request.origin.as_ref().map(|origin| origin.server.as_str());
     if server == Some(CLIENT_SERVER) {
-        return Err(client_call(&leased.run_record().id, call));
+        return Err(client_call_error(&leased.run_record().id, call));
     }
     Ok(())
 }
 
 /// Creates the error for a decision about a call that only the client can execute.
-pub(super) fn client_call(run: &str, call: &str) -> Problem {
-    Problem::conflict(format!(
+pub(super) fn client_call_error(run: &str, call: &str) -> Problem {
+    Problem::state_conflict(format!(
         "call `{call}` is executed by the client that started the run, which sends the result in \
          its next request; POST /runs/{run}/cancel ends the run"
     ))
 }
 
 /// Creates the error for a decision about a call that does not wait for one.
-pub(super) fn not_waiting(call: &str, waiting: &[ApprovalRequest]) -> Problem {
+pub(super) fn not_waiting_error(call: &str, waiting: &[ApprovalRequest]) -> Problem {
     let waiting: Vec<&str> = waiting.iter().map(|it| it.tool_use.id.as_str()).collect();
     let others = if waiting.is_empty() {
         "no call of the run waits for one".to_owned()
     } else {
         format!("waiting calls: {}", waiting.join(", "))
     };
-    Problem::conflict(format!(
+    Problem::state_conflict(format!(
         "call `{call}` does not wait for a decision, or already has one; {others}"
     ))
 }
 
 /// Converts the error for a run whose lease another process holds.
-pub(super) fn in_other_process(problem: Problem, run: &str) -> Problem {
+pub(super) fn convert_lease_error(problem: Problem, run: &str) -> Problem {
     if problem.kind != "session-busy" {
         return problem;
     }
-    Problem::conflict(format!(
+    Problem::state_conflict(format!(
         "another process executes run `{run}`: send the request to that process, or end it; GET \
          /runs/{run}/events works here too"
     ))

@@ -11,8 +11,8 @@ use switchboard_orchestration::{Run, RunEventKind, RunReport, persistence::Durab
 use utoipa::ToSchema;
 
 use super::{
-    ActiveRun, EventReader, Hub, LoggedEvent, RunStatus, lock,
-    resume::{client_call, in_other_process, not_waiting},
+    ActiveRun, EventReader, Hub, LoggedEvent, RunStatus, lock_mutex,
+    resume::{client_call_error, convert_lease_error, not_waiting_error},
     run_to_completion,
 };
 use crate::{Problem, openapi::schema};
@@ -51,16 +51,16 @@ struct QuestionDetails {
 
 impl Hub {
     /// Returns the current state of a run with its waiting calls and elicitation requests.
-    pub(crate) async fn view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
-        if let Some(active) = self.active_run(owner, run) {
-            let (waiting, report) = match active.log.status() {
+    pub(crate) async fn run_view(&self, owner: &Principal, run: &str) -> Result<RunView, Problem> {
+        if let Some(active) = self.find_active_run(owner, run) {
+            let (waiting, report) = match active.log.run_status() {
                 RunStatus::Suspended(waiting) => (waiting, None),
                 RunStatus::Finished(report) => (Vec::new(), Some(report)),
                 RunStatus::AwaitingInput(_) | RunStatus::Running | RunStatus::Interrupted => {
-                    (active.approvals.undecided(), None)
+                    (active.approvals.undecided_requests(), None)
                 }
             };
-            let questions = self.engine().questions();
+            let questions = self.engine().pending_questions();
             let questions = questions
                 .map(|it| it.open_questions(run))
                 .unwrap_or_default();
@@ -69,18 +69,18 @@ impl Hub {
                 question: open.question,
             });
             return Ok(RunView {
-                run: active.record(),
+                run: active.current_record(),
                 waiting,
                 questions: questions.collect(),
                 report,
             });
         }
-        let record = self.stored_record(owner, run).await?;
+        let record = self.read_stored_record(owner, run).await?;
         let (waiting, report) = match record.state {
             RunState::Waiting | RunState::Interrupted => {
-                (self.stored_waiting(owner, run).await?, None)
+                (self.stored_waiting_calls(owner, run).await?, None)
             }
-            RunState::Finished => (Vec::new(), self.report(owner, &record).await?),
+            RunState::Finished => (Vec::new(), self.read_report(owner, &record).await?),
             RunState::Running => (Vec::new(), None),
         };
         Ok(RunView {
@@ -93,7 +93,7 @@ impl Hub {
 
     /// Returns the waiting calls of a stored run. If this version of the program cannot read the
     /// run, the list is empty.
-    async fn stored_waiting(
+    async fn stored_waiting_calls(
         &self,
         owner: &Principal,
         run: &str,
@@ -108,14 +108,14 @@ impl Hub {
             Err(error @ SessionStoreError::Unreadable { .. }) => return unreadable(&error),
             Err(error) => return Err(error.into()),
         };
-        match Run::restore(snapshot) {
+        match Run::from_snapshot(snapshot) {
             Ok(run) => Ok(run.pending_approvals()),
             Err(error) => unreadable(&error),
         }
     }
 
     /// Reads the report of a finished run from its last event.
-    async fn report(
+    async fn read_report(
         &self,
         owner: &Principal,
         record: &RunRecord,
@@ -126,7 +126,7 @@ impl Hub {
             .read_event_page(&record.id, before, 1)
             .await?;
         let last = last.into_iter().next().map(LoggedEvent::from);
-        let last = last.and_then(|logged| logged.event());
+        let last = last.and_then(|logged| logged.parsed_event());
         Ok(last.and_then(|event| match &event.kind {
             RunEventKind::RunFinished { report } => Some(report.clone()),
             _ => None,
@@ -135,29 +135,29 @@ impl Hub {
 
     /// Reads the stored record of a run and removes its parameters. Fails if the run does not
     /// exist.
-    async fn stored_record(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
-        let record = self.record(owner, run).await?;
-        let mut record = record.ok_or_else(|| Problem::no_run(run))?;
+    async fn read_stored_record(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+        let record = self.find_run_record(owner, run).await?;
+        let mut record = record.ok_or_else(|| Problem::run_not_found(run))?;
         // Clients do not need the stored parameters, which may be large.
         record.parameters = None;
         Ok(record)
     }
 
     /// Returns a reader of the events of a run after the event numbered `after`.
-    pub(crate) async fn reader(
+    pub(crate) async fn event_reader(
         &self,
         owner: &Principal,
         run: &str,
         after: u64,
     ) -> Result<EventReader, Problem> {
-        if let Some(active) = self.active_run(owner, run) {
-            return Ok(active.reader(self, after));
+        if let Some(active) = self.find_active_run(owner, run) {
+            return Ok(active.event_reader(self, after));
         }
-        let record = self.stored_record(owner, run).await?;
-        Ok(self.reader_of(owner, &record, after))
+        let record = self.read_stored_record(owner, run).await?;
+        Ok(self.new_event_reader(owner, &record, after))
     }
 
-    pub(super) fn reader_of(
+    pub(super) fn new_event_reader(
         &self,
         owner: &Principal,
         record: &RunRecord,
@@ -179,17 +179,17 @@ impl Hub {
     }
 
     /// Returns the unfinished run of a session, if there is one.
-    pub(crate) async fn unfinished_run(
+    pub(crate) async fn find_unfinished_run(
         &self,
         owner: &Principal,
         session: &SessionId,
     ) -> Result<Option<RunRecord>, Problem> {
-        let newest = self.runs_of(owner, session, 1).await?;
+        let newest = self.list_session_runs(owner, session, 1).await?;
         Ok(newest.into_iter().find(|it| it.state != RunState::Finished))
     }
 
     /// Returns the newest runs of a session, newest first.
-    pub(crate) async fn runs_of(
+    pub(crate) async fn list_session_runs(
         &self,
         owner: &Principal,
         session: &SessionId,
@@ -206,23 +206,23 @@ impl Hub {
 
     /// Decides about a waiting call. A stored run is resumed with the decision. Returns an error
     /// for calls that the client executes, because only the client's result decides about them.
-    pub(crate) async fn decide(
+    pub(crate) async fn decide_call(
         &self,
         owner: &Principal,
         run: &str,
         call: &str,
         decision: ApprovalDecision,
     ) -> Result<RunRecord, Problem> {
-        if let Some(active) = self.active_run(owner, run)
+        if let Some(active) = self.find_active_run(owner, run)
             && active.approvals.is_client_call(call)
         {
-            return Err(client_call(run, call));
+            return Err(client_call_error(run, call));
         }
-        self.decide_for_client(owner, run, call, decision).await
+        self.decide_any_call(owner, run, call, decision).await
     }
 
     /// Applies a decision about any waiting call, including calls that the client executes.
-    pub(crate) async fn decide_for_client(
+    pub(crate) async fn decide_any_call(
         &self,
         owner: &Principal,
         run: &str,
@@ -234,26 +234,26 @@ impl Hub {
         run_to_completion(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
-            if let Some(active) = hub.active_run(&owner, &run) {
-                let last = active.log.last();
-                if !active.approvals.submit(&call, decision.clone()) {
-                    let waiting = active.approvals.undecided();
-                    return Err(not_waiting(&call, &waiting));
+            if let Some(active) = hub.find_active_run(&owner, &run) {
+                let last = active.log.last_seq();
+                if !active.approvals.submit_decision(&call, decision.clone()) {
+                    let waiting = active.approvals.undecided_requests();
+                    return Err(not_waiting_error(&call, &waiting));
                 }
-                if is_applied(&active, last, &call).await {
-                    return Ok(active.record());
+                if wait_until_applied(&active, last, &call).await {
+                    return Ok(active.current_record());
                 }
                 // The run was stored before it could apply the decision, so it is resumed below.
             }
             let decision = Some((call.as_str(), decision));
-            let resumed = hub.resume(&owner, &run, decision).await;
-            resumed.map(|resumed| resumed.active.record())
+            let resumed = hub.resume_stored_run(&owner, &run, decision).await;
+            resumed.map(|resumed| resumed.active.current_record())
         })
         .await
     }
 
     /// Answers an elicitation request. After an invalid answer the request remains open.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_question(
         &self,
         owner: &Principal,
         run: &str,
@@ -261,39 +261,43 @@ impl Hub {
         answer: ElicitationAnswer,
     ) -> Result<RunRecord, Problem> {
         let not_open = || {
-            Problem::conflict(format!(
+            Problem::state_conflict(format!(
                 "question `{question}` is not open: it was answered, or the run continued without \
                  an answer; GET /runs/{run} lists the open questions"
             ))
         };
-        let Some(active) = self.active_run(owner, run) else {
-            self.stored_record(owner, run).await?;
+        let Some(active) = self.find_active_run(owner, run) else {
+            self.read_stored_record(owner, run).await?;
             return Err(not_open());
         };
-        let questions = self.engine().questions().ok_or_else(not_open)?;
+        let questions = self.engine().pending_questions().ok_or_else(not_open)?;
         let mut open = questions.open_questions(run).into_iter();
         let asked = open.find(|it| it.id == question).ok_or_else(not_open)?;
         asked.validate_answer(&answer).map_err(|error| {
             let detail = format!("the answer does not match the question: {error}");
-            Problem::invalid("content", detail)
+            Problem::invalid_field("content", detail)
         })?;
         questions
-            .answer(run, question, answer)
+            .answer_question(run, question, answer)
             .map_err(|_| not_open())?;
-        Ok(active.record())
+        Ok(active.current_record())
     }
 
     /// Cancels a run. A finished run does not change.
-    pub(crate) async fn cancel(&self, owner: &Principal, run: &str) -> Result<RunRecord, Problem> {
+    pub(crate) async fn cancel_run(
+        &self,
+        owner: &Principal,
+        run: &str,
+    ) -> Result<RunRecord, Problem> {
         let (hub, owner, run) = (self.clone(), owner.clone(), run.to_owned());
         run_to_completion(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
-            if let Some(active) = hub.active_run(&owner, &run) {
-                active.cancel.cancel();
-                let mut changes = active.log.changes();
+            if let Some(active) = hub.find_active_run(&owner, &run) {
+                active.cancel.cancel_run();
+                let mut changes = active.log.subscribe_changes();
                 let ended = async {
-                    while !active.log.status().is_final() {
+                    while !active.log.run_status().is_final() {
                         let _ = changes.changed().await;
                     }
                 };
@@ -301,23 +305,23 @@ impl Hub {
                 // them forever.
                 let _ = tokio::time::timeout(OPERATION_TIMEOUT, ended).await;
                 let is_stored = matches!(
-                    active.log.status(),
+                    active.log.run_status(),
                     RunStatus::Suspended(_) | RunStatus::Interrupted
                 );
                 if !(is_stored && active.is_durable) {
-                    return Ok(active.record());
+                    return Ok(active.current_record());
                 }
                 // The run was stored before it could react to the cancellation, so the stored run
                 // is cancelled below.
             }
-            let record = hub.stored_record(&owner, &run).await?;
+            let record = hub.read_stored_record(&owner, &run).await?;
             if record.state == RunState::Finished {
                 return Ok(record);
             }
             let ended = hub.durable_runs(&owner).abandon_run(&run).await;
-            ended.map_err(|error| in_other_process(error.into(), &run))?;
-            hub.notify_session(&record.session);
-            hub.stored_record(&owner, &run).await
+            ended.map_err(|error| convert_lease_error(error.into(), &run))?;
+            hub.notify_session_change(&record.session);
+            hub.read_stored_record(&owner, &run).await
         })
         .await
     }
@@ -332,56 +336,60 @@ impl Hub {
         run_to_completion(async move {
             let lock = hub.run_lock(&run);
             let _guard = lock.lock().await;
-            if let Some(active) = hub.active_run(&owner, &run) {
-                return Ok(active.record());
+            if let Some(active) = hub.find_active_run(&owner, &run) {
+                return Ok(active.current_record());
             }
-            let record = hub.stored_record(&owner, &run).await?;
+            let record = hub.read_stored_record(&owner, &run).await?;
             if record.state == RunState::Finished {
-                return Err(Problem::conflict(format!(
+                return Err(Problem::state_conflict(format!(
                     "run `{run}` is finished: send a new message to its session (POST /chat with \
                      \"session_id\": \"{}\")",
                     record.session
                 )));
             }
-            let resumed = hub.resume(&owner, &run, None).await;
-            resumed.map(|resumed| resumed.active.record())
+            let resumed = hub.resume_stored_run(&owner, &run, None).await;
+            resumed.map(|resumed| resumed.active.current_record())
         })
         .await
     }
 
     /// Deletes a session with its messages, runs and approval decisions.
-    pub(crate) async fn delete(&self, owner: &Principal, id: &SessionId) -> Result<(), Problem> {
-        self.sessions().delete_session(owner, id).await?;
-        self.engine().forget(owner, &id.0);
-        self.notify_session(id);
+    pub(crate) async fn delete_session(
+        &self,
+        owner: &Principal,
+        id: &SessionId,
+    ) -> Result<(), Problem> {
+        self.session_store().delete_session(owner, id).await?;
+        self.engine().forget_approvals(owner, &id.0);
+        self.notify_session_change(id);
         Ok(())
     }
 
     /// Returns the lock that prevents concurrent changes of a run, such as two resumptions.
     fn run_lock(&self, run: &str) -> Arc<tokio::sync::Mutex<()>> {
-        let mut locks = lock(&self.shared.run_locks);
-        // Only the map has a reference to a lock that nobody holds or waits for.
+        let mut locks = lock_mutex(&self.shared.run_locks);
+        // A lock that only this map references is unused and can be removed.
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(run.to_owned()).or_default())
     }
 }
 
 /// Waits until a decision is applied. Returns `false` if the run was stored without the decision.
-async fn is_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
-    let mut changes = active.log.changes();
+async fn wait_until_applied(active: &ActiveRun, last_event: u64, call: &str) -> bool {
+    let mut changes = active.log.subscribe_changes();
     let applied = async {
         loop {
             changes.borrow_and_update();
-            if active.log.is_settled_after(last_event, call) {
+            if active.log.is_call_settled_after(last_event, call) {
                 return true;
             }
-            if active.log.status().is_final() {
+            if active.log.run_status().is_final() {
                 return !active.is_durable;
             }
             let _ = changes.changed().await;
         }
     };
-    // The decision waits for earlier calls, which may take long.
+    // The run applies the decision after earlier calls, which may take long.
     let applied = tokio::time::timeout(OPERATION_TIMEOUT, applied).await;
     applied.unwrap_or(true)
 }
@@ -390,14 +398,14 @@ impl From<DurableRunError> for Problem {
     fn from(error: DurableRunError) -> Self {
         match error {
             DurableRunError::Store(error) => error.into(),
-            DurableRunError::Unreadable { run, source } => Self::conflict(format!(
+            DurableRunError::Unreadable { run, source } => Self::state_conflict(format!(
                 "run `{run}` cannot be resumed ({source}): cancel it (POST /runs/{run}/cancel) and \
                  send the message again"
             )),
             error => {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(error, "failed to read or write a durable run");
-                Self::internal()
+                Self::internal_error()
             }
         }
     }

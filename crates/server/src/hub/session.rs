@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use switchboard_domain::{Principal, RunRecord, RunState, SessionId};
 
-use super::{EventReader, Hub, LoggedEvent, wait_for_change};
+use super::{EventReader, Hub, LoggedEvent, wait_for_session_change};
 use crate::Problem;
 
 /// Maximum number of runs of a session that are read.
@@ -46,9 +46,9 @@ impl Hub {
             last_run: None,
         };
         if !self.has_session(owner, session).await? {
-            return Err(Problem::no_session(&session.0));
+            return Err(Problem::session_not_found(&session.0));
         }
-        reader.find_runs(MAX_RUNS).await?;
+        reader.find_unread_runs(MAX_RUNS).await?;
         Ok(reader)
     }
 }
@@ -64,21 +64,21 @@ impl SessionReader {
                 }
                 self.current = None;
             }
-            let stopping = self.hub.stopping();
+            let stopping = self.hub.shutdown_token();
             if stopping.is_cancelled() {
                 return None;
             }
             if let Some(run) = self.runs.pop_front() {
                 let after = self.after.saturating_sub(run.events_before);
-                let reader = self.hub.reader_of(&self.owner, &run, after);
+                let reader = self.hub.new_event_reader(&self.owner, &run, after);
                 self.current = Some((run.events_before, reader));
                 self.last_run = Some(run.id);
                 continue;
             }
             // The subscription precedes the reads, so that a run that starts later ends the waiting
             // below.
-            let mut changes = self.hub.session_changes();
-            match self.find_runs(NEWEST_RUNS).await {
+            let mut changes = self.hub.subscribe_session_changes();
+            match self.find_unread_runs(NEWEST_RUNS).await {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(problem) => {
@@ -91,8 +91,8 @@ impl SessionReader {
             }
             let interval = self.hub.options().keep_alive;
             tokio::select! {
-                () = wait_for_change(&mut changes, &self.session) => {}
-                // Another process may have started a run without a notification here.
+                () = wait_for_session_change(&mut changes, &self.session) => {}
+                // Another process may have started a run without notifying this process.
                 () = tokio::time::sleep(interval) => {}
                 () = stopping.cancelled() => return None,
             }
@@ -100,15 +100,20 @@ impl SessionReader {
     }
 
     /// Finds runs with unread events. Returns whether the session still exists.
-    async fn find_runs(&mut self, limit: u32) -> Result<bool, Problem> {
-        let mut runs = self.hub.runs_of(&self.owner, &self.session, limit).await?;
+    async fn find_unread_runs(&mut self, limit: u32) -> Result<bool, Problem> {
+        let mut runs = self
+            .hub
+            .list_session_runs(&self.owner, &self.session, limit)
+            .await?;
         // Runs up to the last read one are skipped, even if some of their events were deleted.
         if let Some(last) = &self.last_run
             && let Some(position) = runs.iter().position(|run| run.id == *last)
         {
             runs.truncate(position);
         } else if runs.len() == limit as usize && limit < MAX_RUNS {
-            let all = self.hub.runs_of(&self.owner, &self.session, MAX_RUNS);
+            let all = self
+                .hub
+                .list_session_runs(&self.owner, &self.session, MAX_RUNS);
             runs = all.await?;
         }
         let has_unread = |run: &RunRecord| {

@@ -1,4 +1,4 @@
-//! Start of runs.
+//! Starts runs, and creates sessions for them.
 
 use std::{fmt::Write as _, future::ready, sync::Arc};
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     ActiveRun, CLIENT_SERVER, ConversationInput, Hub, PendingApprovals, RunLog, StartRequest,
-    StartedRun, drive::RunExecution, limits::RunSlots, run_to_completion,
+    StartedRun, execution::RunExecution, limits::RunSlots, run_to_completion,
 };
 use crate::Problem;
 
@@ -32,16 +32,16 @@ const ID_HASH_BYTES: usize = 16;
 
 impl Hub {
     /// Starts a run. The run continues if the client disconnects, unless the run is ephemeral.
-    pub(crate) async fn start(&self, start: StartRequest) -> Result<StartedRun, Problem> {
+    pub(crate) async fn start_run(&self, start: StartRequest) -> Result<StartedRun, Problem> {
         if matches!(start.conversation, ConversationInput::Ephemeral { .. }) {
             // An ephemeral run must end when its client disconnects.
-            return self.start_now(start).await;
+            return self.start_run_now(start).await;
         }
         let hub = self.clone();
-        run_to_completion(async move { hub.start_now(start).await }).await
+        run_to_completion(async move { hub.start_run_now(start).await }).await
     }
 
-    async fn start_now(&self, start: StartRequest) -> Result<StartedRun, Problem> {
+    async fn start_run_now(&self, start: StartRequest) -> Result<StartedRun, Problem> {
         let StartRequest {
             principal,
             settings,
@@ -49,27 +49,30 @@ impl Hub {
             client_tools,
             answer_form,
         } = start;
-        settings.parameters.check()?;
-        let slots = self.acquire_slots(&principal)?;
+        settings.parameters.validate_parameters()?;
+        let slots = self.acquire_run_slots(&principal)?;
         // The id of a new session is needed before the session exists, because the agent may depend
         // on it.
         let (session, is_new) = match &conversation {
             ConversationInput::Ephemeral { .. } => (None, false),
-            ConversationInput::Session { id, .. } => {
-                (Some(id.clone().unwrap_or_else(new_id)), id.is_none())
-            }
+            ConversationInput::Session { id, .. } => (
+                Some(id.clone().unwrap_or_else(new_session_id)),
+                id.is_none(),
+            ),
         };
-        let agent = self.engine().agent(&settings, &principal, session.as_ref());
+        let agent = self
+            .engine()
+            .create_agent(&settings, &principal, session.as_ref());
         let mut agent = agent.await?;
         if let Some(form) = answer_form {
-            agent = agent.with_answer_form(&form);
+            agent = agent.with_answer_schema(&form);
         }
         if let Some(tools) = client_tools {
             agent = agent.with_tools_requiring_approval(CLIENT_SERVER, tools);
         }
         match conversation {
             ConversationInput::Ephemeral { messages } => {
-                self.start_ephemeral(agent, principal, messages, slots)
+                self.start_ephemeral_run(agent, principal, messages, slots)
                     .await
             }
             ConversationInput::Session {
@@ -78,33 +81,35 @@ impl Hub {
                 keep,
                 messages,
             } => {
-                let id = session.unwrap_or_else(new_id);
+                let id = session.unwrap_or_else(new_session_id);
                 let is_known = !create || (!is_new && self.has_session(&principal, &id).await?);
                 let mut parameters = RunParameters::from_agent(&agent);
                 parameters.recipe.clone_from(&settings.recipe);
                 parameters.without_tools = settings.parameters.tools == Some(false);
                 parameters.parameters = serde_json::to_value(&settings.parameters).ok();
                 let parameters = parameters.into_stored_value();
-                let approvals = self.durable_approvals(Vec::new());
+                let approvals = self.new_durable_approvals(Vec::new());
                 let agent = agent.with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
                 let durable_runs = self.durable_runs(&principal);
                 if !is_known {
                     if keep.is_some() {
                         // The client refers to stored messages of a session that does not exist.
-                        return Err(Problem::no_session(&id.0));
+                        return Err(Problem::session_not_found(&id.0));
                     }
-                    let session = new_session(id.clone(), title_of_question(&messages));
+                    let session = new_session(id.clone(), title_from_messages(&messages));
                     let (messages, parameters) = (messages.clone(), parameters.clone());
                     let begun = durable_runs
                         .begin_run_in_new_session(&agent, &session, messages, parameters);
                     match begun.await {
                         // Another request created the session at the same time.
                         Err(DurableRunError::Store(SessionStoreError::Exists { .. })) => {}
-                        run => return Ok(self.execute_durable(principal, run?, approvals, slots)),
+                        run => {
+                            return Ok(self.execute_durable_run(principal, run?, approvals, slots));
+                        }
                     }
                     if !self.has_session(&principal, &id).await? {
                         let detail = "the session id is in use: choose another one";
-                        return Err(Problem::invalid("session_id", detail));
+                        return Err(Problem::invalid_field("session_id", detail));
                     }
                 }
                 let run = match keep {
@@ -118,18 +123,21 @@ impl Hub {
                         begun.await?
                     }
                 };
-                Ok(self.execute_durable(principal, run, approvals, slots))
+                Ok(self.execute_durable_run(principal, run, approvals, slots))
             }
         }
     }
 
-    pub(super) fn durable_approvals(&self, waiting: Vec<ApprovalRequest>) -> Arc<PendingApprovals> {
+    pub(super) fn new_durable_approvals(
+        &self,
+        waiting: Vec<ApprovalRequest>,
+    ) -> Arc<PendingApprovals> {
         let time_limit = self.options().approval_time;
         let approvals = PendingApprovals::new(ApprovalDecision::Later, time_limit, waiting);
         Arc::new(approvals)
     }
 
-    async fn start_ephemeral(
+    async fn start_ephemeral_run(
         &self,
         agent: Agent,
         principal: Principal,
@@ -144,7 +152,7 @@ impl Hub {
             .with_approver(Arc::clone(&approvals) as Arc<dyn Approver>);
         let mut run = agent.run(messages);
         // The first event contains the run id, which the response headers need.
-        let first = run.next().await.ok_or_else(Problem::internal)?;
+        let first = run.next().await.ok_or_else(Problem::internal_error)?;
         let model = match &first.kind {
             RunEventKind::RunStarted { model, .. } => model.to_string(),
             _ => String::new(),
@@ -164,10 +172,10 @@ impl Hub {
         let cancel = run.cancel_handle();
         let events = stream::once(ready(first)).chain(run).boxed();
         let execution = RunExecution::Ephemeral(events);
-        Ok(self.execute_new(principal, record, approvals, cancel, execution, slots))
+        Ok(self.execute_new_run(principal, record, approvals, cancel, execution, slots))
     }
 
-    pub(super) fn execute_durable(
+    pub(super) fn execute_durable_run(
         &self,
         owner: Principal,
         run: PersistedRun,
@@ -179,10 +187,10 @@ impl Hub {
         record.parameters = None;
         let cancel = run.cancel_handle();
         let execution = RunExecution::Durable(Box::new(run));
-        self.execute_new(owner, record, approvals, cancel, execution, slots)
+        self.execute_new_run(owner, record, approvals, cancel, execution, slots)
     }
 
-    fn execute_new(
+    fn execute_new_run(
         &self,
         owner: Principal,
         record: RunRecord,
@@ -207,24 +215,24 @@ impl Hub {
             last_event: active.record.last_event,
             active: Arc::clone(&active),
         };
-        self.execute(active, execution, slots);
+        self.execute_in_background(active, execution, slots);
         started
     }
 
     /// Acquires the slots for one more run. Fails if all slots are in use or the server shuts down.
-    pub(super) fn acquire_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
+    pub(super) fn acquire_run_slots(&self, principal: &Principal) -> Result<RunSlots, Problem> {
         if self.shared.stopping.is_cancelled() {
-            return Err(Problem::unavailable(
+            return Err(Problem::server_unavailable(
                 "the server is shutting down: send the request again after the restart",
             ));
         }
-        self.shared.limits.acquire(principal)
+        self.shared.limits.acquire_slots(principal)
     }
 
     /// Returns the stored session id for an id that a client chose. Ids are unique in a store, and
     /// a client must not detect sessions of other principals. The stored id for a named principal
     /// is therefore a hash that only this principal's requests produce.
-    pub(crate) async fn session_named(
+    pub(crate) async fn stored_session_id(
         &self,
         principal: &Principal,
         id: SessionId,
@@ -232,8 +240,8 @@ impl Hub {
         if *principal == Principal::default() || self.has_session(principal, &id).await? {
             return Ok(id);
         }
-        let key = self.sessions().load_id_key().await?;
-        derive_id(&key, principal, &id)
+        let key = self.session_store().load_id_key().await?;
+        derive_session_id(&key, principal, &id)
     }
 
     pub(crate) async fn has_session(
@@ -241,22 +249,28 @@ impl Hub {
         principal: &Principal,
         id: &SessionId,
     ) -> Result<bool, Problem> {
-        Ok(self.sessions().find_session(principal, id).await?.is_some())
+        Ok(self
+            .session_store()
+            .find_session(principal, id)
+            .await?
+            .is_some())
     }
 
     /// Creates a session without runs.
-    pub(crate) async fn create(
+    pub(crate) async fn create_session(
         &self,
         principal: &Principal,
         title: String,
     ) -> Result<Session, SessionStoreError> {
-        let session = new_session(new_id(), title);
-        self.sessions().create_session(principal, &session).await?;
+        let session = new_session(new_session_id(), title);
+        self.session_store()
+            .create_session(principal, &session)
+            .await?;
         Ok(session)
     }
 }
 
-fn new_id() -> SessionId {
+fn new_session_id() -> SessionId {
     SessionId(Uuid::now_v7().to_string())
 }
 
@@ -273,10 +287,14 @@ fn new_session(id: SessionId, title: String) -> Session {
 /// begins with `id`, cut at [`ID_PREFIX_LENGTH`] characters. The rest is a keyed hash of tenant,
 /// user and `id`. Other clients do not know the key of the store, so they cannot create the session
 /// first.
-fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<SessionId, Problem> {
+fn derive_session_id(
+    key: &IdKey,
+    principal: &Principal,
+    id: &SessionId,
+) -> Result<SessionId, Problem> {
     let mac = Hmac::<Sha256>::new_from_slice(key.as_bytes());
     // HMAC accepts keys of any length, so this error does not occur.
-    let mut mac = mac.map_err(|_| Problem::internal())?;
+    let mut mac = mac.map_err(|_| Problem::internal_error())?;
     for part in [&principal.tenant, &principal.user, &id.0] {
         mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         mac.update(part.as_bytes());
@@ -292,14 +310,14 @@ fn derive_id(key: &IdKey, principal: &Principal, id: &SessionId) -> Result<Sessi
 }
 
 /// Returns the title of a session that begins with these messages.
-fn title_of_question(messages: &[Arc<Message>]) -> String {
+fn title_from_messages(messages: &[Arc<Message>]) -> String {
     let mut messages = messages.iter();
     let question = messages.find(|message| message.role == Role::User);
-    question.map_or_else(String::new, |message| title_of(&message.text()))
+    question.map_or_else(String::new, |message| title_from_text(&message.text()))
 }
 
 /// Returns the first line of a message as a title. A long line is cut at a word.
-fn title_of(text: &str) -> String {
+fn title_from_text(text: &str) -> String {
     // Stores may reject control characters in titles.
     let mut lines = text.lines().map(|line| line.replace(char::is_control, " "));
     let line = lines.find(|line| !line.trim().is_empty());
@@ -324,7 +342,7 @@ mod tests {
         };
         let id = |key: &str, tenant: &str, user: &str, id: &str| {
             let client_id = SessionId(id.to_owned());
-            let id = derive_id(&IdKey::new(key), &principal(tenant, user), &client_id);
+            let id = derive_session_id(&IdKey::new(key), &principal(tenant, user), &client_id);
             id.unwrap().0
         };
         let stored = id("key", "acme", "ann", "chat");
@@ -347,16 +365,16 @@ mod tests {
 
     #[test]
     fn a_title_is_the_first_line_cut_at_a_word() {
-        assert_eq!(title_of("\n  Hello  \nthere"), "Hello");
-        assert_eq!(title_of(""), "");
-        assert_eq!(title_of("\u{0}\nA\u{0}tab\there"), "A tab here");
+        assert_eq!(title_from_text("\n  Hello  \nthere"), "Hello");
+        assert_eq!(title_from_text(""), "");
+        assert_eq!(title_from_text("\u{0}\nA\u{0}tab\there"), "A tab here");
         let long = "account ".repeat(20);
-        let title = title_of(&long);
+        let title = title_from_text(&long);
         assert!(
             title.ends_with("account…") && title.chars().count() <= 81,
             "{title}"
         );
-        let title = title_of(&"ß".repeat(100));
+        let title = title_from_text(&"ß".repeat(100));
         assert_eq!(title.chars().count(), 81);
     }
 }

@@ -1,4 +1,4 @@
-//! Metrics of the server, in a registry that it owns.
+//! Collects metrics of runs, requests and connections.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,9 +31,9 @@ pub(crate) struct ServerMetrics {
     registry: Registry,
     responses: Family<ResponseLabels, Histogram, fn() -> Histogram>,
     gauges: [Gauge; GAUGES.len()],
-    /// A counter. Each open request holds a clone.
+    /// A counter of open requests, each of which holds a clone.
     pub(crate) open_requests: Arc<()>,
-    /// A counter. Each open connection holds a clone.
+    /// A counter of open connections, each of which holds a clone.
     pub(crate) connections: Arc<()>,
 }
 
@@ -65,7 +65,7 @@ impl ServerMetrics {
     /// Records the method, route, status and response time when a response starts.
     pub(crate) fn record_response(&self, method: &str, route: &str, status: u16, after: Duration) {
         let labels = [
-            ("method", known_method(method).to_owned()),
+            ("method", method_label(method).to_owned()),
             ("route", route.to_owned()),
             ("status", status.to_string()),
         ];
@@ -74,8 +74,8 @@ impl ServerMetrics {
     }
 
     /// Formats all metrics as `OpenMetrics` 1.0.0 text.
-    pub(crate) fn text(&self, hub: &Hub) -> String {
-        let (active, waiting) = hub.count_active();
+    pub(crate) fn format_metrics(&self, hub: &Hub) -> String {
+        let (active, waiting) = hub.count_active_runs();
         let open = |counter: &Arc<()>| Arc::strong_count(counter) - 1;
         let (requests, connections) = (open(&self.open_requests), open(&self.connections));
         let counts = [active, waiting, requests, connections];
@@ -92,7 +92,7 @@ impl ServerMetrics {
 
 /// Returns the metrics label of an HTTP method. Clients can send any method, so unknown methods
 /// share one label.
-fn known_method(method: &str) -> &'static str {
+fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let found = KNOWN.into_iter().find(|known| *known == method);
     found.unwrap_or("other")

@@ -1,4 +1,4 @@
-//! The check of the session store for `/readyz`.
+//! Checks the session store for the readiness probe `/readyz`.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ pub(crate) struct StoreCheck {
 }
 
 impl StoreCheck {
-    /// Returns whether the store check `ping` succeeds within two seconds. The result of the last
+    /// Returns whether the store check `ping` succeeds within two seconds. A result from the last
     /// second is reused without polling `ping`.
-    pub(crate) async fn passes(
+    pub(crate) async fn is_store_ready(
         &self,
         ping: impl Future<Output = Result<(), SessionStoreError>>,
     ) -> bool {
-        let checked = timeout(LIMIT, self.check(ping)).await;
+        let checked = timeout(LIMIT, self.check_store(ping)).await;
         checked.unwrap_or_else(|_| {
             tracing::error!(limit = ?LIMIT, "the session store did not respond in time");
             false
         })
     }
 
-    async fn check(&self, ping: impl Future<Output = Result<(), SessionStoreError>>) -> bool {
+    async fn check_store(&self, ping: impl Future<Output = Result<(), SessionStoreError>>) -> bool {
         // Concurrent callers wait here for the result of the check in progress.
         let mut last = self.last.lock().await;
         if let Some((at, passed)) = *last

@@ -63,7 +63,7 @@ const TAGS: [(&str, &str); 6] = [
 
 /// Completes the document of the routes with general information, security schemes and common
 /// errors.
-pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
+pub(crate) fn complete_document(mut document: OpenApi) -> OpenApi {
     document.info = Info::new("Switchboard", env!("CARGO_PKG_VERSION"));
     document.info.description = Some(
         "Any language model, any tool. Errors are problem details (RFC 9457), except for dialects \
@@ -96,14 +96,14 @@ pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
             &mut item.delete,
         ];
         for operation in operations.into_iter().flatten() {
-            add_problems(path, operation);
+            add_problem_responses(path, operation);
         }
     }
     document
 }
 
 /// Adds common errors that an operation does not declare, and sets the content type of all errors.
-fn add_problems(path: &str, operation: &mut Operation) {
+fn add_problem_responses(path: &str, operation: &mut Operation) {
     let mut problems = ALWAYS.to_vec();
     if operation.security.is_none() {
         problems.extend(WITH_TOKEN);
@@ -139,11 +139,11 @@ fn add_problems(path: &str, operation: &mut Operation) {
     for (status, description) in problems {
         responses
             .entry(status.to_owned())
-            .or_insert_with(|| problem(description, has_own_form));
+            .or_insert_with(|| problem_response(description, has_own_form));
     }
 }
 
-fn problem(description: &str, has_own_form: bool) -> RefOr<utoipa::openapi::Response> {
+fn problem_response(description: &str, has_own_form: bool) -> RefOr<utoipa::openapi::Response> {
     let mut response = ResponseBuilder::new().description(description);
     if has_own_form {
         response = response.content("application/json", ContentBuilder::new().build());
@@ -156,7 +156,7 @@ fn problem(description: &str, has_own_form: bool) -> RefOr<utoipa::openapi::Resp
 }
 
 /// Returns the OpenAPI document for routes below the path `prefix`. `document` is a JSON object.
-pub(crate) fn nested(document: &str, prefix: &str) -> String {
+pub(crate) fn add_server_prefix(document: &str, prefix: &str) -> String {
     let servers = json!([{"url": prefix}]);
     match document.strip_prefix('{') {
         Some(fields) if !prefix.is_empty() => format!("{{\"servers\":{servers},{fields}"),

@@ -1,8 +1,8 @@
 //! Schemas of domain and core types for the OpenAPI document.
 //!
 //! They are defined here because the crates of these types do not depend on OpenAPI. A test
-//! validates real responses with the document. A type that may get more values upstream accepts
-//! them here too.
+//! validates real responses with the document. Where a type may get more values, its schema accepts
+//! any value.
 #![allow(dead_code, reason = "only the derived schemas are used")]
 
 use std::collections::BTreeMap;
@@ -123,8 +123,8 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// A value with a type. A part of a message is `text`, `image`, `document`, `audio`, `reasoning`,
-/// `tool_use` or `tool_result`; `opaque` parts are only for their provider. An item of an answer is
+/// A part of a message or an item of an answer. A part is `text`, `image`, `document`, `audio`,
+/// `reasoning`, `tool_use` or `tool_result`; `opaque` parts are only for their provider. An item is
 /// `text` with `text`, or an `artifact` with `artifactType`, `title`, `content` and `language`.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Part {

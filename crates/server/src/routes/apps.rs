@@ -4,7 +4,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{App, Problem, ToolPage, http::read::QueryParameters};
+use crate::{App, Problem, ToolPage, http::extractors::QueryParameters};
 
 /// The list of tools that have an HTML page.
 #[derive(Debug, Serialize, ToSchema)]

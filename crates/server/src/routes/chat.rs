@@ -16,11 +16,11 @@ use utoipa::ToSchema;
 use crate::{
     App, Parameters, Problem, RunSettings,
     http::{
-        read::{JsonBody, check_text},
+        extractors::{JsonBody, reject_nul_character},
         run_headers::set_run_headers,
         security::Caller,
     },
-    hub::{ConversationInput, RunStatus, StartRequest, StartedRun, is_id},
+    hub::{ConversationInput, RunStatus, StartRequest, StartedRun, is_valid_id},
     openapi::schema,
 };
 
@@ -42,8 +42,8 @@ pub(crate) struct ChatRequest {
     recipe: Option<String>,
     /// Parameters of the run, such as temperature and limits.
     parameters: Option<Parameters>,
-    /// Values for tools that are hidden from the model, by name. The configuration lists the
-    /// accepted names.
+    /// Named values that tools receive but the model does not, such as access tokens. The
+    /// configuration lists the accepted names.
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
     /// Whether to respond immediately with status 202. `GET /runs/{id}/events` then returns the
@@ -89,14 +89,14 @@ pub(super) async fn chat(
     JsonBody(request): JsonBody<ChatRequest>,
 ) -> Result<Response, Problem> {
     if request.message.trim().is_empty() {
-        return Err(Problem::invalid(
+        return Err(Problem::invalid_field(
             "message",
             "`message` is empty: send a question",
         ));
     }
-    check_text("message", &request.message)?;
-    if let Some(id) = request.session_id.as_ref().filter(|id| !is_id(id)) {
-        return Err(Problem::no_session(id));
+    reject_nul_character("message", &request.message)?;
+    if let Some(id) = request.session_id.as_ref().filter(|id| !is_valid_id(id)) {
+        return Err(Problem::session_not_found(id));
     }
     let start = StartRequest {
         principal,
@@ -116,14 +116,14 @@ pub(super) async fn chat(
         client_tools: None,
         answer_form: None,
     };
-    let started = app.hub().start(start).await?;
+    let started = app.hub().start_run(start).await?;
     if request.background == Some(true) {
-        return Ok(accepted(&started, RunState::Running));
+        return Ok(accepted_response(&started, RunState::Running));
     }
-    match started.wait().await {
-        RunStatus::Finished(report) => Ok(with_ids(&started, Json(report))),
+    match started.wait_while_running().await {
+        RunStatus::Finished(report) => Ok(add_run_headers(&started, Json(report))),
         RunStatus::AwaitingInput(_) | RunStatus::Suspended(_) => {
-            Ok(accepted(&started, RunState::Waiting))
+            Ok(accepted_response(&started, RunState::Waiting))
         }
         RunStatus::Running | RunStatus::Interrupted => {
             let run = &started.run;
@@ -131,23 +131,23 @@ pub(super) async fn chat(
                 "the server stopped before the end of the run: continue it with POST \
                  /runs/{run}/continue"
             );
-            Err(Problem::unavailable(detail).with_run(run))
+            Err(Problem::server_unavailable(detail).with_run(run))
         }
     }
 }
 
 /// Creates a response with status 202 for a run that continues after the response.
-fn accepted(started: &StartedRun, state: RunState) -> Response {
+fn accepted_response(started: &StartedRun, state: RunState) -> Response {
     let body = RunAccepted {
         run_id: started.run.to_string(),
         session_id: started.session.as_ref().map(|it| it.0.clone()),
         state,
     };
     let location = [(header::LOCATION, format!("/runs/{}", started.run))];
-    with_ids(started, (StatusCode::ACCEPTED, location, Json(body)))
+    add_run_headers(started, (StatusCode::ACCEPTED, location, Json(body)))
 }
 
-fn with_ids(started: &StartedRun, response: impl IntoResponse) -> Response {
+fn add_run_headers(started: &StartedRun, response: impl IntoResponse) -> Response {
     let mut response = response.into_response();
     set_run_headers(&mut response, &started.run, started.session.as_ref());
     response

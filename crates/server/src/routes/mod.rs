@@ -1,8 +1,8 @@
-//! The native routes.
+//! The server's own routes, which follow no other API.
 
 mod apps;
+mod catalog;
 mod chat;
-mod offers;
 pub(crate) mod page;
 mod probes;
 mod runs;
@@ -13,7 +13,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::App;
 
 /// Returns the routes that need an access token if tokens are configured.
-pub(crate) fn guarded() -> OpenApiRouter<App> {
+pub(crate) fn guarded_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::chat))
         .routes(routes!(sessions::create, sessions::list))
@@ -25,17 +25,17 @@ pub(crate) fn guarded() -> OpenApiRouter<App> {
         .routes(routes!(runs::answer))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::continue_run))
-        .routes(routes!(offers::tools))
-        .routes(routes!(offers::servers))
-        .routes(routes!(offers::models))
-        .routes(routes!(offers::recipes))
+        .routes(routes!(catalog::tools))
+        .routes(routes!(catalog::servers))
+        .routes(routes!(catalog::models))
+        .routes(routes!(catalog::recipes))
         .routes(routes!(apps::list))
         .routes(routes!(apps::show))
         .routes(routes!(probes::metrics))
 }
 
 /// Returns the routes that never need an access token.
-pub(crate) fn open() -> OpenApiRouter<App> {
+pub(crate) fn public_routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(probes::healthz))
         .routes(routes!(probes::readyz))

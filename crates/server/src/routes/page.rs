@@ -25,30 +25,30 @@ mod tests;
 #[folder = "web/"]
 struct Files;
 
-/// The policy of the page: its own scripts and styles, its own server, and markup only through the
-/// sanitizer (Trusted Types). Images are data of the page; nothing is loaded from other hosts.
+/// Content security policy of the page. It permits only the page's own scripts, styles and server,
+/// images as data, and markup from the sanitizer (Trusted Types). Other hosts are blocked.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
      img-src 'self' data: blob:; media-src data: blob:; font-src 'self'; connect-src 'self'; \
      frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types dompurify";
 
-/// The policy of a frame with a page of a model or a server: its scripts run in a separate origin
-/// without access to this page or the network. [`network_access`] restricts WebRTC and link
-/// elements.
+/// Content security policy of a frame with HTML of a model or MCP server. Its scripts run in a
+/// separate origin without access to this page or the network. [`network_policy`] restricts WebRTC
+/// and link elements.
 const FOREIGN_POLICY: &str = "sandbox allow-scripts; default-src 'none'; \
      script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; \
      media-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; \
      frame-ancestors 'self'";
 
-/// The policy of the frame that renders diagrams and charts: large libraries with input of a model.
+/// Content security policy of the frame in which libraries draw diagrams and charts of a model.
 const DRAWING_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'self'; \
      style-src 'unsafe-inline'; img-src data: blob:; font-src data:; form-action 'none'; \
      base-uri 'none'; frame-ancestors 'self'";
 
-/// The policy of all other files, if they are opened directly.
+/// Content security policy of all other files, in case they are opened directly.
 const FILE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
 
-/// Returns the routes of the page. They need no token, because the page asks for it.
+/// Returns the routes of the web page. They need no token, because the page asks the user for it.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/", get(index))
@@ -57,8 +57,8 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
 
 async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     match last_segment(uri.path()) {
-        None => file("index.html", &headers),
-        Some(segment) => index_below(segment),
+        None => file_response("index.html", &headers),
+        Some(segment) => nested_index_page(segment),
     }
 }
 
@@ -69,14 +69,14 @@ fn last_segment(path: &str) -> Option<&str> {
     (!segment.is_empty()).then_some(segment)
 }
 
-/// Returns the page for a path such as `/tools`, for which axum's `nest` returns it too. All
-/// relative URLs get the segment as a prefix.
-fn index_below(segment: &str) -> Response {
-    let Some((page, _)) = find("index.html") else {
-        return not_found();
+/// Returns the page for a nested path without a final slash, such as `/tools`. Its relative URLs
+/// get the last segment of the path as a prefix.
+fn nested_index_page(segment: &str) -> Response {
+    let Some((page, _)) = find_file("index.html") else {
+        return file_not_found();
     };
     let text = String::from_utf8_lossy(&page.data);
-    // It is part of a path, which may contain quotes; without `./` a colon would end a scheme.
+    // The segment may contain quotes. The prefix `./` prevents that a colon ends a URL scheme.
     let segment = segment.replace('&', "&amp;").replace('"', "%22");
     let text = text
         .replace("=\"assets/", &format!("=\"./{segment}/assets/"))
@@ -87,24 +87,24 @@ fn index_below(segment: &str) -> Response {
 }
 
 async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
-    file(&path, &headers)
+    file_response(&path, &headers)
 }
 
-fn not_found() -> Response {
+fn file_not_found() -> Response {
     (StatusCode::NOT_FOUND, "The page has no such file.\n").into_response()
 }
 
 /// Returns the response with the file at this path below `web/`, or a 404.
-fn file(path: &str, request: &HeaderMap) -> Response {
-    let Some((file, is_compressed)) = find(path) else {
-        return not_found();
+fn file_response(path: &str, request: &HeaderMap) -> Response {
+    let Some((file, is_compressed)) = find_file(path) else {
+        return file_not_found();
     };
     let tag = entity_tag(&file.metadata.sha256_hash());
     let mut headers = common_headers(path);
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
-    if has_version(request, &tag) {
+    if has_current_version(request, &tag) {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
     headers.insert(
@@ -115,7 +115,7 @@ fn file(path: &str, request: &HeaderMap) -> Response {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     let stored = match file.data {
-        // The embedded file is not copied for a HEAD request.
+        // Embedded files are sent without a copy.
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => bytes.into(),
     };
@@ -123,8 +123,8 @@ fn file(path: &str, request: &HeaderMap) -> Response {
 }
 
 /// Returns the file, and whether it is stored compressed.
-fn find(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
-    // A debug build uses the file system, which has more paths than the embedded list.
+fn find_file(path: &str) -> Option<(rust_embed::EmbeddedFile, bool)> {
+    // A debug build reads from the file system, so paths to other folders are refused.
     if path
         .split('/')
         .any(|part| part.is_empty() || part.starts_with('.'))
@@ -147,8 +147,8 @@ fn entity_tag(hash: &[u8]) -> String {
     tag
 }
 
-/// Returns whether the browser has this version. Proxies may weaken a tag (`W/"…"`).
-fn has_version(request: &HeaderMap, tag: &str) -> bool {
+/// Returns whether the browser has the file version `tag`. Proxies may weaken a tag (`W/"…"`).
+fn has_current_version(request: &HeaderMap, tag: &str) -> bool {
     let mut known = request.get_all(header::IF_NONE_MATCH).iter();
     known.any(|value| value.to_str().is_ok_and(|known| known.contains(tag)))
 }
@@ -162,7 +162,7 @@ fn common_headers(path: &str) -> HeaderMap {
         _ => FILE_POLICY,
     };
     let headers = [
-        // Revalidated for each use, so that files of two versions are never mixed.
+        // Browsers revalidate each file, so that they never mix files of two versions.
         (header::CACHE_CONTROL, "no-cache"),
         (header::CONTENT_SECURITY_POLICY, policy),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -177,7 +177,7 @@ fn common_headers(path: &str) -> HeaderMap {
              display-capture=()",
         ),
     ];
-    let network = network_access(path)
+    let network = network_policy(path)
         .map(|origins| (HeaderName::from_static("connection-allowlist"), origins));
     let headers = headers.into_iter().chain(network);
     let headers = headers.map(|(name, value)| (name, HeaderValue::from_static(value)));
@@ -188,7 +188,7 @@ fn common_headers(path: &str) -> HeaderMap {
 /// support it. It blocks what a content policy does not cover: WebRTC, preconnections and DNS
 /// prefetch, also in nested frames. In other browsers the frames remove WebRTC and all `link`
 /// elements, and every response disables DNS prefetch (`X-DNS-Prefetch-Control`).
-fn network_access(path: &str) -> Option<&'static str> {
+fn network_policy(path: &str) -> Option<&'static str> {
     match path {
         "frames/foreign.html" => Some("()"),
         "frames/drawing.html" => Some("(response-origin)"),

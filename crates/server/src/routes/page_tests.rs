@@ -1,7 +1,7 @@
 use super::*;
 
 fn get(path: &str) -> Response {
-    file(path, &HeaderMap::new())
+    file_response(path, &HeaderMap::new())
 }
 
 fn header<'r>(response: &'r Response, name: &str) -> &'r str {
@@ -53,12 +53,12 @@ fn a_known_version_is_not_sent_again() {
         format!("\"x\", W/{}", tag.to_str().unwrap()),
     ] {
         let request = HeaderMap::from_iter([(header::IF_NONE_MATCH, known.parse().unwrap())]);
-        let again = file("app.css", &request);
+        let again = file_response("app.css", &request);
         assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{known}");
         assert_eq!(again.headers()[header::ETAG], tag);
     }
     let other = HeaderMap::from_iter([(header::IF_NONE_MATCH, "\"x\"".parse().unwrap())]);
-    assert_eq!(file("app.css", &other).status(), StatusCode::OK);
+    assert_eq!(file_response("app.css", &other).status(), StatusCode::OK);
 }
 
 async fn body(response: Response) -> Bytes {
@@ -108,7 +108,7 @@ async fn a_path_without_a_final_slash_is_a_prefix_of_all_urls() {
     assert_eq!(last_segment("/"), None);
     assert_eq!(last_segment("/tools/"), None);
     assert_eq!(last_segment("/a/tools"), Some("tools"));
-    let page = index_below("a\"&:b");
+    let page = nested_index_page("a\"&:b");
     let policy = header(&page, "content-security-policy").to_owned();
     assert_eq!(
         policy,

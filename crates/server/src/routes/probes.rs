@@ -47,8 +47,8 @@ pub(super) async fn healthz() -> Json<Health> {
     )
 )]
 pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
-    let unready = |detail: String| Problem::unavailable(detail);
-    if app.hub().stopping().is_cancelled() {
+    let unready = |detail: String| Problem::server_unavailable(detail);
+    if app.hub().shutdown_token().is_cancelled() {
         return Err(unready("the server is shutting down".to_owned()));
     }
     if !app.store_is_ready().await {
@@ -56,7 +56,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
             "the session store cannot be read and written: see the log of the server".to_owned(),
         ));
     }
-    app.engine().readiness().await.map_err(unready)?;
+    app.engine().check_readiness().await.map_err(unready)?;
     Ok(Json(Health { status: "ready" }))
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     ))
 )]
 pub(super) async fn metrics(State(app): State<App>) -> Response {
-    let text = app.metrics().text(app.hub());
+    let text = app.metrics().format_metrics(app.hub());
     let content_type =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     ([(header::CONTENT_TYPE, content_type)], text).into_response()

@@ -17,7 +17,9 @@ use super::{chat::RunAccepted, sessions::EventsQuery};
 use crate::{
     App, Problem,
     http::{
-        read::{JsonBody, PathParameters, QueryParameters, check_object, check_text},
+        extractors::{
+            JsonBody, PathParameters, QueryParameters, check_object_depth, reject_nul_character,
+        },
         security::Caller,
         sse,
     },
@@ -68,15 +70,15 @@ pub(crate) enum Answer {
 }
 
 impl Decision {
-    fn validate(self) -> Result<ApprovalDecision, Problem> {
+    fn into_approval_decision(self) -> Result<ApprovalDecision, Problem> {
         match self {
             Self::Allow { scope, input } => {
-                let input = input.map(|input| check_object("input", input));
+                let input = input.map(|input| check_object_depth("input", input));
                 let input = input.transpose()?;
                 Ok(ApprovalDecision::Allow { input, scope })
             }
             Self::Deny { scope, reason } => {
-                check_text("reason", reason.as_deref().unwrap_or_default())?;
+                reject_nul_character("reason", reason.as_deref().unwrap_or_default())?;
                 Ok(ApprovalDecision::Deny { reason, scope })
             }
         }
@@ -84,10 +86,10 @@ impl Decision {
 }
 
 impl Answer {
-    fn validate(self) -> Result<ElicitationAnswer, Problem> {
+    fn into_elicitation_answer(self) -> Result<ElicitationAnswer, Problem> {
         Ok(match self {
             Self::Accept { content } => ElicitationAnswer::Accept {
-                content: check_object("content", content)?,
+                content: check_object_depth("content", content)?,
             },
             Self::Decline {} => ElicitationAnswer::Decline,
             Self::Cancel {} => ElicitationAnswer::Cancel,
@@ -96,7 +98,7 @@ impl Answer {
 }
 
 /// Creates a response with status 202 and the state of a run.
-fn accepted(record: RunRecord) -> Response {
+fn accepted_response(record: RunRecord) -> Response {
     let body = RunAccepted {
         run_id: record.id,
         session_id: Some(record.session.0).filter(|id| !id.is_empty()),
@@ -118,7 +120,7 @@ pub(super) async fn show(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Json<RunView>, Problem> {
-    app.hub().view(&principal, &id).await.map(Json)
+    app.hub().run_view(&principal, &id).await.map(Json)
 }
 
 /// Follow a run
@@ -153,16 +155,16 @@ pub(super) async fn events(
     QueryParameters(query): QueryParameters<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = sse::after(query.after, &headers)?;
-    let reader = app.hub().reader(&principal, &id, after).await?;
+    let after = sse::parse_last_event(query.after, &headers)?;
+    let reader = app.hub().event_reader(&principal, &id, after).await?;
     if reader.is_over {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let frames = stream::unfold(reader, |mut reader| async move {
         let event = reader.next().await?;
-        Some((sse::event_frame(event.seq, &event), reader))
+        Some((sse::format_sse_event(event.seq, &event), reader))
     });
-    Ok(sse::response(frames, app.options().keep_alive))
+    Ok(sse::stream_response(frames, app.options().keep_alive))
 }
 
 /// Decide about a waiting call
@@ -186,9 +188,12 @@ pub(super) async fn decide(
     PathParameters((id, call)): PathParameters<(String, String)>,
     JsonBody(decision): JsonBody<Decision>,
 ) -> Result<Response, Problem> {
-    let decision = decision.validate()?;
-    let decided = app.hub().decide(&principal, &id, &call, decision).await;
-    decided.map(accepted)
+    let decision = decision.into_approval_decision()?;
+    let decided = app
+        .hub()
+        .decide_call(&principal, &id, &call, decision)
+        .await;
+    decided.map(accepted_response)
 }
 
 /// Answer an elicitation request
@@ -210,9 +215,12 @@ pub(super) async fn answer(
     PathParameters((id, question)): PathParameters<(String, String)>,
     JsonBody(answer): JsonBody<Answer>,
 ) -> Result<Response, Problem> {
-    let answer = answer.validate()?;
-    let record = app.hub().answer(&principal, &id, &question, answer).await;
-    record.map(accepted)
+    let answer = answer.into_elicitation_answer()?;
+    let record = app
+        .hub()
+        .answer_question(&principal, &id, &question, answer)
+        .await;
+    record.map(accepted_response)
 }
 
 /// Cancel a run
@@ -236,7 +244,10 @@ pub(super) async fn cancel(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    app.hub().cancel(&principal, &id).await.map(accepted)
+    app.hub()
+        .cancel_run(&principal, &id)
+        .await
+        .map(accepted_response)
 }
 
 /// Continue a waiting or interrupted run
@@ -260,5 +271,8 @@ pub(super) async fn continue_run(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    app.hub().continue_run(&principal, &id).await.map(accepted)
+    app.hub()
+        .continue_run(&principal, &id)
+        .await
+        .map(accepted_response)
 }

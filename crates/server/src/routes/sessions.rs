@@ -15,11 +15,13 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     App, Problem,
     http::{
-        read::{JsonBody, OptionalJsonBody, PathParameters, QueryParameters, check_text},
+        extractors::{
+            JsonBody, OptionalJsonBody, PathParameters, QueryParameters, reject_nul_character,
+        },
         security::Caller,
         sse,
     },
-    hub::{SessionReader, is_id},
+    hub::{SessionReader, is_valid_id},
     openapi::schema,
 };
 
@@ -46,7 +48,7 @@ pub(crate) struct SessionChange {
     title: String,
 }
 
-/// The maximum length of a list response.
+/// The query parameters of `GET /sessions`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
@@ -55,7 +57,7 @@ pub(crate) struct ListQuery {
     limit: Option<u32>,
 }
 
-/// The position in a stream of events after which a client reads.
+/// The start position of a client in a stream of events.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
@@ -89,17 +91,17 @@ pub(crate) struct SessionView {
 }
 
 fn check_title(title: &str) -> Result<(), Problem> {
-    check_text("title", title)?;
+    reject_nul_character("title", title)?;
     if title.chars().count() > MAX_TITLE_LENGTH {
         let detail = format!("`title` has more than {MAX_TITLE_LENGTH} characters");
-        return Err(Problem::invalid("title", detail));
+        return Err(Problem::invalid_field("title", detail));
     }
     Ok(())
 }
 
-fn session_id(id: String) -> Result<SessionId, Problem> {
-    if !is_id(&id) {
-        return Err(Problem::no_session(&id));
+fn parse_session_id(id: String) -> Result<SessionId, Problem> {
+    if !is_valid_id(&id) {
+        return Err(Problem::session_not_found(&id));
     }
     Ok(SessionId(id))
 }
@@ -120,7 +122,7 @@ pub(super) async fn create(
 ) -> Result<Response, Problem> {
     let title = new.and_then(|new| new.title).unwrap_or_default();
     check_title(&title)?;
-    let session = app.hub().create(&principal, title).await?;
+    let session = app.hub().create_session(&principal, title).await?;
     let location = [(header::LOCATION, format!("/sessions/{}", session.id))];
     Ok((StatusCode::CREATED, location, Json(session)).into_response())
 }
@@ -140,12 +142,12 @@ pub(super) async fn list(
 ) -> Result<Json<SessionList>, Problem> {
     let limit = query.limit.unwrap_or(100);
     if !(1..=1_000).contains(&limit) {
-        return Err(Problem::invalid(
+        return Err(Problem::invalid_field(
             "limit",
             "`limit` must be a whole number from 1 to 1000",
         ));
     }
-    let sessions = app.hub().sessions();
+    let sessions = app.hub().session_store();
     let sessions = sessions.list_sessions(&principal, limit).await?;
     Ok(Json(SessionList { sessions }))
 }
@@ -163,12 +165,12 @@ pub(super) async fn show(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Json<SessionView>, Problem> {
-    let id = session_id(id)?;
-    let (hub, sessions) = (app.hub(), app.hub().sessions());
+    let id = parse_session_id(id)?;
+    let (hub, sessions) = (app.hub(), app.hub().session_store());
     // Runs are read before messages, so that the messages of every finished run are included.
-    let runs = hub.runs_of(&principal, &id, MAX_RUNS).await?;
+    let runs = hub.list_session_runs(&principal, &id, MAX_RUNS).await?;
     let session = sessions.find_session(&principal, &id).await?;
-    let session = session.ok_or_else(|| Problem::no_session(&id.0))?;
+    let session = session.ok_or_else(|| Problem::session_not_found(&id.0))?;
     let messages = sessions.load_messages(&principal, &id, 0).await?;
     Ok(Json(SessionView {
         last_event: runs
@@ -195,10 +197,10 @@ pub(super) async fn rename(
     PathParameters(id): PathParameters<String>,
     JsonBody(change): JsonBody<SessionChange>,
 ) -> Result<StatusCode, Problem> {
-    let id = session_id(id)?;
+    let id = parse_session_id(id)?;
     let title = &change.title;
     check_title(title)?;
-    let sessions = app.hub().sessions();
+    let sessions = app.hub().session_store();
     sessions.rename_session(&principal, &id, title).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -217,8 +219,8 @@ pub(super) async fn delete(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<StatusCode, Problem> {
-    let id = session_id(id)?;
-    app.hub().delete(&principal, &id).await?;
+    let id = parse_session_id(id)?;
+    app.hub().delete_session(&principal, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -252,12 +254,12 @@ pub(super) async fn events(
     QueryParameters(query): QueryParameters<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let id = session_id(id)?;
-    let after = sse::after(query.after, &headers)?;
+    let id = parse_session_id(id)?;
+    let after = sse::parse_last_event(query.after, &headers)?;
     let reader = app.hub().session_reader(&principal, &id, after).await?;
     let frames = futures_util::stream::unfold(reader, |mut reader: SessionReader| async move {
         let (number, event) = reader.next().await?;
-        Some((sse::event_frame(number, &event), reader))
+        Some((sse::format_sse_event(number, &event), reader))
     });
-    Ok(sse::response(frames, app.options().keep_alive))
+    Ok(sse::stream_response(frames, app.options().keep_alive))
 }

@@ -2,7 +2,7 @@ use std::error::Error;
 
 use switchboard_domain::SessionStoreError;
 
-/// A failure of the database.
+/// An error of the database driver or of the stored data.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub(crate) struct DatabaseError {
@@ -10,19 +10,19 @@ pub(crate) struct DatabaseError {
     cause: Box<dyn Error + Send + Sync>,
 }
 
-/// The consequence of a failure for retries.
+/// The kind of a database failure, which decides whether a write is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
-    /// The connection is lost. A new one may work.
+    /// The connection is lost. A new connection may work.
     ConnectionLost,
-    /// The server has no connection or memory left, or does not accept writes now. It did not begin
-    /// the work.
+    /// The server is out of connections or memory, or refuses writes at present. It has executed
+    /// nothing.
     Overloaded,
-    /// Another writer kept a lock for too long.
+    /// Another writer held a lock for too long.
     Locked,
-    /// Two transactions conflicted. The same transaction may succeed now.
+    /// Two transactions conflicted. The same transaction may succeed when it is repeated.
     Conflict,
-    /// The stored data is not what this program writes.
+    /// The stored data has a form that this program does not write.
     Unreadable,
     /// Any other failure, such as a full disk or a closed store.
     Other,
@@ -34,11 +34,11 @@ impl DatabaseError {
         Self { kind, cause }
     }
 
-    pub(crate) fn unreadable(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn unreadable_data(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(FailureKind::Unreadable, cause)
     }
 
-    pub(crate) fn other(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+    pub(crate) fn other_failure(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(FailureKind::Other, cause)
     }
 
@@ -49,12 +49,12 @@ impl DatabaseError {
         )
     }
 
-    pub(crate) fn is(&self, kind: FailureKind) -> bool {
+    pub(crate) fn is_kind(&self, kind: FailureKind) -> bool {
         self.kind == kind
     }
 
-    /// Returns the error of a read for the caller of the store.
-    pub(crate) fn of_read(self, operation: &'static str) -> SessionStoreError {
+    /// Converts the failure of a read to the error that callers of the store receive.
+    pub(crate) fn into_store_error(self, operation: &'static str) -> SessionStoreError {
         let kind = self.kind;
         let source = self.into();
         match kind {

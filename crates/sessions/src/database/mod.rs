@@ -1,4 +1,4 @@
-//! Databases that can hold a store.
+//! The databases that a session store supports: SQLite and PostgreSQL.
 //!
 //! The rest of the crate writes SQL that both databases understand, with `$1` for parameters and
 //! only text and integers as values. [`Database`] hides the drivers.
@@ -23,38 +23,42 @@ use crate::{
     options::{Location, StoreOptions},
 };
 
-/// How to reach a database.
+/// Access to one database: connections, queries and instance locks.
 #[async_trait]
 pub(crate) trait Database: fmt::Debug + Send + Sync {
-    /// Opens a connection that writes.
+    /// Opens a connection for writing.
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
-    /// Reads rows. `values` are keys: a key that cannot be stored finds nothing.
-    async fn read(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError>;
+    /// Executes a query. Returns no rows if a value cannot be stored, because no row can match it.
+    async fn read_rows(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError>;
 
-    /// Opens a connection that reads a snapshot of the store.
-    async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError>;
+    /// Opens a connection whose reads all see the same snapshot of the store.
+    async fn open_snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError>;
 
-    /// Closes the connections that read.
+    /// Closes the connections for reading.
     async fn close(&self);
 
-    /// Returns the maximum time of a transaction. A connection that needs longer is given up.
+    /// Returns the maximum time of a transaction. A connection that takes longer is dropped.
     fn transaction_timeout(&self) -> Duration;
 
     /// Returns the locks that show which instances are alive.
-    fn locks(&self) -> &dyn InstanceLocks;
+    fn instance_locks(&self) -> &dyn InstanceLocks;
 }
 
-/// The kind of a database, for the statements that differ.
+/// The database product, for SQL statements that differ between products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DatabaseKind {
-    /// Calls block the thread.
+    /// SQLite. Its calls block the thread.
     Sqlite,
     #[cfg(feature = "postgres")]
     Postgres,
 }
 
-/// A connection to a database.
+/// A connection to a database, which executes SQL statements.
 #[async_trait]
 pub(crate) trait Connection: Send {
     fn kind(&self) -> DatabaseKind;
@@ -67,22 +71,22 @@ pub(crate) trait Connection: Send {
     ) -> Result<u64, DatabaseError>;
 
     /// Executes a statement and returns all rows of its result.
-    async fn rows(
+    async fn query_rows(
         &mut self,
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError>;
 
-    /// Executes statements without parameters and results.
-    async fn run(&mut self, sql: &'static str) -> Result<(), DatabaseError>;
+    /// Executes SQL statements that have no parameters and return no rows.
+    async fn execute_batch(&mut self, sql: &'static str) -> Result<(), DatabaseError>;
 
-    /// Begins a transaction that writes.
+    /// Begins a write transaction.
     async fn begin(&mut self) -> Result<(), DatabaseError>;
 
-    /// Rolls the transaction back. If that fails, dropping the connection does it.
+    /// Rolls the transaction back. After an error, dropping the connection rolls it back.
     async fn roll_back(&mut self) -> Result<(), DatabaseError>;
 
-    /// Returns some free pages of the file to the operating system, if the database is a file.
+    /// Returns free pages of a SQLite file to the operating system. Does nothing on PostgreSQL.
     async fn shrink(&mut self) -> Result<(), DatabaseError> {
         Ok(())
     }
@@ -93,64 +97,64 @@ pub(crate) trait Connection: Send {
 
 impl dyn Connection + '_ {
     /// Executes a statement and returns the first row of its result.
-    pub(crate) async fn row(
+    pub(crate) async fn query_row(
         &mut self,
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Option<Row>, DatabaseError> {
-        Ok(self.rows(sql, values).await?.into_iter().next())
+        Ok(self.query_rows(sql, values).await?.into_iter().next())
     }
 }
 
 /// Locks of instances. An *instance* is one open store of one process.
 ///
 /// An instance has a row in the database and a lock that exists exactly as long as the instance. An
-/// instance without its lock is dead. The next writer that finds it removes its row and releases
-/// its runs. The row identifies the runs of the instance, the lock protects them from other
+/// instance without its lock is dead. The next writer that finds it removes its row and interrupts
+/// its runs. The row identifies the runs of the instance, and the lock protects them from other
 /// instances.
 #[async_trait]
 pub(crate) trait InstanceLocks: Send + Sync {
-    /// Acquires a lock under a new id and releases the old one. The caller writes the row.
-    async fn claim(&self) -> Result<InstanceClaim, DatabaseError>;
+    /// Acquires a lock for a new instance id and releases the old lock. The caller inserts the row.
+    async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError>;
 
     /// Returns the id of this instance.
     fn own_id(&self) -> Option<String>;
 
-    /// Returns whether an instance is dead.
+    /// Returns whether an instance is dead, which means that no process holds its lock.
     async fn is_dead(&self, database: &dyn Database, id: &str) -> Result<bool, DatabaseError>;
 
-    /// Removes the row of an instance if it is dead, and returns whether it did.
+    /// Removes the row of an instance if it is dead, and returns whether the row was removed.
     ///
-    /// On PostgreSQL, waits for a transaction of that instance.
+    /// On PostgreSQL, waits for the end of a running transaction of that instance.
     async fn remove_if_dead(
         &self,
         connection: &mut dyn Connection,
         id: &str,
     ) -> Result<bool, DatabaseError>;
 
-    /// Removes the rest of a lock whose row is removed for good.
-    fn sweep(&self, _id: &str) {}
+    /// Removes the lock file of an instance whose row was removed. PostgreSQL has no lock files.
+    fn remove_stale_lock(&self, _id: &str) {}
 
-    /// Removes the rests of the locks of all dead instances.
-    fn sweep_all(&self) {}
+    /// Removes the lock files of all dead instances.
+    fn remove_stale_locks(&self) {}
 
-    /// Requests an early check whether the lock is still held.
-    fn check_soon(&self) {}
+    /// Requests an immediate check that this instance still holds its lock.
+    fn request_check(&self) {}
 
-    /// Releases the lock. This instance is dead afterwards.
-    fn release(&self);
+    /// Releases the lock of this instance, which then counts as dead.
+    fn release_lock(&self);
 }
 
-/// The identity of an instance that holds its lock.
+/// The id and lock number of an instance that holds its lock.
 #[derive(Debug, Clone)]
 pub(crate) struct InstanceClaim {
     pub(crate) id: String,
-    /// Number of the advisory lock on a PostgreSQL server; 0 for SQLite.
+    /// Number of the PostgreSQL advisory lock. It is 0 for SQLite.
     pub(crate) lock_key: i64,
 }
 
-/// Returns the database at a location. Does not connect.
-pub(crate) fn open(options: &StoreOptions) -> Result<Arc<dyn Database>, OpenError> {
+/// Creates the database object for the configured location. Does not connect.
+pub(crate) fn build_database(options: &StoreOptions) -> Result<Arc<dyn Database>, OpenError> {
     match &options.location {
         Location::Sqlite(path) => {
             let database = sqlite::Sqlite::new(path.clone(), options.durability);

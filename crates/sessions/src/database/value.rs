@@ -1,6 +1,6 @@
 use super::error::DatabaseError;
 
-/// A parameter of a statement.
+/// A parameter of an SQL statement.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Int(i64),
@@ -9,18 +9,18 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Returns whether no row can contain the value.
+    /// Returns whether the value is text with the character NUL, which no row can contain.
     pub(crate) fn cannot_be_stored(&self) -> bool {
         matches!(self, Self::Text(text) if has_nul(text))
     }
 
     /// Checks that the value can be stored.
     ///
-    /// PostgreSQL has no text with the character NUL. SQLite does, but both must behave the same.
-    pub(crate) fn check(&self) -> Result<(), DatabaseError> {
+    /// PostgreSQL does not support NUL in text. SQLite does, but both must behave the same.
+    pub(crate) fn check_storable(&self) -> Result<(), DatabaseError> {
         if self.cannot_be_stored() {
             let cause = "text with the character NUL cannot be stored";
-            return Err(DatabaseError::other(cause));
+            return Err(DatabaseError::other_failure(cause));
         }
         Ok(())
     }
@@ -61,17 +61,17 @@ pub(crate) fn has_nul(text: &str) -> bool {
     text.contains('\0')
 }
 
-/// Returns the parameters of a statement as a vector.
+/// Converts the parameters of an SQL statement to a vector of `Value`.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { vec![$($crate::database::Value::from($value)),*] };
 }
 pub(crate) use values;
 
-/// A row of a result.
+/// A row of a query result.
 #[derive(Debug)]
 pub(crate) struct Row(pub(crate) Vec<Cell>);
 
-/// A value of a row.
+/// A value in a row of a query result.
 #[derive(Debug)]
 pub(crate) enum Cell {
     Int(i64),
@@ -82,29 +82,32 @@ pub(crate) enum Cell {
 }
 
 impl Row {
-    pub(crate) fn int(&self, column: usize) -> Result<i64, DatabaseError> {
+    pub(crate) fn read_int(&self, column: usize) -> Result<i64, DatabaseError> {
         match self.0.get(column) {
             Some(Cell::Int(number)) => Ok(*number),
             other => Err(wrong_type(column, "an integer", other)),
         }
     }
 
-    /// Returns an integer that is a number of things.
-    pub(crate) fn count(&self, column: usize) -> Result<u64, DatabaseError> {
-        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
+    /// Returns an integer column as an unsigned count. A negative number becomes 0.
+    pub(crate) fn read_count(&self, column: usize) -> Result<u64, DatabaseError> {
+        Ok(u64::try_from(self.read_int(column)?).unwrap_or(0))
     }
 
-    pub(crate) fn text(&self, column: usize) -> Result<String, DatabaseError> {
+    pub(crate) fn read_text(&self, column: usize) -> Result<String, DatabaseError> {
         match self.0.get(column) {
             Some(Cell::Text(text)) => Ok(text.clone()),
             other => Err(wrong_type(column, "text", other)),
         }
     }
 
-    pub(crate) fn optional_text(&self, column: usize) -> Result<Option<String>, DatabaseError> {
+    pub(crate) fn read_optional_text(
+        &self,
+        column: usize,
+    ) -> Result<Option<String>, DatabaseError> {
         match self.0.get(column) {
             Some(Cell::Null) => Ok(None),
-            _ => self.text(column).map(Some),
+            _ => self.read_text(column).map(Some),
         }
     }
 }
@@ -117,7 +120,7 @@ fn wrong_type(column: usize, expected: &str, found: Option<&Cell>) -> DatabaseEr
         Some(Cell::Other) => "another type",
         None => "no such column",
     };
-    DatabaseError::unreadable(format!(
+    DatabaseError::unreadable_data(format!(
         "column {column}: expected {expected}, found {found}"
     ))
 }

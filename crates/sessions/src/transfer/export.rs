@@ -17,7 +17,7 @@ use crate::{
 type Line = Result<String, SessionStoreError>;
 
 impl Store {
-    /// Writes one session of a principal, or all of them; docs/sessions.md describes the format.
+    /// Exports one session of a principal, or all of them. docs/sessions.md describes the format.
     ///
     /// All lines come from one snapshot of the store. The stream uses one connection until it is
     /// dropped, and ends after an error, such as [`SessionStoreError::NotFound`]. A running run is
@@ -30,13 +30,13 @@ impl Store {
         let (sender, mut lines) = mpsc::channel(64);
         let (store, owner, session) = (self.clone(), owner.clone(), session.cloned());
         let runtime = Handle::current();
-        // SQLite blocks the thread. The task ends when the stream is dropped.
+        // SQLite blocks the thread. Dropping the stream ends this task.
         spawn_blocking(move || {
             runtime.block_on(async move {
                 let error = match write_sessions(&store, &owner, session, &sender).await {
                     Ok(()) => return,
                     Err(Refusal::Refused(error)) => error,
-                    Err(Refusal::Failed(error)) => error.of_read("export sessions"),
+                    Err(Refusal::Failed(error)) => error.into_store_error("export sessions"),
                 };
                 let _ = sender.send(Err(error)).await;
             });
@@ -45,16 +45,16 @@ impl Store {
     }
 }
 
-/// Sends a record. Fails if the stream was dropped.
-async fn send(output: &mpsc::Sender<Line>, record: &Record) -> Result<(), DatabaseError> {
-    let mut line = serde_json::to_string(record).map_err(DatabaseError::other)?;
+/// Sends a record as one line of the export. Fails if the stream was dropped.
+async fn send_record(output: &mpsc::Sender<Line>, record: &Record) -> Result<(), DatabaseError> {
+    let mut line = serde_json::to_string(record).map_err(DatabaseError::other_failure)?;
     line.push('\n');
     let sent = output.send(Ok(line)).await;
-    sent.map_err(|_| DatabaseError::other("the export was abandoned"))
+    sent.map_err(|_| DatabaseError::other_failure("the export was abandoned"))
 }
 
-/// Sends the records of all rows after the number -1, which `sql` selects in pages. The first
-/// column of a row is its number.
+/// Sends the records of all rows that `sql` selects, page by page. The first column is the row
+/// number. The parameters of `sql` are `key` and the last number of the previous page.
 async fn send_rows(
     output: &mpsc::Sender<Line>,
     connection: &mut dyn Connection,
@@ -64,14 +64,14 @@ async fn send_rows(
 ) -> Result<(), DatabaseError> {
     let mut after = -1;
     loop {
-        let page = connection.rows(sql, values![key, after]).await?;
+        let page = connection.query_rows(sql, values![key, after]).await?;
         let Some(last) = page.last() else {
             return Ok(());
         };
-        after = last.int(0)?;
+        after = last.read_int(0)?;
         for row in &page {
             for record in records(row)? {
-                send(output, &record).await?;
+                send_record(output, &record).await?;
             }
         }
     }
@@ -85,13 +85,13 @@ async fn write_sessions(
 ) -> Result<(), Refusal> {
     const NEXT: &str = "SELECT id, title, created_at, messages, key FROM sessions
         WHERE tenant = $1 AND person = $2 AND key > $3 ORDER BY key LIMIT 1";
-    let mut connection = store.database().snapshot().await?;
+    let mut connection = store.database().open_snapshot().await?;
     let header = Record::Header {
         format: FORMAT.to_owned(),
         version: VERSION,
         exported_at: Timestamp::now().to_string(),
     };
-    send(output, &header).await?;
+    send_record(output, &header).await?;
     let mut sessions = 0;
     let mut after = i64::MIN;
     loop {
@@ -100,10 +100,10 @@ async fn write_sessions(
             Some(id) => (SESSION, values![&id.0, &owner.tenant, &owner.user]),
             None => (NEXT, values![&owner.tenant, &owner.user, after]),
         };
-        let Some(row) = connection.row(sql, values).await? else {
+        let Some(row) = connection.query_row(sql, values).await? else {
             break;
         };
-        after = row.int(4)?;
+        after = row.read_int(4)?;
         write_session(&mut *connection, owner, &row, output).await?;
         sessions += 1;
         if only.is_some() {
@@ -113,7 +113,7 @@ async fn write_sessions(
     if let Some(id) = only.filter(|_| sessions == 0) {
         return Err(SessionStoreError::NotFound { id }.into());
     }
-    send(output, &Record::End { sessions }).await?;
+    send_record(output, &Record::End { sessions }).await?;
     connection.close().await;
     Ok(())
 }
@@ -128,12 +128,12 @@ async fn write_session(
         WHERE session = $1 AND position > $2 ORDER BY position LIMIT 64";
     const RUNS: &str = select_runs!("s.id = $3 ORDER BY r.key");
     let session = read_session(row)?;
-    let (id, key) = (session.id.0.clone(), row.int(4)?);
-    send(output, &Record::Session(session)).await?;
-    let message = |row: &Row| Ok(vec![Record::Message(raw(row.text(1)?)?)]);
+    let (id, key) = (session.id.0.clone(), row.read_int(4)?);
+    send_record(output, &Record::Session(session)).await?;
+    let message = |row: &Row| Ok(vec![Record::Message(to_raw_json(row.read_text(1)?)?)]);
     send_rows(output, connection, MESSAGES, key, message).await?;
     let values = values![&owner.tenant, &owner.user, &id];
-    for row in connection.rows(RUNS, values).await? {
+    for row in connection.query_rows(RUNS, values).await? {
         write_run(connection, StoredRun::new(&row)?, output).await?;
     }
     Ok(())
@@ -155,28 +155,28 @@ async fn write_run(
     if record.state == RunState::Running {
         record.state = RunState::Interrupted;
     }
-    send(output, &Record::Run(record)).await?;
+    send_record(output, &Record::Run(record)).await?;
     let events = |row: &Row| {
         let events = read_events(row)?.into_iter();
         events
-            .map(|(_, event)| raw(event).map(Record::Event))
+            .map(|(_, event)| to_raw_json(event).map(Record::Event))
             .collect()
     };
     send_rows(output, connection, EVENTS, key, events).await?;
-    if let Some(row) = connection.row(STATE, values![key]).await? {
-        // In JSON, line ends occur only where a space is allowed too.
-        let state = row.text(0)?.replace(['\n', '\r'], " ");
+    if let Some(row) = connection.query_row(STATE, values![key]).await? {
+        // A record must be one line. In JSON, a space may replace every line end.
+        let state = row.read_text(0)?.replace(['\n', '\r'], " ");
         let state = Record::State {
-            messages: row.count(1)?,
-            state: raw(state)?,
+            messages: row.read_count(1)?,
+            state: to_raw_json(state)?,
         };
-        send(output, &state).await?;
-        let message = |row: &Row| Ok(vec![Record::RunMessage(raw(row.text(1)?)?)]);
+        send_record(output, &state).await?;
+        let message = |row: &Row| Ok(vec![Record::RunMessage(to_raw_json(row.read_text(1)?)?)]);
         send_rows(output, connection, RUN_MESSAGES, key, message).await?;
     }
     Ok(())
 }
 
-fn raw(json: String) -> Result<Box<RawValue>, DatabaseError> {
-    RawValue::from_string(json).map_err(DatabaseError::unreadable)
+fn to_raw_json(json: String) -> Result<Box<RawValue>, DatabaseError> {
+    RawValue::from_string(json).map_err(DatabaseError::unreadable_data)
 }

@@ -12,28 +12,28 @@ use super::record::{FORMAT, Record, VERSION};
 use crate::{
     ImportError, Store,
     database::values,
-    limits::parameters_text,
+    limits::serialize_parameters,
     write::{queue::Refusal, transaction::Transaction},
 };
 
-/// Maximum bytes of an import. It is in memory until it is complete.
+/// Maximum size of an import in bytes. It is completely in memory before it is stored.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Number of imported events in one row.
+/// Maximum number of imported events in one database row.
 const EVENTS_PER_ROW: usize = 64;
 
-/// The ids of imported sessions and runs.
+/// Whether imported sessions and runs keep their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImportIds {
-    /// The ids of the export. If one of them exists, nothing is imported.
+    /// Keeps the ids of the export. If one of them exists in the store, nothing is imported.
     Keep,
-    /// New ids.
+    /// Assigns new ids.
     New,
 }
 
 /// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     /// The ids of the sessions in the order of the export.
     pub sessions: Vec<SessionId>,
     /// The ids of the runs that were unfinished and are now cancelled.
@@ -41,16 +41,16 @@ pub struct Imported {
 }
 
 impl Store {
-    /// Imports what [`export`](Self::export) wrote, for any principal.
+    /// Imports the output of [`export`](Self::export) for `owner`, who may be another principal.
     ///
-    /// Stores all sessions or none. Cancels unfinished runs and keeps their events: the state of a
-    /// run contains approvals, and everybody who had the file could have changed them.
+    /// Stores all sessions or none. Cancels unfinished runs and keeps their events. Drops run
+    /// states, because others could have changed the approvals in the file.
     pub async fn import<R: AsyncRead + Unpin + Send>(
         &self,
         owner: &Principal,
         from: R,
         ids: ImportIds,
-    ) -> Result<Imported, ImportError> {
+    ) -> Result<ImportSummary, ImportError> {
         let mut lines = BufReader::new(from.take(MAX_BYTES)).lines();
         let mut import = Import {
             ids,
@@ -71,12 +71,12 @@ impl Store {
             return Err(import.malformed_line("the end is missing"));
         }
         let (sessions, cancelled) = (import.sessions, import.cancelled);
-        let imported = Imported {
+        let imported = ImportSummary {
             sessions: sessions.iter().map(|it| it.session.id.clone()).collect(),
             cancelled,
         };
         let owner = owner.clone();
-        let stored = self.write("import sessions", async move |tx| {
+        let stored = self.perform_write("import sessions", async move |tx| {
             for session in &sessions {
                 store_session(tx, &owner, session).await?;
             }
@@ -96,7 +96,7 @@ async fn store_session(
     owner: &Principal,
     imported: &ImportedSession,
 ) -> Result<(), Refusal> {
-    // Without a time: the run keeps the time of its last change.
+    // The column `at` stays empty, so that the run keeps the time of its last change.
     const EVENTS: &str = "INSERT INTO run_events (run, first_seq, last_seq, at, events)
         VALUES ($1, $2, $3, '', $4)";
     let messages = &imported.messages;
@@ -119,7 +119,7 @@ async fn store_session(
 
 struct ImportedSession {
     session: Session,
-    /// Messages in their stored form.
+    /// Messages as JSON texts.
     messages: Vec<String>,
     runs: Vec<ImportedRun>,
 }
@@ -127,16 +127,16 @@ struct ImportedSession {
 struct ImportedRun {
     record: RunRecord,
     events: Vec<String>,
-    /// Whether the import cancels the run.
+    /// Whether the run is unfinished in the export, so that the import cancels it.
     was_unfinished: bool,
-    /// Number of messages of its conversation that the export still has to contain. The import
-    /// drops them with the state of the run.
+    /// Number of messages in the state of the run that the import has not read yet. It checks their
+    /// number but does not store them.
     missing_messages: i64,
 }
 
 struct Import {
     ids: ImportIds,
-    /// Number of the current line, from 1.
+    /// Number of the current line of the input, counted from 1.
     line: u64,
     has_header: bool,
     is_complete: bool,
@@ -201,7 +201,7 @@ impl Import {
         Ok(())
     }
 
-    /// Checks the format and version before the rest: records of other versions may be unknown.
+    /// Checks the format and version first, because other versions may have unknown records.
     fn check_header(&self, line: &str) -> Result<(), ImportError> {
         if line.starts_with('[') {
             return Err(ImportError::EarlierForm);
@@ -235,7 +235,7 @@ impl Import {
 
     fn read_run(&mut self, mut record: RunRecord) -> Result<(), ImportError> {
         self.check_counts()?;
-        let parameters = parameters_text(record.parameters.as_ref());
+        let parameters = serialize_parameters(record.parameters.as_ref());
         parameters.map_err(|error| self.malformed_line(error.to_string()))?;
         if self.ids == ImportIds::New {
             record.id = Uuid::now_v7().to_string();
@@ -271,7 +271,7 @@ impl Import {
             .ok_or(missing)
     }
 
-    /// Checks that the last session has all records up to here.
+    /// Checks that the last session and run have as many messages and events as they declare.
     fn check_counts(&self) -> Result<(), ImportError> {
         let Some(last) = self.sessions.last() else {
             return Ok(());
@@ -287,7 +287,7 @@ impl Import {
         Err(self.malformed_line(reason))
     }
 
-    /// Returns the text of a document that can be read from the store again.
+    /// Returns the text of a JSON document. Fails if it is nested too deeply to be read again.
     fn check_depth(&self, what: &str, document: &RawValue) -> Result<String, ImportError> {
         check_document_depth(document.get().as_bytes())
             .map_err(|too_deep| self.malformed_line(format!("{what} is {too_deep}")))?;

@@ -4,4 +4,4 @@ mod export;
 mod import;
 mod record;
 
-pub use import::{ImportIds, Imported};
+pub use import::{ImportIds, ImportSummary};

@@ -1,8 +1,8 @@
 //! The format of an export: one [`Record`] per line.
 //!
 //! The header is the first record and the end is the last one, so that a truncated file is noticed.
-//! The records of a session follow it, and so do the records of a run. Messages, events and states
-//! are in the export byte for byte as they are stored.
+//! The messages and runs of a session follow its record. The events and state of a run follow its
+//! record. Messages, events and states are in the export byte for byte as they are stored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ pub(super) enum Record {
     Header {
         format: String,
         version: u64,
-        /// RFC 3339 in UTC.
+        /// Time of the export, RFC 3339 in UTC.
         exported_at: String,
     },
     Session(Session),

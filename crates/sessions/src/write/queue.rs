@@ -1,4 +1,4 @@
-//! The thread that writes. It performs everything that is queued in one transaction.
+//! The writer thread. It performs all queued writes in one transaction.
 
 use std::{io, sync::Arc, thread, time::Duration};
 
@@ -15,21 +15,21 @@ use crate::database::{
     Connection, Database, DatabaseError, DatabaseKind, FailureKind, InstanceLocks, values,
 };
 
-/// Maximum number of writes in one transaction. The last one waits for the first.
+/// Maximum number of writes in one transaction. All of them wait for the same commit.
 const MAX_BATCH: usize = 1024;
 
-/// Pauses before retries, in milliseconds, if nothing was written.
+/// Pauses before the retries of a failed transaction, in milliseconds.
 ///
-/// A server that restarts is back after seconds. A run that cannot be stored must end.
+/// A restarted server is back after seconds. A run whose writes fail for longer must end.
 const RETRY_PAUSES: [u64; 7] = [0, 100, 400, 1000, 2000, 4000, 6000];
 
 /// Maximum time from the first attempt to the last retry.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why a write was not performed.
+/// The reason why a write was not performed.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// A rule of the store forbids it.
+    /// A rule of the store forbids the write.
     Refused(SessionStoreError),
     /// The database failed.
     Failed(DatabaseError),
@@ -47,16 +47,16 @@ impl From<SessionStoreError> for Refusal {
     }
 }
 
-/// A failure of a transaction, for every write in it.
+/// The failure of a transaction, which the caller of every write in it receives.
 #[derive(Debug, Clone)]
 struct BatchFailure {
     error: Arc<DatabaseError>,
-    /// Nothing was written, and the same write may succeed later.
+    /// Whether nothing was written and the same write may succeed later.
     may_pass: bool,
 }
 
 impl BatchFailure {
-    fn of(self, operation: &'static str) -> SessionStoreError {
+    fn into_store_error(self, operation: &'static str) -> SessionStoreError {
         let source = self.error.into();
         if self.may_pass {
             SessionStoreError::Unavailable { operation, source }
@@ -73,34 +73,34 @@ fn store_closed(operation: &'static str) -> SessionStoreError {
     }
 }
 
-/// A write with its caller. It may be performed again after its first attempt was rolled back.
+/// A write and the channel to its caller. It may be performed again after a rollback.
 struct QueuedWrite<T, F> {
-    /// The operation in error messages: "failed to …".
+    /// The operation, which completes "failed to …" in error messages.
     operation: &'static str,
     write: F,
-    /// Whether only one statement changes the database, so that a refusal has nothing to undo.
+    /// Whether only one statement changes the database. Then a refused write has nothing to undo.
     is_one_statement: bool,
     outcome: Option<Result<T, SessionStoreError>>,
     reply: oneshot::Sender<Result<T, SessionStoreError>>,
 }
 
-/// A [`QueuedWrite`] of any type.
+/// A [`QueuedWrite`] with any result type.
 #[async_trait(?Send)]
 trait Job: Send {
-    /// Returns whether the caller does not wait any more.
+    /// Returns whether the caller has stopped waiting.
     fn is_abandoned(&self) -> bool;
 
     /// Performs the write, stores its outcome, and returns whether it succeeded. An error is a
     /// failure of the whole transaction.
     ///
-    /// A write that is alone has no savepoint: the caller rolls the transaction back.
-    async fn apply(
+    /// A write that is alone has no savepoint: on failure, the whole transaction is rolled back.
+    async fn apply_write(
         &mut self,
         tx: &mut Transaction<'_>,
         is_alone: bool,
     ) -> Result<bool, Arc<DatabaseError>>;
 
-    fn answer(self: Box<Self>, failure: Option<BatchFailure>);
+    fn send_outcome(self: Box<Self>, failure: Option<BatchFailure>);
 }
 
 #[async_trait(?Send)]
@@ -113,19 +113,19 @@ where
         self.reply.is_closed()
     }
 
-    async fn apply(
+    async fn apply_write(
         &mut self,
         tx: &mut Transaction<'_>,
         is_alone: bool,
     ) -> Result<bool, Arc<DatabaseError>> {
         let has_savepoint = !is_alone && !self.is_one_statement;
         if has_savepoint {
-            tx.connection.run("SAVEPOINT op").await?;
+            tx.connection.execute_batch("SAVEPOINT op").await?;
         }
         let refused = match (self.write)(tx).await {
             Ok(output) => {
                 if has_savepoint {
-                    tx.connection.run("RELEASE SAVEPOINT op").await?;
+                    tx.connection.execute_batch("RELEASE SAVEPOINT op").await?;
                 }
                 self.outcome = Some(Ok(output));
                 return Ok(true);
@@ -136,13 +136,15 @@ where
             Err(Refusal::Failed(error)) => {
                 let error = Arc::new(error);
                 match undo_write(tx.connection).await {
-                    Err(lost) if lost.is(FailureKind::ConnectionLost) => return Err(lost.into()),
-                    // SQLite rolls back the whole transaction on a full disk.
+                    Err(lost) if lost.is_kind(FailureKind::ConnectionLost) => {
+                        return Err(lost.into());
+                    }
+                    // On a full disk, SQLite rolls back the whole transaction.
                     Err(_) => return Err(error),
                     Ok(()) => {}
                 }
-                let may_pass = error.is(FailureKind::Locked);
-                BatchFailure { error, may_pass }.of(self.operation)
+                let may_pass = error.is_kind(FailureKind::Locked);
+                BatchFailure { error, may_pass }.into_store_error(self.operation)
             }
             Err(Refusal::Refused(refused)) => {
                 if has_savepoint {
@@ -155,34 +157,34 @@ where
         Ok(false)
     }
 
-    fn answer(self: Box<Self>, failure: Option<BatchFailure>) {
+    fn send_outcome(self: Box<Self>, failure: Option<BatchFailure>) {
         let outcome = match failure {
-            Some(failure) => Err(failure.of(self.operation)),
+            Some(failure) => Err(failure.into_store_error(self.operation)),
             None => self
                 .outcome
                 .unwrap_or_else(|| Err(store_closed(self.operation))),
         };
-        // The caller may have stopped waiting.
+        // Sending fails if the caller has stopped waiting.
         let _ = self.reply.send(outcome);
     }
 }
 
-/// Returns whether the whole transaction must be performed again.
+/// Returns whether an error requires that the whole transaction is performed again.
 fn ends_transaction(error: &DatabaseError) -> bool {
-    error.is(FailureKind::ConnectionLost) || error.is(FailureKind::Conflict)
+    error.is_kind(FailureKind::ConnectionLost) || error.is_kind(FailureKind::Conflict)
 }
 
 async fn undo_write(connection: &mut dyn Connection) -> Result<(), DatabaseError> {
-    connection.run("ROLLBACK TO SAVEPOINT op").await?;
-    connection.run("RELEASE SAVEPOINT op").await
+    connection.execute_batch("ROLLBACK TO SAVEPOINT op").await?;
+    connection.execute_batch("RELEASE SAVEPOINT op").await
 }
 
-/// Sends writes to the thread. `None` ends it.
+/// The sender of writes to the writer thread. `None` ends the thread.
 pub(crate) struct Queue(mpsc::UnboundedSender<Option<Box<dyn Job>>>);
 
 impl Queue {
-    /// Waits until a write is committed. The waiting callers bound the queue.
-    pub(crate) async fn perform<T: Send + 'static>(
+    /// Queues a write and waits for its commit. Waiting callers limit the size of the queue.
+    pub(crate) async fn perform_write<T: Send + 'static>(
         &self,
         operation: &'static str,
         is_one_statement: bool,
@@ -201,7 +203,7 @@ impl Queue {
         answer.await.map_err(|_| store_closed(operation))?
     }
 
-    /// Ends the thread after the queued writes.
+    /// Ends the writer thread after it has performed the queued writes.
     pub(crate) async fn end_writer(&self) {
         if self.0.send(None).is_ok() {
             self.0.closed().await;
@@ -215,20 +217,20 @@ pub(crate) struct Writer {
     phase: Phase,
 }
 
-/// The progress of a transaction.
+/// The progress of the current transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is written.
+    /// The transaction begins, and nothing is written.
     Begin,
-    /// Some writes are performed and not committed.
+    /// Writes may have been performed, but none is committed.
     Write,
-    /// Only the database knows whether the writes are committed.
+    /// The commit was requested. Only the database knows whether the writes are committed.
     Commit,
 }
 
 impl Writer {
-    /// Starts the thread. It ends with [`Queue::end_writer`] or with the queue. It is separate,
-    /// because SQLite blocks.
+    /// Starts the writer thread, which ends with [`Queue::end_writer`] or when the queue is
+    /// dropped. It is separate, because SQLite calls block.
     pub(crate) fn start(
         database: Arc<dyn Database>,
         connection: Box<dyn Connection>,
@@ -249,11 +251,11 @@ impl Writer {
         let mut taken = Vec::new();
         while queue.recv_many(&mut taken, MAX_BATCH).await > 0 {
             let is_end = taken.iter().any(Option::is_none);
-            // Dropping the senders of later writes answers them.
+            // Writes after the end are dropped, which reports an error to their callers.
             let jobs = taken.drain(..).map_while(|job| job);
             let batch: Vec<_> = jobs.filter(|job| !job.is_abandoned()).collect();
             if !batch.is_empty() {
-                self.perform(batch).await;
+                self.perform_batch(batch).await;
             }
             if is_end {
                 if let Some(connection) = self.connection.take() {
@@ -264,7 +266,7 @@ impl Writer {
         }
     }
 
-    async fn perform(&mut self, mut batch: Vec<Box<dyn Job>>) {
+    async fn perform_batch(&mut self, mut batch: Vec<Box<dyn Job>>) {
         let mut pauses = RETRY_PAUSES.into_iter();
         let started = Instant::now();
         let max_time = self.database.transaction_timeout();
@@ -275,7 +277,7 @@ impl Writer {
             let Err(error) = attempt else {
                 break None;
             };
-            let lost = error.is(FailureKind::ConnectionLost);
+            let lost = error.is_kind(FailureKind::ConnectionLost);
             let rolled_back = match &mut self.connection {
                 Some(connection) if !lost => connection.roll_back().await.is_ok(),
                 _ => false,
@@ -283,18 +285,18 @@ impl Writer {
             if !rolled_back {
                 // Closing the connection rolls the transaction back.
                 self.connection = None;
-                self.database.locks().check_soon();
+                self.database.instance_locks().request_check();
             }
             if self.phase == Phase::Write && !lost && batch.len() > 1 {
-                // Performs each write alone: two of them may conflict, or one may fail them all.
+                // Performs each write alone, because one failing write fails them all.
                 for job in batch {
-                    Box::pin(self.perform(vec![job])).await;
+                    Box::pin(self.perform_batch(vec![job])).await;
                 }
                 return;
             }
-            let conflict = error.is(FailureKind::Conflict);
+            let conflict = error.is_kind(FailureKind::Conflict);
             let may_retry = match self.phase {
-                Phase::Begin => lost || error.is(FailureKind::Overloaded),
+                Phase::Begin => lost || error.is_kind(FailureKind::Overloaded),
                 Phase::Write => lost || conflict,
                 // After a lost connection, it is unknown whether the writes are committed.
                 Phase::Commit => conflict,
@@ -302,15 +304,15 @@ impl Writer {
             let pause = pauses.next();
             let Some(pause) = pause.filter(|_| may_retry && started.elapsed() < RETRY_TIMEOUT)
             else {
-                // A lock is refused before the first write, or the transaction is rolled back.
+                // After a refused lock, nothing is written, so the caller may try again.
                 let may_pass =
-                    error.is(FailureKind::Locked) || (may_retry && self.phase == Phase::Begin);
+                    error.is_kind(FailureKind::Locked) || (may_retry && self.phase == Phase::Begin);
                 break Some(BatchFailure { error, may_pass });
             };
             sleep(Duration::from_millis(pause)).await;
         };
         for job in batch {
-            job.answer(failure.clone());
+            job.send_outcome(failure.clone());
         }
     }
 
@@ -323,9 +325,9 @@ impl Writer {
             missing => missing.insert(self.database.connect().await?),
         };
         let connection = &mut **connection;
-        let locks = self.database.locks();
+        let locks = self.database.instance_locks();
         connection.begin().await?;
-        let now = Now::read();
+        let now = Now::read_clock();
         let own_id = claim_instance(connection, locks, &now).await?;
         self.phase = Phase::Write;
         let mut removed_instances = Vec::new();
@@ -338,41 +340,44 @@ impl Writer {
         };
         let is_alone = batch.len() == 1;
         for job in batch {
-            let is_done = job.apply(&mut tx, is_alone).await?;
+            let is_done = job.apply_write(&mut tx, is_alone).await?;
             if is_alone && !is_done {
-                connection.run("ROLLBACK").await?;
+                connection.execute_batch("ROLLBACK").await?;
                 return Ok(());
             }
         }
         self.phase = Phase::Commit;
-        connection.run("COMMIT").await?;
+        connection.execute_batch("COMMIT").await?;
         for id in removed_instances {
-            locks.sweep(&id);
+            locks.remove_stale_lock(&id);
         }
         Ok(())
     }
 }
 
-/// Returns the id of this instance, whose row stays until the end of the transaction.
+/// Returns the id of this instance and keeps its row until the end of the transaction.
 ///
-/// Creates the row at the first call and after another instance has removed it.
+/// Creates the row at the first call, and again after another instance has removed it.
 async fn claim_instance(
     connection: &mut dyn Connection,
     locks: &dyn InstanceLocks,
     now: &Now,
 ) -> Result<String, DatabaseError> {
     let find = match connection.kind() {
-        // No other process writes at the same time.
+        // SQLite needs no row lock, because no other process writes at the same time.
         DatabaseKind::Sqlite => "SELECT id FROM instances WHERE id = $1",
         #[cfg(feature = "postgres")]
         DatabaseKind::Postgres => "SELECT id FROM instances WHERE id = $1 FOR SHARE",
     };
     if let Some(own_id) = locks.own_id()
-        && connection.row(find, values![&own_id]).await?.is_some()
+        && connection
+            .query_row(find, values![&own_id])
+            .await?
+            .is_some()
     {
         return Ok(own_id);
     }
-    let claim = locks.claim().await?;
+    let claim = locks.acquire_new_lock().await?;
     let add = "INSERT INTO instances (id, lock_key, started_at) VALUES ($1, $2, $3)";
     let values = values![&claim.id, claim.lock_key, &now.text];
     connection.execute(add, values).await?;

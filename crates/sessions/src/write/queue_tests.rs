@@ -104,8 +104,8 @@ async fn a_full_disk_loses_nothing_that_was_acknowledged() {
         );
     }
     let grow = "PRAGMA max_page_count = 1000000";
-    let grown = store.write("make room", async move |tx| {
-        Ok(tx.connection.run(grow).await?)
+    let grown = store.perform_write("make room", async move |tx| {
+        Ok(tx.connection.execute_batch(grow).await?)
     });
     grown.await.unwrap();
     let now = store

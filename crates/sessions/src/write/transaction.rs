@@ -10,20 +10,20 @@ use switchboard_domain::{
 use super::queue::Refusal;
 use crate::{
     database::{Connection, DatabaseError, InstanceLocks, has_nul, values},
-    limits::{check_nesting, parameters_text},
+    limits::{check_nesting, serialize_parameters},
     rows::state_name,
 };
 
-/// The time of a transaction.
+/// The time at which a transaction began.
 #[derive(Debug, Clone)]
 pub(crate) struct Now {
-    /// RFC 3339 in UTC, always with six digits of the second, so that such texts sort by time.
+    /// RFC 3339 in UTC, always with six decimal places, so that the texts sort by time.
     pub(crate) text: String,
     pub(crate) microseconds: i64,
 }
 
 impl Now {
-    pub(crate) fn read() -> Self {
+    pub(crate) fn read_clock() -> Self {
         let now = Timestamp::now();
         Self {
             text: format!("{now:.6}"),
@@ -31,8 +31,8 @@ impl Now {
         }
     }
 
-    /// Returns the microseconds of an RFC 3339 time; of now if the text is not a time.
-    fn microseconds_of(&self, time: &str) -> i64 {
+    /// Converts an RFC 3339 time to Unix microseconds. An invalid time becomes the current one.
+    fn parse_microseconds(&self, time: &str) -> i64 {
         time.parse::<Timestamp>()
             .map_or(self.microseconds, Timestamp::as_microsecond)
     }
@@ -45,14 +45,15 @@ pub(crate) struct LockedSession {
     pub(crate) messages: u64,
 }
 
-/// Statements that insert rows of (key, position, message). They exist for a few numbers of rows,
-/// the largest first, so that many messages need few statements.
+/// INSERT statements for rows of (key, position, message), each with its number of rows. They are
+/// sorted by that number, the largest first, so that many messages need few statements.
 type MessageInserts = LazyLock<[(usize, String); 4]>;
 
-static INSERT_MESSAGES: MessageInserts = LazyLock::new(|| message_inserts("messages (session"));
-static INSERT_RUN_MESSAGES: MessageInserts = LazyLock::new(|| message_inserts("run_messages (run"));
+static INSERT_MESSAGES: MessageInserts = LazyLock::new(|| message_insert_sql("messages (session"));
+static INSERT_RUN_MESSAGES: MessageInserts =
+    LazyLock::new(|| message_insert_sql("run_messages (run"));
 
-fn message_inserts(table_and_key: &str) -> [(usize, String); 4] {
+fn message_insert_sql(table_and_key: &str) -> [(usize, String); 4] {
     [256, 64, 8, 1].map(|count| {
         let row = |at: usize| format!("(${}, ${}, ${})", 3 * at + 1, 3 * at + 2, 3 * at + 3);
         let rows: Vec<String> = (0..count).map(row).collect();
@@ -62,17 +63,17 @@ fn message_inserts(table_and_key: &str) -> [(usize, String); 4] {
     })
 }
 
-/// The events of one append. They are one row.
+/// The events of one append call, which are stored as one row.
 pub(crate) struct EventRow {
     run: String,
     first: u64,
     last: u64,
-    /// One event on each line. In JSON, line ends occur only where a space is allowed too.
+    /// One JSON event per line. Line ends within an event are replaced by spaces.
     lines: String,
 }
 
 impl EventRow {
-    /// Returns `None` without events. Fails if their numbers have gaps.
+    /// Creates the row, or returns `None` if there are no events. Fails if their numbers have gaps.
     pub(crate) fn new(
         run: &str,
         events: &[StoredEvent],
@@ -97,7 +98,7 @@ impl EventRow {
     }
 }
 
-/// A transaction of the writer. Each write has it alone until it returns.
+/// The transaction of the writer thread. One write at a time uses it.
 pub(crate) struct Transaction<'a> {
     pub(crate) connection: &'a mut dyn Connection,
     pub(crate) locks: &'a dyn InstanceLocks,
@@ -109,7 +110,7 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Creates a session that counts `messages` messages, and returns its key.
+    /// Inserts a session with the message count `messages`, and returns its row key.
     pub(crate) async fn create_session(
         &mut self,
         owner: &Principal,
@@ -125,14 +126,14 @@ impl Transaction<'_> {
             &owner.user,
             &session.title,
             &session.created_at,
-            self.now.microseconds_of(&session.created_at),
+            self.now.parse_microseconds(&session.created_at),
             self.now.microseconds,
             messages as u64,
         ];
-        let row = self.connection.row(ADD, values).await?;
+        let row = self.connection.query_row(ADD, values).await?;
         let id = || session.id.clone();
         let row = row.ok_or_else(|| SessionStoreError::Exists { id: id() })?;
-        Ok(row.int(0)?)
+        Ok(row.read_int(0)?)
     }
 
     /// Finds a session, locks its row until the end of the transaction, and marks it as used.
@@ -149,15 +150,15 @@ impl Transaction<'_> {
             return Err(not_found().into());
         }
         let values = values![&id.0, &owner.tenant, &owner.user, self.now.microseconds];
-        let row = self.connection.row(LOCK, values).await?;
+        let row = self.connection.query_row(LOCK, values).await?;
         let row = row.ok_or_else(not_found)?;
         Ok(LockedSession {
-            key: row.int(0)?,
-            messages: row.count(1)?,
+            key: row.read_int(0)?,
+            messages: row.read_count(1)?,
         })
     }
 
-    /// Locks a session that has `after` messages and no unfinished run.
+    /// Locks a session. Fails unless it has exactly `after` messages and no unfinished run.
     pub(crate) async fn lock_idle_session(
         &mut self,
         owner: &Principal,
@@ -166,28 +167,28 @@ impl Transaction<'_> {
     ) -> Result<LockedSession, Refusal> {
         let session = self.lock_session(owner, id).await?;
         if let Some((run, _)) = self.find_unfinished_run(session.key).await? {
-            return Err(busy(id, run).into());
+            return Err(session_busy(id, run).into());
         }
         if session.messages != after {
-            return Err(conflict(id, after, session.messages).into());
+            return Err(session_conflict(id, after, session.messages).into());
         }
         Ok(session)
     }
 
-    /// Returns the id of the unfinished run of a session, and the instance that executes it. There
-    /// is at most one.
+    /// Returns the id of the unfinished run of a session, and the instance that executes it. A
+    /// session has at most one unfinished run.
     pub(crate) async fn find_unfinished_run(
         &mut self,
         session: i64,
     ) -> Result<Option<(String, Option<String>)>, DatabaseError> {
         const FIND: &str =
             "SELECT id, instance FROM runs WHERE session = $1 AND state <> 'finished'";
-        let row = self.connection.row(FIND, values![session]).await?;
-        row.map(|row| Ok((row.text(0)?, row.optional_text(1)?)))
+        let row = self.connection.query_row(FIND, values![session]).await?;
+        row.map(|row| Ok((row.read_text(0)?, row.read_optional_text(1)?)))
             .transpose()
     }
 
-    /// Appends messages to a session after the first `keep` ones and returns the new number of
+    /// Replaces all messages of a session after the first `keep` ones. Returns the new number of
     /// messages.
     pub(crate) async fn add_messages(
         &mut self,
@@ -207,27 +208,29 @@ impl Transaction<'_> {
         Ok(total)
     }
 
-    /// Inserts messages of a session from position `from`. Does not change the session's count.
+    /// Inserts messages of a session from position `from`. Does not update its message count.
     pub(crate) async fn insert_messages(
         &mut self,
         session: i64,
         from: u64,
         messages: &[String],
     ) -> Result<(), DatabaseError> {
-        self.insert(&INSERT_MESSAGES, session, from, messages).await
+        self.insert_in_batches(&INSERT_MESSAGES, session, from, messages)
+            .await
     }
 
-    /// Inserts messages in the conversation of a run from position `from`.
+    /// Inserts messages into the conversation of a run, from position `from` on.
     pub(crate) async fn insert_run_messages(
         &mut self,
         run: i64,
         from: u64,
         messages: &[String],
     ) -> Result<(), DatabaseError> {
-        self.insert(&INSERT_RUN_MESSAGES, run, from, messages).await
+        self.insert_in_batches(&INSERT_RUN_MESSAGES, run, from, messages)
+            .await
     }
 
-    async fn insert(
+    async fn insert_in_batches(
         &mut self,
         inserts: &'static MessageInserts,
         key: i64,
@@ -250,7 +253,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Inserts a run and returns its key. `instance` executes it.
+    /// Inserts a run and returns its row key. `instance` is the instance that executes the run.
     pub(crate) async fn insert_run(
         &mut self,
         run: &RunRecord,
@@ -261,7 +264,7 @@ impl Transaction<'_> {
                 created_us, updated_at, events_before, outcome, parameters)
             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
             ON CONFLICT (id) DO NOTHING RETURNING key";
-        let parameters = parameters_text(run.parameters.as_ref())?;
+        let parameters = serialize_parameters(run.parameters.as_ref())?;
         let values = values![
             &run.id,
             session,
@@ -269,18 +272,18 @@ impl Transaction<'_> {
             instance,
             &run.model,
             &run.created_at,
-            self.now.microseconds_of(&run.created_at),
+            self.now.parse_microseconds(&run.created_at),
             &run.updated_at,
             run.events_before,
             run.outcome.as_deref(),
             parameters.as_deref(),
         ];
-        let row = self.connection.row(ADD, values).await?;
+        let row = self.connection.query_row(ADD, values).await?;
         let row = row.ok_or_else(|| run_conflict(&run.id, "its id exists already"))?;
-        Ok(row.int(0)?)
+        Ok(row.read_int(0)?)
     }
 
-    /// Appends events if this instance has their run and they follow its last event.
+    /// Appends events to a run. Fails if another instance executes the run or events are missing.
     pub(crate) async fn append_events(&mut self, events: &EventRow) -> Result<(), Refusal> {
         const APPEND: &str = "INSERT INTO run_events (run, last_seq, first_seq, at, events)
             SELECT r.key, $4, $3, $5, $6 FROM runs r WHERE r.id = $1 AND r.instance = $2
@@ -298,23 +301,23 @@ impl Transaction<'_> {
         if self.connection.execute(APPEND, values).await? == 1 {
             return Ok(());
         }
-        let last = self.connection.row(LAST, values![run]).await?;
-        let last = last.map_or(Ok(0), |row| row.count(0))?;
+        let last = self.connection.query_row(LAST, values![run]).await?;
+        let last = last.map_or(Ok(0), |row| row.read_count(0))?;
         let gap = format!("its last event is {last}, so event {first} does not follow");
-        Err(self.refusal_of_run(run, &gap).await?.into())
+        Err(self.find_refusal_reason(run, &gap).await?.into())
     }
 
-    /// Returns why a write to a run was refused. `otherwise` is the reason if this instance has it.
-    pub(crate) async fn refusal_of_run(
+    /// Returns the error for a refused write to a run: `otherwise` if this instance executes it.
+    pub(crate) async fn find_refusal_reason(
         &mut self,
         run: &str,
         otherwise: &str,
     ) -> Result<SessionStoreError, DatabaseError> {
         const FIND: &str = "SELECT state, instance FROM runs WHERE id = $1";
-        let Some(row) = self.connection.row(FIND, values![run]).await? else {
+        let Some(row) = self.connection.query_row(FIND, values![run]).await? else {
             return Ok(no_such_run(run));
         };
-        let (state, instance) = (row.text(0)?, row.optional_text(1)?);
+        let (state, instance) = (row.read_text(0)?, row.read_optional_text(1)?);
         let reason = match instance {
             Some(instance) if instance == self.own_id => otherwise,
             Some(_) => "another process executes it",
@@ -324,7 +327,7 @@ impl Transaction<'_> {
         Ok(run_conflict(run, reason))
     }
 
-    /// Returns whether an instance is alive. If it is dead, interrupts its runs.
+    /// Returns whether an instance is alive. Removes a dead instance and interrupts its runs.
     pub(crate) async fn is_alive(&mut self, instance: &str) -> Result<bool, DatabaseError> {
         if instance == self.own_id {
             return Ok(true);
@@ -337,7 +340,7 @@ impl Transaction<'_> {
         Ok(!removed)
     }
 
-    /// Interrupts the runs of an instance.
+    /// Marks the running runs of an instance as interrupted.
     pub(crate) async fn interrupt_runs(&mut self, instance: &str) -> Result<(), DatabaseError> {
         const INTERRUPT: &str = "UPDATE runs SET state = 'interrupted', instance = NULL
             WHERE instance = $1 AND state = 'running'";
@@ -348,12 +351,12 @@ impl Transaction<'_> {
     }
 }
 
-pub(crate) fn busy(session: &SessionId, run: String) -> SessionStoreError {
+pub(crate) fn session_busy(session: &SessionId, run: String) -> SessionStoreError {
     let session = session.clone();
     SessionStoreError::Busy { session, run }
 }
 
-pub(crate) fn conflict(id: &SessionId, expected: u64, actual: u64) -> SessionStoreError {
+pub(crate) fn session_conflict(id: &SessionId, expected: u64, actual: u64) -> SessionStoreError {
     SessionStoreError::Conflict {
         id: id.clone(),
         expected,

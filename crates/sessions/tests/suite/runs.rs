@@ -217,7 +217,7 @@ pub(crate) async fn what_is_nested_too_deeply_is_not_stored(place: Place) {
     let message = |levels: usize| {
         let mut result = ToolResult::text("1", "t", "text");
         result.structured = Some(nested(levels).into());
-        vec![Arc::new(Message::tool_results([result]))]
+        vec![Arc::new(Message::from_tool_results([result]))]
     };
     let snapshot = |state: usize, messages: usize| RunSnapshot {
         state: nested(state).to_string().into(),

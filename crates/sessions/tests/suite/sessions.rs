@@ -298,7 +298,7 @@ pub(crate) async fn a_store_of_another_version_is_refused(place: Place) {
 }
 
 pub(crate) async fn a_store_of_an_earlier_form_is_refused_and_unchanged(place: Place) {
-    if let Some(path) = place.options.path() {
+    if let Some(path) = place.options.sqlite_path() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     }
     let earlier = "CREATE TABLE switchboard_schema (version BIGINT NOT NULL);
@@ -404,7 +404,7 @@ pub(crate) async fn an_id_with_nul_is_found_nowhere(place: Place) {
 
 /// Executes a statement without the store.
 pub(super) async fn raw(place: &Place, sql: &str) {
-    let Some(path) = place.options.path() else {
+    let Some(path) = place.options.sqlite_path() else {
         return raw_postgres(place, sql).await;
     };
     let connection = rusqlite::Connection::open(path).unwrap();

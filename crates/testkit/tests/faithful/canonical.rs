@@ -299,7 +299,7 @@ impl Reader {
 
     /// What this column's model minted, as its wire says it.
     fn own<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
-        state?.for_model(&self.column.model())
+        state?.data_for_model(&self.column.model())
     }
 
     /// What rides on a text or a call.

@@ -211,19 +211,20 @@ impl Shown {
         };
         match self {
             Self::Text(text) => Part::text(text),
-            Self::Image { at: false } => Part::Image(Media::base64("image/png", PNG)),
-            Self::Image { at: true } => {
-                Part::Image(Media::url("image/jpeg", "https://example.org/a.jpg?b=1"))
-            }
+            Self::Image { at: false } => Part::Image(Media::from_base64("image/png", PNG)),
+            Self::Image { at: true } => Part::Image(Media::from_url(
+                "image/jpeg",
+                "https://example.org/a.jpg?b=1",
+            )),
             Self::Pdf { at: false, title } => {
-                document(Media::base64("application/pdf", PDF), *title)
+                document(Media::from_base64("application/pdf", PDF), *title)
             }
             Self::Pdf { at: true, title } => document(
-                Media::url("application/pdf", "https://example.org/a.pdf"),
+                Media::from_url("application/pdf", "https://example.org/a.pdf"),
                 *title,
             ),
             Self::Words { number, title } => {
-                document(Media::base64("text/plain", WORDS[*number].0), *title)
+                document(Media::from_base64("text/plain", WORDS[*number].0), *title)
             }
         }
     }
@@ -245,7 +246,7 @@ impl Maker {
         }
         parts.extend(step.after.as_ref().map(Part::text));
         messages.push(Message::new(Role::Assistant, parts));
-        messages.push(Message::tool_results(results));
+        messages.push(Message::from_tool_results(results));
     }
 
     fn piece(&mut self, piece: &Piece) -> Part {
@@ -269,8 +270,11 @@ impl Maker {
         let other = ModelId::new("elsewhere", "m");
         match minter {
             Minter::Nobody => None,
-            Minter::Own => Some(ProviderState::minted_by(&self.column.model(), own(self)?)),
-            Minter::Other => Some(ProviderState::minted_by(
+            Minter::Own => Some(ProviderState::new_for_model(
+                &self.column.model(),
+                own(self)?,
+            )),
+            Minter::Other => Some(ProviderState::new_for_model(
                 &other,
                 json!({"signature": "theirs"}),
             )),
@@ -339,7 +343,7 @@ impl Gave {
             Self::Words(words) => result(words.iter().map(ToolContent::text).collect(), None),
             Self::Data(data) => result(Vec::new(), Some(data)),
             Self::Both(data) => result(vec![ToolContent::text(data.to_string())], Some(data)),
-            Self::Failure(words) => ToolResult::error(id, name, words),
+            Self::Failure(words) => ToolResult::from_error_message(id, name, words),
         }
     }
 }

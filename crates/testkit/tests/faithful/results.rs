@@ -25,10 +25,13 @@ fn blob(media_type: Option<&str>, data: &str) -> ToolContent {
 fn pieces() -> Vec<(ToolContent, String)> {
     let bytes = |content| (content, BYTES.to_owned());
     let mut pieces = vec![
-        bytes(ToolContent::Image(Media::base64("image/png", BYTES))),
-        bytes(ToolContent::Image(Media::base64("image/bmp", BYTES))),
-        bytes(ToolContent::Audio(Media::base64("audio/wav", BYTES))),
-        bytes(ToolContent::Audio(Media::base64("audio/x-strange", BYTES))),
+        bytes(ToolContent::Image(Media::from_base64("image/png", BYTES))),
+        bytes(ToolContent::Image(Media::from_base64("image/bmp", BYTES))),
+        bytes(ToolContent::Audio(Media::from_base64("audio/wav", BYTES))),
+        bytes(ToolContent::Audio(Media::from_base64(
+            "audio/x-strange",
+            BYTES,
+        ))),
         bytes(blob(None, BYTES)),
     ];
     for media_type in [
@@ -67,7 +70,7 @@ fn pieces() -> Vec<(ToolContent, String)> {
 
 /// A conversation with a result of one piece.
 fn conversation(content: ToolContent, is_error: bool) -> ChatRequest {
-    let call = ToolUse::new("call_1", "look", ToolInput::parse("{}"));
+    let call = ToolUse::new("call_1", "look", ToolInput::parse_input("{}"));
     let result = ToolResult {
         content: vec![content].into(),
         is_error,
@@ -76,7 +79,7 @@ fn conversation(content: ToolContent, is_error: bool) -> ChatRequest {
     ChatRequest::new([
         Message::user("What is there?"),
         Message::new(Role::Assistant, [Part::ToolUse(call)]),
-        Message::tool_results([result]),
+        Message::from_tool_results([result]),
     ])
 }
 
@@ -121,7 +124,7 @@ fn media_of_results_go_to_the_wires_that_take_them() {
         sent.bytes.contains(BYTES)
     };
     for column in COLUMNS {
-        let image = || Media::base64("image/png", BYTES);
+        let image = || Media::from_base64("image/png", BYTES);
         assert!(takes(column, ToolContent::Image(image())), "{column:?}");
         let png = blob(Some("image/png"), BYTES);
         assert!(takes(column, png), "{column:?}");
@@ -132,7 +135,7 @@ fn media_of_results_go_to_the_wires_that_take_them() {
         let pdf = blob(Some("application/pdf"), BYTES);
         assert_eq!(takes(column, pdf), reads, "{column:?}");
         let hears = matches!(column, Column::Gemini | Column::Ollama);
-        let audio = || Media::base64("audio/wav", BYTES);
+        let audio = || Media::from_base64("audio/wav", BYTES);
         let capable = column.wire().capabilities().audio != Some(false);
         let audio = takes(column, ToolContent::Audio(audio()));
         assert_eq!(audio, hears && capable, "{column:?}");

@@ -152,12 +152,14 @@ fn case_05_missing_ids_become_unique_local_ones_that_are_not_sent() {
         let mut request = go_on(&after, &second);
         // Results pair by order on the wire, whatever their order here.
         let last = request.messages.pop().unwrap();
-        let mut results: Vec<ToolResult> = last.results().cloned().collect();
+        let mut results: Vec<ToolResult> = last.iter_tool_results().cloned().collect();
         results[1].content = vec![switchboard_domain::ToolContent::text("for Bremen")].into();
         if wire == Wire::Gemini {
             results.reverse();
         }
-        request.messages.push(Message::tool_results(results).into());
+        request
+            .messages
+            .push(Message::from_tool_results(results).into());
         let sent = wire.send(&request).unwrap();
         for id in &ids {
             assert!(!sent.bytes.contains(id), "{wire:?}: {id} in {}", sent.bytes);
@@ -191,7 +193,7 @@ fn case_06_a_result_of_text_or_a_list_is_wrapped_in_an_object() {
         (data(json!(12)), json!({"output": 12})),
         (data(json!({"degrees": 12})), json!({"degrees": 12})),
         (
-            ToolResult::error("call_1", "get_weather", "the station is closed"),
+            ToolResult::from_error_message("call_1", "get_weather", "the station is closed"),
             json!({"error": "the station is closed"}),
         ),
     ] {
@@ -199,7 +201,7 @@ fn case_06_a_result_of_text_or_a_list_is_wrapped_in_an_object() {
         let call = ToolUse::new("call_1", "get_weather", kiel());
         let part = switchboard_domain::Part::ToolUse(call);
         let said = Message::new(switchboard_domain::Role::Assistant, [part]);
-        let answered = Message::tool_results([result.clone()]);
+        let answered = Message::from_tool_results([result.clone()]);
         request.messages.extend([said.into(), answered.into()]);
         let sent = Wire::Gemini.send(&request).unwrap();
         let response = &sent.body["contents"][2]["parts"][0]["functionResponse"]["response"];

@@ -218,7 +218,7 @@ fn with_a_thought(wire: Wire) -> ChatRequest {
     };
     let thought = Part::Reasoning(Reasoning {
         text: "hm".into(),
-        provider_state: Some(ProviderState::minted_by(&wire.model(), state)),
+        provider_state: Some(ProviderState::new_for_model(&wire.model(), state)),
     });
     ChatRequest::new([
         Message::user("1"),

@@ -186,7 +186,7 @@ async fn case_15_an_answer_that_breaks_after_200_is_not_asked_for_again() {
             fake.answer(answer);
             let (text, error) = until_it_breaks(model.as_ref()).await;
             assert_eq!(text, "Half an ans", "{wire:?} {number}");
-            assert_eq!(error.status(), Some(200), "{wire:?} {number}: {error}");
+            assert_eq!(error.http_status(), Some(200), "{wire:?} {number}: {error}");
             if number < 2 {
                 assert_eq!(error.kind, ModelErrorKind::Interrupted, "{wire:?} {number}");
             }

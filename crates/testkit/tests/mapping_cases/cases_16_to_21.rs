@@ -48,7 +48,7 @@ fn case_16_names_that_a_wire_cannot_say_become_aliases_that_lead_back() {
         let request = ChatRequest::new([
             Message::user("How is the weather in Kiel?"),
             Message::new(Role::Assistant, [Part::ToolUse(call)]),
-            Message::tool_results([ToolResult::text("call_1", "a/b", "12 °C")]),
+            Message::from_tool_results([ToolResult::text("call_1", "a/b", "12 °C")]),
         ])
         .with_tools(tools);
         let sent = wire.send(&request).unwrap();

@@ -77,7 +77,7 @@ fn answered(result: ToolResult) -> ChatRequest {
     let mut request = question();
     let call = ToolUse::new("call_1", "get_weather", kiel());
     let said = Message::new(Role::Assistant, [Part::ToolUse(call)]);
-    let messages = [said, Message::tool_results([result])];
+    let messages = [said, Message::from_tool_results([result])];
     request.messages.extend(messages.map(Into::into));
     request
 }
@@ -101,7 +101,11 @@ fn case_23_a_failure_is_told_where_the_wire_has_no_mark_for_it() {
             assert_eq!(sent.warnings, [], "{wire:?}");
             result_in(wire, &sent.body)
         };
-        let failed = send(ToolResult::error("call_1", "get_weather", words));
+        let failed = send(ToolResult::from_error_message(
+            "call_1",
+            "get_weather",
+            words,
+        ));
         let worked = send(ToolResult::text("call_1", "get_weather", words));
         assert_ne!(failed, worked, "{wire:?}");
         assert!(failed.to_string().contains(words), "{wire:?}: {failed}");
@@ -113,7 +117,7 @@ fn case_23_a_failure_is_told_where_the_wire_has_no_mark_for_it() {
         // A failure without a word is one as well.
         let silent = ToolResult {
             content: Vec::new().into(),
-            ..ToolResult::error("call_1", "get_weather", "")
+            ..ToolResult::from_error_message("call_1", "get_weather", "")
         };
         let said = send(silent).to_string().to_lowercase();
         assert!(

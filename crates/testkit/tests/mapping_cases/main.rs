@@ -38,7 +38,7 @@ fn calls(answer: &ChatResponse) -> Vec<&ToolUse> {
 fn go_on(request: &ChatRequest, answer: &ChatResponse) -> ChatRequest {
     let calls = answer.message.tool_uses();
     let results = calls.map(|call| ToolResult::text(&call.id, &call.name, "12 °C"));
-    let results = Message::tool_results(results);
+    let results = Message::from_tool_results(results);
     let mut request = request.clone();
     request.messages.push(answer.message.clone().into());
     if !results.parts.is_empty() {
@@ -48,7 +48,7 @@ fn go_on(request: &ChatRequest, answer: &ChatResponse) -> ChatRequest {
 }
 
 fn kiel() -> ToolInput {
-    ToolInput::parse(r#"{"city":"Kiel"}"#)
+    ToolInput::parse_input(r#"{"city":"Kiel"}"#)
 }
 
 fn nothing() -> ToolInput {

@@ -56,7 +56,7 @@ fn an_input_is_restored_and_an_interrupted_one_stays_as_it_was_written() {
                 }
                 ToolInput::Object(_) => assert_eq!(
                     (input, is_complete),
-                    (&ToolInput::parse(r#"{"city":"Kiel"}"#), true)
+                    (&ToolInput::parse_input(r#"{"city":"Kiel"}"#), true)
                 ),
             }
         }

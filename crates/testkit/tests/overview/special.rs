@@ -63,7 +63,7 @@ pub(crate) fn reasoning_replay(wire: Wire) -> String {
     assert!(answer.message.parts.iter().any(is_reasoning), "{wire:?}");
     let calls = answer.message.tool_uses();
     let results = calls.map(|call| ToolResult::text(&call.id, &call.name, "12 °C"));
-    let results = Message::tool_results(results);
+    let results = Message::from_tool_results(results);
     let mut request = question();
     request.messages.push(answer.message.clone().into());
     request.messages.push(if results.parts.is_empty() {

@@ -103,7 +103,7 @@ pub(crate) async fn ask(entry: &Entry, request: ChatRequest) -> Heard {
     heard.outcome = outcome.unwrap_or_else(|_| panic!("{entry}: it hangs"));
     match &heard.outcome {
         Ok(answer) => assert_eq!(heard.text, answer.message.text(), "{entry}: twice or lost"),
-        Err(error) => assert_eq!(error.provider(), entry.provider, "{error}"),
+        Err(error) => assert_eq!(error.provider_name(), entry.provider, "{error}"),
     }
     heard
 }
@@ -151,7 +151,7 @@ impl Conversation {
 pub(crate) async fn converse(entry: &Entry, question: &str) -> Conversation {
     let tools = Weather::default();
     let mut request =
-        ChatRequest::new([Message::user(question)]).with_tools(tools.tools().await.tools);
+        ChatRequest::new([Message::user(question)]).with_tools(tools.list_tools().await.tools);
     let (mut calls, mut texts) = (Vec::new(), Vec::new());
     loop {
         let answer = ask(entry, request.clone()).await.answer();
@@ -182,7 +182,7 @@ pub(crate) async fn converse(entry: &Entry, question: &str) -> Conversation {
         calls.extend(wanted);
         request
             .messages
-            .push(Arc::new(Message::tool_results(results)));
+            .push(Arc::new(Message::from_tool_results(results)));
     }
 }
 
@@ -193,16 +193,18 @@ async fn result(tools: &Weather, tool_use: &ToolUse) -> ToolResult {
     } = tool_use;
     let input = match input {
         ToolInput::Object(input) => input.clone(),
-        ToolInput::Malformed { reason, .. } => return ToolResult::error(id, name, reason),
+        ToolInput::Malformed { reason, .. } => {
+            return ToolResult::from_error_message(id, name, reason);
+        }
     };
     let call = ToolCall {
         name: name.clone(),
         input,
         ..ToolCall::default()
     };
-    match tools.call(call).await {
+    match tools.call_tool(call).await {
         Ok(output) => output.into_result(id, name),
-        Err(error) => ToolResult::error(id, name, error.to_string()),
+        Err(error) => ToolResult::from_error_message(id, name, error.to_string()),
     }
 }
 
@@ -221,14 +223,14 @@ impl Weather {
 
 #[async_trait]
 impl ToolHost for Weather {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog {
             tools: vec![Arc::new(Self::definition())],
             problems: Vec::new(),
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let known = Self::definition().name;
         if call.name != known {
             return Err(ToolCallError::UnknownTool {
@@ -245,7 +247,7 @@ impl ToolHost for Weather {
         Ok(ToolOutput::text(format!("{city}: 7 °C, grüner Regen")))
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::empty())
     }
 }

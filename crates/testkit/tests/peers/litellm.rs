@@ -50,7 +50,7 @@ fn entries(proxy: &Peer) -> Vec<Entry> {
     let as_configured = |mut entry: Entry| {
         MODEL.clone_into(&mut entry.connection.model);
         KEY.clone_into(&mut entry.connection.key);
-        entry.connection.profile = Profile::named("litellm").unwrap();
+        entry.connection.profile = Profile::from_name("litellm").unwrap();
         entry
     };
     let all = Entry::each(proxy, &HOSTED).into_iter();
@@ -133,7 +133,7 @@ async fn check_faults(entry: &Entry) {
         let heard = ask_plainly(entry, &format!("{question}, {entry}")).await;
         assert_eq!(heard.text, "", "{entry}");
         let error = heard.error();
-        assert_eq!(error.status(), Some(status), "{entry}: {error}");
+        assert_eq!(error.http_status(), Some(status), "{entry}: {error}");
         assert!(error.message().contains("as the test wants"), "{error}");
         error.kind
     };
@@ -160,7 +160,7 @@ async fn check_faults(entry: &Entry) {
     let mut unknown = entry.clone();
     "gpt-unknown".clone_into(&mut unknown.connection.model);
     let error = ask_plainly(&unknown, "hello").await.error();
-    assert_eq!(error.status(), Some(400), "{entry}: {error}");
+    assert_eq!(error.http_status(), Some(400), "{entry}: {error}");
     assert!(error.message().contains("Invalid model name"), "{error}");
     if is_of_openai {
         assert_eq!(error.kind, ModelErrorKind::NotFound, "{entry}: {error}");
@@ -171,7 +171,7 @@ async fn check_faults(entry: &Entry) {
     let error = ask_plainly(&entry.clone().with_key("sk-wrong"), "hello")
         .await
         .error();
-    assert_eq!(error.status(), Some(400), "{entry}: {error}");
+    assert_eq!(error.http_status(), Some(400), "{entry}: {error}");
     assert!(!error.is_transient(), "{entry}: {error}");
     assert!(
         !format!("{error} {error:?}").contains("sk-wrong"),
@@ -194,5 +194,5 @@ async fn check_cut(entry: &Entry) {
         ModelErrorKind::Interrupted | ModelErrorKind::Overloaded { retry_after: None }
     );
     assert!(is_typed, "{entry}: {error}");
-    assert_eq!(error.status(), Some(200), "{entry}: {error}");
+    assert_eq!(error.http_status(), Some(200), "{entry}: {error}");
 }

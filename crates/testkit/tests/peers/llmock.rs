@@ -123,7 +123,7 @@ async fn peer_llmock_is_a_model_that_uses_tools() {
             let mut entry = Entry::under(&peer, path, Wire::Chat, form);
             entry.connection.provider = format!("my{path}");
             name.clone_into(&mut entry.connection.model);
-            entry.connection.profile = Profile::named(profile).unwrap();
+            entry.connection.profile = Profile::from_name(profile).unwrap();
             all.push(entry);
         }
     }
@@ -282,7 +282,7 @@ async fn peer_llmock_is_given_up_with_a_typed_error() {
             assert_eq!(heard.text, "", "{entry}");
             let error = heard.error();
             assert_eq!(error.kind, *kind, "{entry}, {status}: {error}");
-            assert_eq!(error.status(), Some(*status), "{entry}: {error}");
+            assert_eq!(error.http_status(), Some(*status), "{entry}: {error}");
             assert!(error.message().contains("as the test wants"), "{error}");
             asked += times;
         }
@@ -319,7 +319,7 @@ async fn peer_llmock_breaks_streams_and_nothing_is_said_twice() {
                     _ => ModelErrorKind::Interrupted,
                 };
                 assert_eq!(error.kind, expected, "{at}: {error}");
-                assert_eq!(error.status(), Some(200), "{at}: {error}");
+                assert_eq!(error.http_status(), Some(200), "{at}: {error}");
             }
         }
     }))
@@ -411,7 +411,7 @@ async fn peer_llmock_is_not_at_every_address() {
     for wire in WIRES {
         let entry = Entry::under(&peer, "/somewhere/else", wire, Form::Streamed);
         let error = ask_plainly(&entry, "Is anybody there?").await.error();
-        assert_eq!(error.status(), Some(404), "{entry}: {error}");
+        assert_eq!(error.http_status(), Some(404), "{entry}: {error}");
         assert!(!error.is_transient(), "{entry}: {error}");
         // Also to Anthropic's adapter it says so in OpenAI's words (`invalid_request_error`).
         assert_eq!(error.kind, ModelErrorKind::NotFound, "{entry}: {error}");
@@ -432,7 +432,7 @@ async fn peer_python_answers_with_a_page_for_people() {
         let error = heard.error();
         let kind = ModelErrorKind::Overloaded { retry_after: None };
         assert_eq!(error.kind, kind, "{entry}: {error}");
-        assert_eq!(error.status(), Some(501), "{entry}: {error}");
+        assert_eq!(error.http_status(), Some(501), "{entry}: {error}");
         // One line of it, for people to recognize.
         let message = error.message();
         assert!(message.contains("Unsupported method ('POST')"), "{message}");
@@ -455,7 +455,7 @@ async fn peer_llmock_has_a_small_window() {
             ModelErrorKind::ContextOverflow,
             "{entry}: {error}"
         );
-        assert_eq!(error.status(), Some(400), "{entry}: {error}");
+        assert_eq!(error.http_status(), Some(400), "{entry}: {error}");
         assert_eq!(attempts(&peer, entry).await.len(), 2, "{entry}");
     }))
     .await;

@@ -281,7 +281,7 @@ impl Target {
                 let wire = ollama::to_wire(request, model, capabilities, think, schemas)?;
                 let sent = self.sent(&wire.body, wire.tool_choice, wire.warnings)?;
                 let (outcome, warnings) = (sent.outcome.clone(), sent.warnings.clone());
-                let (model, ids) = (model.clone(), LocalIds::after(request));
+                let (model, ids) = (model.clone(), LocalIds::from_request(request));
                 let decoder = ollama::ChatDecoder::new(model, outcome, warnings, ids);
                 (sent, Decoder::Ollama(decoder.with_form(wire.form)))
             }
@@ -364,13 +364,13 @@ impl Connection {
         let openai = || OpenAiConfig {
             transport: transport.clone(),
             profile: self.profile.clone(),
-            ..OpenAiConfig::compatible(provider, address).with_api_key(key.clone())
+            ..OpenAiConfig::for_compatible_server(provider, address).with_api_key(key.clone())
         };
         match self.wire {
             Wire::Anthropic => {
                 let config = AnthropicConfig {
                     transport,
-                    ..AnthropicConfig::compatible(provider, address).with_api_key(key)
+                    ..AnthropicConfig::for_compatible_server(provider, address).with_api_key(key)
                 };
                 Box::new(AnthropicModel::new(config, model).unwrap())
             }
@@ -380,7 +380,7 @@ impl Connection {
                 let config = GeminiConfig {
                     transport,
                     streaming: self.streaming,
-                    ..GeminiConfig::compatible(provider, address).with_api_key(key)
+                    ..GeminiConfig::for_compatible_server(provider, address).with_api_key(key)
                 };
                 Box::new(GeminiModel::new(config, model).unwrap())
             }
@@ -388,7 +388,7 @@ impl Connection {
                 let config = OllamaConfig {
                     provider: provider.clone(),
                     transport,
-                    ..OllamaConfig::at(address).unwrap().with_api_key(key)
+                    ..OllamaConfig::for_host(address).unwrap().with_api_key(key)
                 };
                 Box::new(OllamaModel::new(config, model).unwrap())
             }

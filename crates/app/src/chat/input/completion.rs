@@ -1,4 +1,4 @@
-//! Completion with the Tab key.
+//! Completes names and file paths when the user presses Tab.
 
 use std::{
     fs,
@@ -74,10 +74,10 @@ pub(crate) fn suggest_completions(
         }
         Some(Some((command, _))) => {
             let names: Vec<(&str, Option<&str>)> = match command {
-                "model" => without_descriptions(&known.models),
-                "tools" => without_descriptions(&known.servers),
+                "model" => names_without_description(&known.models),
+                "tools" => names_without_description(&known.servers),
                 "recipe" => {
-                    let mut recipes = without_descriptions(&known.recipes);
+                    let mut recipes = names_without_description(&known.recipes);
                     recipes.push(("off", None));
                     recipes
                 }
@@ -106,19 +106,19 @@ pub(crate) fn suggest_completions(
         _ => false,
     };
     if completes_files {
-        for (file, is_folder) in matching_files(&known.folder, word) {
+        for (file, is_folder) in find_matching_paths(&known.folder, word) {
             add(&file, None, is_folder);
         }
     }
     found
 }
 
-fn without_descriptions(names: &[String]) -> Vec<(&str, Option<&str>)> {
+fn names_without_description(names: &[String]) -> Vec<(&str, Option<&str>)> {
     names.iter().map(|name| (name.as_str(), None)).collect()
 }
 
 /// Returns the paths that start with `word`, and whether each of them is a folder.
-fn matching_files(from: &Path, word: &str) -> Vec<(String, bool)> {
+fn find_matching_paths(from: &Path, word: &str) -> Vec<(String, bool)> {
     let (folder, begin) = match word.rsplit_once('/') {
         Some((folder, begin)) => (format!("{folder}/"), begin),
         None => (String::new(), word),

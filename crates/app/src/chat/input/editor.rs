@@ -1,4 +1,4 @@
-//! The line editor.
+//! Line editor for questions and replies at a terminal.
 
 use std::{
     borrow::Cow,
@@ -31,7 +31,7 @@ use crate::{
 
 /// Maximum number of entries in the history of questions.
 const HISTORY: usize = 1_000;
-/// Time limit for the editor to stop. It checks its stop flag every 100 ms.
+/// Maximum time to wait until the editor stops. The editor checks its stop flag every 100 ms.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 const MENU: &str = "words";
 
@@ -117,7 +117,7 @@ impl LineEditor {
         let main = Arc::clone(&self.main);
         let mut reading = tokio::task::spawn_blocking(move || {
             let mut editor = main.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = line_from_signal(editor.read_line(&EditorPrompt::QUESTION));
+            let line = signal_to_input_line(editor.read_line(&EditorPrompt::QUESTION));
             // A history that cannot be saved does not stop the conversation.
             let _ = editor.sync_history();
             line
@@ -143,7 +143,7 @@ impl LineEditor {
     /// Reads the answer to a question, or lets the user edit `text`.
     async fn read_answer(&self, prompt: EditorPrompt, text: Option<String>) -> InputLine {
         let (main, colours) = (Arc::clone(&self.main), self.colours);
-        // This flag stops one question only.
+        // A separate stop flag, so that withdrawing this question does not stop other input.
         let stop = Arc::new(AtomicBool::new(false));
         let _guard = StopOnDrop(Arc::clone(&stop));
         let reading = tokio::task::spawn_blocking(move || {
@@ -153,7 +153,7 @@ impl LineEditor {
                 editor = editor.with_validator(Box::new(CompleteJsonValidator));
                 editor.run_edit_commands(&[EditCommand::InsertString(text)]);
             }
-            line_from_signal(editor.read_line(&prompt))
+            signal_to_input_line(editor.read_line(&prompt))
         });
         match reading.await {
             Ok(Ok(line)) => line,
@@ -162,7 +162,7 @@ impl LineEditor {
     }
 }
 
-/// Guard that withdraws a question when the future of its answer is dropped.
+/// Guard that stops the line editor when the caller no longer waits for the answer.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -182,7 +182,7 @@ impl LineReader for LineEditor {
         match self.read_answer(EditorPrompt::ANSWER, None).await {
             InputLine::Text(text) => Ok(text),
             InputLine::Interrupted => {
-                self.presses.count_press();
+                self.presses.count_key_press();
                 Err(UnansweredReason::Interrupted)
             }
             InputLine::End => Err(UnansweredReason::Ended),
@@ -221,7 +221,7 @@ fn open_history_file(path: PathBuf) -> io::Result<Box<FileBackedHistory>> {
     Ok(Box::new(history))
 }
 
-fn line_from_signal(signal: io::Result<Signal>) -> io::Result<InputLine> {
+fn signal_to_input_line(signal: io::Result<Signal>) -> io::Result<InputLine> {
     Ok(match signal? {
         Signal::Success(text) => InputLine::Text(text),
         Signal::CtrlC => InputLine::Interrupted,

@@ -1,4 +1,4 @@
-//! Input of a conversation: the line editor and plain lines.
+//! Input of `chat`: a line editor at a terminal, plain lines otherwise.
 
 pub(super) mod completion;
 pub(super) mod editor;

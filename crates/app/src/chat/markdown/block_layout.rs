@@ -117,11 +117,11 @@ impl BlockLayout<'_> {
                 Event::Start(Tag::Item) if depth < MAX_DEPTH => {
                     let first = text_to_glyphs(&next_list_mark(&mut lists), self.look.faint);
                     let further = text_to_glyphs(&" ".repeat(glyphs_width(&first)), Style::new());
-                    rows.extend(self.lay_out_indented(&first, &further, room, depth));
+                    rows.extend(self.lay_out_indented_block(&first, &further, room, depth));
                 }
                 Event::Start(Tag::BlockQuote(_)) if depth < MAX_DEPTH => {
                     let bar = text_to_glyphs("│ ", self.look.faint);
-                    rows.extend(self.lay_out_indented(&bar, &bar, room, depth));
+                    rows.extend(self.lay_out_indented_block(&bar, &bar, room, depth));
                 }
                 Event::Start(Tag::CodeBlock(_)) => rows.extend(self.lay_out_code_block(room)),
                 Event::Start(Tag::Table(_)) => {
@@ -155,7 +155,7 @@ impl BlockLayout<'_> {
     }
 
     /// Lays out a list item or quotation. Omits the indentation if the terminal is too narrow.
-    fn lay_out_indented(
+    fn lay_out_indented_block(
         &mut self,
         first: &Row,
         further: &Row,
@@ -310,7 +310,7 @@ fn combine_styles(base: Style, style: Style) -> Style {
 /// Returns whether the last complete line of `text` is blank.
 pub(super) fn ends_with_blank_line(text: &str) -> bool {
     let mut lines = text.rsplit('\n');
-    // Text after the last line break belongs to the next block.
+    // The incomplete line after the last line break must be blank as well.
     let own = lines.next().unwrap_or_default();
     own.trim_matches([' ', '>']).is_empty()
         && lines

@@ -30,7 +30,7 @@ pub(crate) struct MarkdownView<W> {
     size: TerminalSize,
     /// `true` if a blank row must precede the next block.
     gap: bool,
-    /// `true` after the first row of the current text was drawn.
+    /// `true` after the first row of the current answer was drawn.
     begun: bool,
 }
 
@@ -68,7 +68,7 @@ impl<W: Write> MarkdownView<W> {
         self.draw_rows(finished, size)
     }
 
-    /// Draws the rest of the current text. The next text does not depend on it.
+    /// Draws the rest of the current answer and resets the view for the next answer.
     pub(crate) fn finish_text(&mut self, size: TerminalSize) -> io::Result<()> {
         let mut finished = Vec::new();
         self.finish_block(self.open.len(), size, &mut finished);
@@ -79,19 +79,19 @@ impl<W: Write> MarkdownView<W> {
     }
 
     /// Erases the growing block, calls `write` to print other output, and draws the block below it.
-    pub(crate) fn print_above(
+    pub(crate) fn print_above_open_block(
         &mut self,
         size: TerminalSize,
         write: impl FnOnce(),
     ) -> io::Result<()> {
         let text = self.erase_sequence(0, size);
-        self.write_update(&text)?;
+        self.write_terminal_update(&text)?;
         self.live.clear();
         write();
         self.draw_rows(Vec::new(), size)
     }
 
-    /// Renders the growing block, with a blank row before it if one is due.
+    /// Renders the growing block, with a blank row before it if the Markdown source has one.
     fn render_open_block(&self, size: TerminalSize) -> Vec<String> {
         let width = size.columns.saturating_sub(1).max(1);
         let mut rows = render_block(&self.open, width, self.look);
@@ -133,14 +133,14 @@ impl<W: Write> MarkdownView<W> {
                 text.push_str(row);
                 text.push('\n');
             }
-            self.write_update(&text)?;
+            self.write_terminal_update(&text)?;
         }
         self.live = live;
         self.size = size;
         Ok(())
     }
 
-    /// Returns the escape sequence that erases all growing rows except the first `standing` ones.
+    /// Returns the escape sequence that erases the growing block except its first `standing` rows.
     fn erase_sequence(&self, standing: usize, size: TerminalSize) -> String {
         let up = self.live.len().saturating_sub(standing);
         match up.min(size.rows.saturating_sub(1)) {
@@ -150,7 +150,7 @@ impl<W: Write> MarkdownView<W> {
     }
 
     /// Writes `text` as one synchronized update of the terminal, which prevents flicker.
-    fn write_update(&mut self, text: &str) -> io::Result<()> {
+    fn write_terminal_update(&mut self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }

@@ -112,7 +112,7 @@ fn other_output_is_printed_above_the_answer() {
     let mut view = MarkdownView::new(terminal.clone(), MarkdownStyles::new(true));
     view.append_text("First.\n\nThe answer is", size).unwrap();
     let mut other = terminal.clone();
-    view.print_above(size, || other.write_all(b"a warning\n").unwrap())
+    view.print_above_open_block(size, || other.write_all(b"a warning\n").unwrap())
         .unwrap();
     view.append_text(" 42.", size).unwrap();
     view.finish_text(size).unwrap();

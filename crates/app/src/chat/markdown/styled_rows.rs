@@ -1,9 +1,9 @@
-//! Styled characters and line wrapping.
+//! Styles characters and wraps lines for the terminal.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar as _;
 
-use crate::terminal::is_control;
+use crate::terminal::is_control_character;
 
 /// A styled character on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) type Row = Vec<Glyph>;
 /// Converts text to glyphs without control characters except line breaks. Tabs become spaces.
 pub(super) fn text_to_glyphs(text: &str, style: Style) -> Row {
     let text = text.replace('\t', "    ");
-    let shown = text.chars().filter(|&c| !is_control(c));
+    let shown = text.chars().filter(|&c| !is_control_character(c));
     let glyphs = shown.map(|c| Glyph {
         c,
         width: c.width().unwrap_or(0),
@@ -69,7 +69,6 @@ pub(super) fn wrap_line(line: &[Glyph], most: usize, keep_spaces: bool) -> Vec<R
     }
 }
 
-/// Removes the spaces at the end of a row.
 pub(super) fn trim_trailing_spaces(row: &mut Row) {
     while row.last().is_some_and(|last| last.c == ' ') {
         row.pop();

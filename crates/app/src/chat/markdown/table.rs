@@ -4,7 +4,7 @@ use anstyle::Style;
 
 use super::styled_rows::{Row, glyphs_width, text_to_glyphs, trim_trailing_spaces, wrap_line};
 
-/// Minimum width of a column in characters. Tables that do not fit are shown one cell per row.
+/// Minimum column width in characters. If a table still does not fit, it shows one cell per row.
 const MIN_COLUMN_WIDTH: usize = 4;
 
 /// A parsed table.

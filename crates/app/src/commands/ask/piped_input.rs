@@ -1,4 +1,4 @@
-//! Text that is piped into `ask`, beside the question.
+//! Appends text that is piped into `ask` to the question.
 
 use std::{
     io::{self, BufRead as _, Read as _},
@@ -48,7 +48,7 @@ pub(crate) async fn append_piped_text(
     };
     let bytes = tokio::select! {
         bytes = read => bytes.map_err(|error| {
-            Failure::run(error).context("standard input cannot be read")
+            Failure::runtime_error(error).add_context("standard input cannot be read")
         })?,
         () = interrupts.wait_for_first_interruption() => {
             return Err(Failure {
@@ -62,13 +62,13 @@ pub(crate) async fn append_piped_text(
 
 fn join_piped_text(question: String, bytes: Vec<u8>) -> Result<String, Failure> {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-        return Err(Failure::usage(anyhow!(
+        return Err(Failure::usage_error(anyhow!(
             "standard input is larger than {MAX_BYTES} bytes: pipe a part of it, or let a tool \
              read the file"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|_| {
-        Failure::usage(anyhow!(
+        Failure::usage_error(anyhow!(
             "standard input is not UTF-8 text: convert it, or leave it out with `< /dev/null`"
         ))
     })?;
@@ -83,7 +83,7 @@ fn join_piped_text(question: String, bytes: Vec<u8>) -> Result<String, Failure> 
 fn read_stdin(begun: oneshot::Sender<()>) -> io::Result<Vec<u8>> {
     let mut stdin = io::stdin().lock();
     stdin.fill_buf()?;
-    // The receiver is dropped after the time-out.
+    // The send fails if the receiver was dropped after its time-out.
     let _ = begun.send(());
     let mut bytes = Vec::new();
     stdin.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;

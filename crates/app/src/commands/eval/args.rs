@@ -1,4 +1,4 @@
-//! Arguments of `eval`, and their effect on a suite.
+//! Parses the arguments of `eval` and applies them to a suite.
 
 use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, sync::Arc};
 
@@ -188,8 +188,8 @@ fn parse_approval_policy(text: &str) -> Result<Approve, String> {
 }
 
 impl RunArgs {
-    /// Returns the agent options of every run in the evaluation.
-    pub(crate) fn agent_args(&self) -> AgentArgs {
+    /// Returns the agent options that all runs of the evaluation share.
+    pub(crate) fn build_agent_args(&self) -> AgentArgs {
         AgentArgs {
             approve: self.approve,
             answers: self.answers.clone(),
@@ -217,7 +217,7 @@ impl EvalArgs {
             }
             named => suites::find_suite(named.unwrap_or("-"), environment),
         };
-        let (mut suite, origin) = read.map_err(Failure::usage)?;
+        let (mut suite, origin) = read.map_err(Failure::usage_error)?;
         self.select_scenarios(&mut suite)?;
         if let Some(limit) = self.bfcl.limit {
             suite.scenarios.truncate(limit.get());
@@ -241,7 +241,7 @@ impl EvalArgs {
         if !suite.scenarios.iter().any(is_wanted) {
             let all = suite.scenarios.iter().take(MAX_NAMES);
             let known: Vec<&str> = all.map(|it| it.name.as_str()).collect();
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage_error(anyhow!(
                 "no scenario is of this name and kind; there are {}, such as: {}",
                 suite.scenarios.len(),
                 known.join(", ")
@@ -265,7 +265,11 @@ impl EvalArgs {
         if names.is_empty() {
             match recording {
                 RecordingMode::Replay(player) => {
-                    names = player.models().iter().map(ToString::to_string).collect();
+                    names = player
+                        .recorded_models()
+                        .iter()
+                        .map(ToString::to_string)
+                        .collect();
                 }
                 RecordingMode::Off | RecordingMode::Recording(_) => {}
             }

@@ -21,7 +21,7 @@ use crate::run_session::{
     interrupts::Interrupts,
 };
 use crate::{
-    config::{environment::Environment, plain_io_error},
+    config::{environment::Environment, remove_os_error_code},
     eval::{
         engine::{BackgroundWork, Evaluator},
         progress::Progress,
@@ -30,7 +30,7 @@ use crate::{
     },
     observe::{AuditLog, build_redactor},
     run_session::{
-        context::values,
+        context::context_values,
         recording::{RecordingMode, program_name_and_version},
         servers::Servers,
     },
@@ -39,7 +39,7 @@ use crate::{
 };
 pub(crate) use args::EvalArgs;
 
-pub(crate) async fn run(
+pub(crate) async fn execute_eval_command(
     args: EvalArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -71,36 +71,42 @@ pub(crate) async fn run(
     let recipes = read_recipes(
         &suite,
         args.run.recipe.as_deref(),
-        blueprint.origin(),
+        blueprint.suite_origin(),
         &context,
     )?;
     let injected = if replay.is_replay() {
-        values::configured_values(&context.config)
+        context_values::configured_context_values(&context.config)
     } else {
         blueprint.check_servers(&suite, &context)?;
         blueprint.context_injection(&context)?
     };
-    let audit = AuditLog::open(&context.config, &context.environment).map_err(Failure::usage)?;
-    let decisions = SavedDecisions::load(&context.environment).map_err(Failure::usage)?;
+    let audit = AuditLog::open_audit_log(&context.config, &context.environment)
+        .map_err(Failure::usage_error)?;
+    let decisions =
+        SavedDecisions::load_decisions(&context.environment).map_err(Failure::usage_error)?;
     let recording = args
         .recording
         .open_recording(&context.config, &context.environment)?;
     let recording = recording.unwrap_or(replay);
-    // Empty reports replace the output files first. If the evaluation fails, no earlier results
-    // remain in them.
-    let nothing = build_report(&suite, &recording, empty_runs(suite.planned(models.len())));
+    // First writes an empty report to the output files. If the evaluation fails, they do not
+    // contain earlier results.
+    let nothing = build_report(
+        &suite,
+        &recording,
+        empty_suite_runs(suite.count_planned_runs(models.len())),
+    );
     args.write_report_files(&nothing, earlier.as_ref(), &context.environment)?;
     let uses_shared = |suite: &Suite| {
         let mut scenarios = suite.scenarios.iter();
         scenarios.any(|it| it.tools.is_empty() && !it.fresh_servers)
     };
     let shared = if recording.is_replay() || !uses_shared(&suite) {
-        StartedServers::without_servers()?
+        StartedServers::start_without_servers()?
     } else {
         blueprint.start_servers(&context)?
     };
     let evaluator = Evaluator {
-        args: args.run.agent_args(),
+        args: args.run.build_agent_args(),
         models: asked,
         recipes,
         recording: recording.clone(),
@@ -121,7 +127,7 @@ pub(crate) async fn run(
         if report.is_unfinished() {
             return Ok(Code::Interrupted);
         }
-        check_replay(&recording).map(|()| code)
+        check_replay_complete(&recording).map(|()| code)
     }))
 }
 
@@ -140,30 +146,30 @@ async fn evaluate_suite(
     let host = &evaluator.shared.host;
     let ready = tokio::select! {
         () = interrupts.wait_for_first_interruption() => None,
-        ready = host.ready() => Some(ready),
+        ready = host.wait_until_ready() => Some(ready),
     };
     screen.remove_spinner();
-    let planned = suite.planned(models.len());
+    let planned = suite.count_planned_runs(models.len());
     let Some(ready) = ready else {
         return Ok(build_report(
             suite,
             &evaluator.recording,
-            empty_runs(planned),
+            empty_suite_runs(planned),
         ));
     };
     ready?;
-    for status in host.servers() {
+    for status in host.server_statuses() {
         if let Some(why) = evaluator.shared.unavailable_reason(&status.name) {
             terminal::print_warning(&why);
         }
     }
     let mut progress = Progress::new(planned, args.results.quiet);
-    let done = |run: &_| progress.show_run(run);
+    let done = |run: &_| progress.show_run_result(run);
     let at_once = args
         .run
         .at_once
         .map_or_else(default_concurrency, NonZeroUsize::get);
-    let ran = suite.run(
+    let ran = suite.run_scenarios(
         evaluator,
         models,
         at_once,
@@ -185,7 +191,7 @@ fn build_report(suite: &Suite, recording: &RecordingMode, runs: SuiteRuns) -> Re
 }
 
 /// Returns the results of an evaluation that made no runs.
-fn empty_runs(planned: usize) -> SuiteRuns {
+fn empty_suite_runs(planned: usize) -> SuiteRuns {
     SuiteRuns {
         runs: Vec::new(),
         not_run: planned as u64,
@@ -199,11 +205,11 @@ fn default_concurrency() -> usize {
 }
 
 /// Returns an error if the replayed recording had no response for a request.
-fn check_replay(recording: &RecordingMode) -> Result<(), Failure> {
+fn check_replay_complete(recording: &RecordingMode) -> Result<(), Failure> {
     let RecordingMode::Replay(player) = recording else {
         return Ok(());
     };
-    let missed = player.missed();
+    let missed = player.missed_requests();
     let Some(first) = missed.first() else {
         return Ok(());
     };
@@ -211,7 +217,7 @@ fn check_replay(recording: &RecordingMode) -> Result<(), Failure> {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    Err(Failure::usage(anyhow!(
+    Err(Failure::usage_error(anyhow!(
         "the recording does not match the evaluation: {first}{more}"
     )))
 }
@@ -219,9 +225,9 @@ fn check_replay(recording: &RecordingMode) -> Result<(), Failure> {
 fn read_report(file: &Path, environment: &Environment) -> Result<Report, Failure> {
     let path = environment.working_dir.join(file);
     let text = fs::read_to_string(&path)
-        .map_err(|error| anyhow!("the report cannot be read: {}", plain_io_error(error)));
-    let read = text.and_then(|text| Ok(Report::read(&text)?));
-    read.map_err(|error| Failure::usage(error).context(file.display().to_string()))
+        .map_err(|error| anyhow!("the report cannot be read: {}", remove_os_error_code(error)));
+    let read = text.and_then(|text| Ok(Report::parse_report(&text)?));
+    read.map_err(|error| Failure::usage_error(error).add_context(file.display().to_string()))
 }
 
 /// Reads the recipes of the suite and its scenarios, by name.
@@ -242,7 +248,7 @@ fn read_recipes(
         if !recipes.contains_key(name) {
             let recipe = agent::load_recipe(name, context).map_err(|failure| match place {
                 Some(place) => Failure {
-                    error: origin.error_at(&place, format!("{:#}", failure.error)),
+                    error: origin.field_error(&place, format!("{:#}", failure.error)),
                     ..failure
                 },
                 None => failure,

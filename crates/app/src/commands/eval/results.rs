@@ -14,8 +14,9 @@ use crate::{
     eval::{comparison_table, shipped_suites::SHIPPED, suites, tables},
     run_session::failure::{Code, Failure},
     terminal::{
-        self, one_line,
+        self,
         output::{self, ListFormat},
+        to_one_line,
     },
 };
 
@@ -27,18 +28,18 @@ impl EvalArgs {
         earlier: Option<&Report>,
         environment: &Environment,
     ) -> Result<Code, Failure> {
-        let comparison = earlier.map(|earlier| Comparison::of(earlier, report));
-        let mut missed = report.missed();
+        let comparison = earlier.map(|earlier| Comparison::compare_reports(earlier, report));
+        let mut missed = report.list_unmet_requirements();
         if self.fail_if_worse {
             missed.extend(comparison.iter().flat_map(|it| self.list_regressions(it)));
         }
         let written = ReportOutput {
             report,
-            summary: report.summary(),
+            summary: report.summarize_models(),
             missed: &missed,
             comparison: comparison.as_ref(),
         };
-        let files = self.write_outputs(&written, earlier, environment);
+        let files = self.write_report_outputs(&written, earlier, environment);
         let shown = output::print_json_or_text(self.results.output, &written, || {
             let mut text = tables::format_report(report);
             if let Some(comparison) = &comparison {
@@ -55,7 +56,7 @@ impl EvalArgs {
         for what in &missed {
             terminal::print_line(format_args!(
                 "{bad}missed:{bad:#} {}",
-                one_line(what, 1_000),
+                to_one_line(what, 1_000),
                 bad = terminal::BAD
             ));
         }
@@ -66,8 +67,8 @@ impl EvalArgs {
         })
     }
 
-    /// Lists the regressions against the earlier report. A result that is no longer there is a
-    /// regression.
+    /// Lists the results that are worse than in the earlier report. A result that the new report no
+    /// longer has counts as worse.
     fn list_regressions(&self, comparison: &Comparison) -> Vec<String> {
         if comparison.is_empty() {
             return vec![
@@ -76,7 +77,7 @@ impl EvalArgs {
                     .to_owned(),
             ];
         }
-        let mut worse = comparison.worse();
+        let mut worse = comparison.list_regressions();
         let narrows = &self.run;
         let is_part =
             !(narrows.scenario.is_empty() && narrows.kind.is_empty()) || self.bfcl.limit.is_some();
@@ -85,14 +86,14 @@ impl EvalArgs {
             let lost = metrics.find(|it| {
                 it.metric == Metric::Accuracy && it.earlier.is_some() && it.later.is_none()
             });
-            if let Some(lost) = lost.filter(|_| it.has_both()) {
+            if let Some(lost) = lost.filter(|_| it.has_common_scenarios()) {
                 worse.push(format!(
                     "{}: accuracy: {} before, not known now: no call is judged any more",
                     it.model,
                     lost.earlier_text()
                 ));
             }
-            // A scenario that is excluded on the command line is not a regression.
+            // Scenarios that the command line excludes are missing on purpose.
             let gone = it.scenarios.iter().filter(|it| {
                 !is_part && it.later.is_none() && it.earlier.is_some_and(|it| it.passed > 0)
             });
@@ -117,14 +118,14 @@ impl EvalArgs {
     ) -> Result<(), Failure> {
         let written = ReportOutput {
             report,
-            summary: report.summary(),
-            missed: &report.missed(),
+            summary: report.summarize_models(),
+            missed: &report.list_unmet_requirements(),
             comparison: None,
         };
-        self.write_outputs(&written, earlier, environment)
+        self.write_report_outputs(&written, earlier, environment)
     }
 
-    fn write_outputs(
+    fn write_report_outputs(
         &self,
         written: &ReportOutput<'_>,
         earlier: Option<&Report>,
@@ -133,11 +134,11 @@ impl EvalArgs {
         if let Some(file) = &self.results.json {
             let mut text = serde_json::to_string_pretty(written)?;
             text.push('\n');
-            write_file(file, &text, environment)?;
+            write_output_file(file, &text, environment)?;
         }
         if let Some(file) = &self.results.html {
-            let page = page::html(written.report, earlier)?;
-            write_file(file, &page, environment)?;
+            let page = page::render_html(written.report, earlier)?;
+            write_output_file(file, &page, environment)?;
         }
         Ok(())
     }
@@ -154,10 +155,10 @@ struct ReportOutput<'r> {
     comparison: Option<&'r Comparison>,
 }
 
-fn write_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
+fn write_output_file(file: &Path, text: &str, environment: &Environment) -> Result<(), Failure> {
     let path = environment.working_dir.join(file);
     fs::write(path, text).map_err(|error| {
-        Failure::usage(error).context(format!("{} cannot be written", file.display()))
+        Failure::usage_error(error).add_context(format!("{} cannot be written", file.display()))
     })
 }
 
@@ -171,7 +172,7 @@ struct SuiteRow {
 pub(crate) fn list_suites(form: ListFormat) -> Result<Code, Failure> {
     let mut listed = Vec::new();
     for (name, text) in SHIPPED {
-        let (suite, _) = suites::parse_suite(name, text, false).map_err(Failure::run)?;
+        let (suite, _) = suites::parse_suite(name, text, false).map_err(Failure::runtime_error)?;
         listed.push(SuiteRow {
             name,
             title: suite.title,
@@ -182,7 +183,7 @@ pub(crate) fn list_suites(form: ListFormat) -> Result<Code, Failure> {
         [
             it.name.to_owned(),
             format!("{} scenarios", it.scenarios),
-            one_line(&it.title, 120),
+            to_one_line(&it.title, 120),
         ]
     })
 }

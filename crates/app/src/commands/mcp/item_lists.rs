@@ -1,4 +1,4 @@
-//! Lists of resources, templates and prompts.
+//! Prints lists of resources, resource templates and prompts.
 
 use serde::Serialize;
 use switchboard_mcp_client::{FeatureError, Listing, McpHost};
@@ -6,7 +6,7 @@ use switchboard_mcp_client::{FeatureError, Listing, McpHost};
 use crate::{
     commands::print_table,
     run_session::failure::{Code, Failure},
-    terminal::{one_line, output::ListFormat, print_warning},
+    terminal::{output::ListFormat, print_warning, to_one_line},
 };
 
 /// A resource, resource template or prompt and the name of its MCP server.
@@ -30,10 +30,10 @@ pub(super) async fn print_server_items<T: Serialize, const N: usize>(
     row: impl Fn(String, &T) -> [String; N],
 ) -> Result<Code, Failure> {
     let mut items = Vec::new();
-    for server in host.servers().into_iter().map(|status| status.name) {
+    for server in host.server_statuses().into_iter().map(|status| status.name) {
         let listing = match read(&server).await {
             Ok(listing) => listing,
-            Err(error) if is_named => return Err(Failure::run(error)),
+            Err(error) if is_named => return Err(Failure::runtime_error(error)),
             Err(FeatureError::Unsupported { .. }) => continue,
             Err(error) => {
                 print_warning(&error.to_string());
@@ -49,6 +49,6 @@ pub(super) async fn print_server_items<T: Serialize, const N: usize>(
         }));
     }
     print_table(form, &items, none, |it| {
-        row(one_line(&it.server, 40), &it.item)
+        row(to_one_line(&it.server, 40), &it.item)
     })
 }

@@ -134,7 +134,7 @@ impl BteArgs {
 /// Environment variable with the access token that HTTP clients must send.
 const TOKEN: &str = "SWITCHBOARD_TOKEN";
 
-pub(crate) async fn run(
+pub(crate) async fn execute_mcp_server_command(
     args: McpServerArgs,
     environment: &Environment,
     interrupts: &Interrupts,
@@ -166,7 +166,7 @@ pub(crate) async fn run(
     };
     if let Some(token) = environment.get(TOKEN) {
         let token = AccessToken::new(&SecretString::from(token)).ok_or_else(|| {
-            Failure::usage(anyhow!(
+            Failure::usage_error(anyhow!(
                 "`{TOKEN}` is not a token of at least {MIN_TOKEN_LENGTH} letters, digits or \
                  signs, without spaces; `openssl rand -hex 32` makes one"
             ))
@@ -185,8 +185,8 @@ pub(crate) async fn run(
 
 fn server_failure(error: ServerError) -> Failure {
     if error.is_usage() {
-        Failure::usage(error)
+        Failure::usage_error(error)
     } else {
-        Failure::run(error)
+        Failure::runtime_error(error)
     }
 }

@@ -1,4 +1,4 @@
-//! Commands about MCP servers and what they offer.
+//! Commands for MCP servers and for their tools, resources and prompts.
 
 mod item_lists;
 pub(super) mod mcp_server;
@@ -21,7 +21,7 @@ use crate::{
 
 /// Starts MCP servers, runs `work` with them and closes them. With `named`, starts only this server
 /// and fails if it is not ready. The first interruption stops `work`.
-async fn with_servers(
+async fn run_with_servers(
     mut servers: Servers,
     named: Option<&str>,
     interrupts: &Interrupts,
@@ -34,7 +34,7 @@ async fn with_servers(
     let work = async {
         let screen = Screen::new(true);
         screen.show_progress(&format!("starting {}", named.unwrap_or("MCP servers")));
-        host.settled().await;
+        host.wait_for_startup().await;
         drop(screen);
         if let Some(name) = named {
             context::check_server_ready(&host, name)?;

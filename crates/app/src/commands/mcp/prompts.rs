@@ -10,7 +10,7 @@ use switchboard_mcp_client::{
     RenderedPrompt,
 };
 
-use super::{item_lists::print_server_items, with_servers};
+use super::{item_lists::print_server_items, run_with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -20,9 +20,8 @@ use crate::{
         interrupts::Interrupts,
     },
     terminal::{
-        one_line,
         output::{self, ListFormat},
-        print_warning,
+        print_warning, to_one_line,
     },
 };
 
@@ -60,7 +59,7 @@ enum PromptsCommand {
     },
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_prompts_command(
     args: PromptsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -71,7 +70,7 @@ pub(crate) async fn run(
         PromptsCommand::List { server } => {
             let named = server.as_deref();
             let work = async |host: &McpHost| list_prompts(host, named.is_some(), form).await;
-            with_servers(servers, named, interrupts, work).await
+            run_with_servers(servers, named, interrupts, work).await
         }
         PromptsCommand::Get {
             server,
@@ -83,7 +82,7 @@ pub(crate) async fn run(
                 let rendered = get_prompt(host, &server, &name, &given).await?;
                 print_prompt(&rendered, form)
             };
-            with_servers(servers, Some(&server), interrupts, work).await
+            run_with_servers(servers, Some(&server), interrupts, work).await
         }
     }
 }
@@ -92,19 +91,19 @@ fn parse_arguments(arguments: &[String]) -> Result<BTreeMap<String, String>, Fai
     let mut given = BTreeMap::new();
     for argument in arguments {
         let Some((name, value)) = argument.split_once('=').filter(|it| !it.0.is_empty()) else {
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage_error(anyhow!(
                 "`{argument}` is not a prompt argument: write name=value"
             )));
         };
         if given.insert(name.to_owned(), value.to_owned()).is_some() {
-            return Err(Failure::usage(anyhow!("`{name}` is given twice")));
+            return Err(Failure::usage_error(anyhow!("`{name}` is given twice")));
         }
     }
     Ok(given)
 }
 
 async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
-    let read = async |server: &str| host.prompts(server).await;
+    let read = async |server: &str| host.list_prompts(server).await;
     let none = "no prompts are listed";
     print_server_items(host, is_named, form, none, read, |server, prompt| {
         let about = prompt.description.as_ref().or(prompt.title.as_ref());
@@ -112,10 +111,10 @@ async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Resul
             server,
             format!(
                 "{}({})",
-                one_line(&prompt.name, 64),
+                to_one_line(&prompt.name, 64),
                 format_parameters(prompt)
             ),
-            one_line(about.map_or("", String::as_str), 100),
+            to_one_line(about.map_or("", String::as_str), 100),
         ]
     })
     .await
@@ -125,7 +124,7 @@ async fn list_prompts(host: &McpHost, is_named: bool, form: ListFormat) -> Resul
 fn format_parameters(prompt: &Prompt) -> String {
     let names = prompt.arguments.iter().map(|argument| {
         let mark = if argument.required { "" } else { "?" };
-        format!("{}{mark}", one_line(&argument.name, 40))
+        format!("{}{mark}", to_one_line(&argument.name, 40))
     });
     names.collect::<Vec<_>>().join(", ")
 }
@@ -170,8 +169,8 @@ async fn get_prompt(
     name: &str,
     given: &BTreeMap<String, String>,
 ) -> Result<RenderedPrompt, Failure> {
-    let listed = host.prompts(server).await;
-    // If the list is not complete, the server may have the prompt.
+    let listed = host.list_prompts(server).await;
+    // An incomplete list of prompts does not prove that the server lacks the prompt.
     let is_complete = listed.as_ref().is_ok_and(|it| it.problems.is_empty());
     let prompts = listed.map(|listed| listed.items).unwrap_or_default();
     let prompt = prompts.iter().find(|prompt| prompt.name == name);
@@ -183,9 +182,9 @@ async fn get_prompt(
         None if prompt.is_none() && is_complete => {
             format!("server `{server}` has no prompt `{name}`")
         }
-        None => match host.prompt(server, name, given).await {
+        None => match host.render_prompt(server, name, given).await {
             Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => error.to_string(),
-            rendered => return rendered.map_err(Failure::run),
+            rendered => return rendered.map_err(Failure::runtime_error),
         },
     };
     if let Some(prompt) = prompt {
@@ -201,7 +200,7 @@ async fn get_prompt(
     for argument in arguments {
         text.push_str(&describe_completions(host, server, name, &argument.name, given).await);
     }
-    Err(Failure::usage(anyhow!("{text}")))
+    Err(Failure::usage_error(anyhow!("{text}")))
 }
 
 /// Returns a line with the values that the server suggests for an argument. The line is empty if
@@ -224,17 +223,17 @@ async fn describe_completions(
         known,
     };
     // Completions are optional, so their errors are ignored.
-    let Ok(listed) = host.complete(server, request).await else {
+    let Ok(listed) = host.complete_argument(server, request).await else {
         return String::new();
     };
     if listed.values.is_empty() || own.is_some_and(|own| listed.values.contains(&own)) {
         return String::new();
     }
     let first = listed.values.iter().take(MAX_COMPLETIONS);
-    let mut shown: Vec<String> = first.map(|value| one_line(value, 80)).collect();
+    let mut shown: Vec<String> = first.map(|value| to_one_line(value, 80)).collect();
     if listed.has_more || listed.values.len() > MAX_COMPLETIONS {
         shown.push("…".to_owned());
     }
-    let argument = one_line(argument, 64);
+    let argument = to_one_line(argument, 64);
     format!("\nknown values of `{argument}`: {}", shown.join(", "))
 }

@@ -6,11 +6,11 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use switchboard_domain::{
     ToolCallError,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 use switchboard_mcp_client::{FeatureError, McpHost, ResourceBody, ResourceContent};
 
-use super::{item_lists::print_server_items, with_servers};
+use super::{item_lists::print_server_items, run_with_servers};
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -20,9 +20,8 @@ use crate::{
         interrupts::Interrupts,
     },
     terminal::{
-        one_line,
         output::{self, ListFormat},
-        print_note, print_warning,
+        print_note, print_warning, to_one_line,
     },
 };
 
@@ -59,7 +58,7 @@ enum ResourcesCommand {
     },
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_resources_command(
     args: ResourcesArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -77,15 +76,15 @@ pub(crate) async fn run(
         ResourcesCommand::Templates { .. } => list_templates(host, named.is_some(), form).await,
         ResourcesCommand::Read { server, uri } => read_resource(host, server, uri, form).await,
     };
-    with_servers(servers, named, interrupts, work).await
+    run_with_servers(servers, named, interrupts, work).await
 }
 
 async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
-    let read = async |server: &str| host.resources(server).await;
+    let read = async |server: &str| host.list_resources(server).await;
     let none = "no resources are listed; `switchboard resources templates` has patterns";
     print_server_items(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
-        format_cells(
+        format_resource_row(
             server,
             &it.uri,
             it.media_type.as_deref(),
@@ -97,11 +96,11 @@ async fn list_resources(host: &McpHost, is_named: bool, form: ListFormat) -> Res
 }
 
 async fn list_templates(host: &McpHost, is_named: bool, form: ListFormat) -> Result<Code, Failure> {
-    let read = async |server: &str| host.resource_templates(server).await;
+    let read = async |server: &str| host.list_resource_templates(server).await;
     let none = "no patterns are listed; `switchboard resources list` has resources";
     print_server_items(host, is_named, form, none, read, |server, it| {
         let name = it.title.as_ref().unwrap_or(&it.name);
-        format_cells(
+        format_resource_row(
             server,
             &it.uri_template,
             it.media_type.as_deref(),
@@ -112,21 +111,21 @@ async fn list_templates(host: &McpHost, is_named: bool, form: ListFormat) -> Res
     .await
 }
 
-fn format_cells(
+fn format_resource_row(
     server: String,
     uri: &str,
     media_type: Option<&str>,
     name: &str,
     description: Option<&str>,
 ) -> [String; 4] {
-    let mut about = one_line(name, 40);
+    let mut about = to_one_line(name, 40);
     if let Some(description) = description {
-        about = format!("{about}: {}", one_line(description, 80));
+        about = format!("{about}: {}", to_one_line(description, 80));
     }
     [
         server,
-        one_line(uri, 200),
-        one_line(media_type.unwrap_or("-"), 40),
+        to_one_line(uri, 200),
+        to_one_line(media_type.unwrap_or("-"), 40),
         about,
     ]
 }
@@ -142,7 +141,7 @@ async fn read_resource(
         Err(error @ FeatureError::Request(ToolCallError::Refused { .. })) => {
             return Err(refused_uri_failure(host, server, uri, error).await);
         }
-        Err(error) => return Err(Failure::run(error)),
+        Err(error) => return Err(Failure::runtime_error(error)),
     };
     for problem in &contents.problems {
         print_warning(problem);
@@ -159,15 +158,15 @@ fn write_content(content: &ResourceContent) -> std::io::Result<()> {
         return output::print_server_text(text);
     }
     let kind = content.media_type.as_deref();
-    let kind = one_line(kind.unwrap_or("unknown media type"), 60);
-    match content.bytes() {
+    let kind = to_one_line(kind.unwrap_or("unknown media type"), 60);
+    match content.to_bytes() {
         None => print_warning(&format!(
             "{} is not valid base64 ({kind}); `--output json` shows the original",
-            one_line(&content.uri, 200)
+            to_one_line(&content.uri, 200)
         )),
         Some(bytes) if std::io::stdout().is_terminal() => print_note(&format!(
             "{} is {} bytes of {kind}: send the output to a file, or use `--output json`",
-            one_line(&content.uri, 200),
+            to_one_line(&content.uri, 200),
             bytes.len()
         )),
         Some(bytes) => {
@@ -187,14 +186,14 @@ async fn refused_uri_failure(
     uri: &str,
     error: FeatureError,
 ) -> Failure {
-    let listed = host.resources(server).await;
+    let listed = host.list_resources(server).await;
     let listed = listed.map(|listed| listed.items).unwrap_or_default();
     if listed.iter().any(|resource| resource.uri == uri) {
-        // The server lists this URI, so a suggestion would not help.
-        return Failure::run(error);
+        // The server itself lists this URI, so the error suggests no other one.
+        return Failure::runtime_error(error);
     }
-    let similar = nearest(uri, listed.iter().map(|resource| resource.uri.as_str()));
-    Failure::run(anyhow!(
+    let similar = find_most_similar(uri, listed.iter().map(|resource| resource.uri.as_str()));
+    Failure::runtime_error(anyhow!(
         "{error}{}\n`switchboard resources list {server}` and `switchboard resources templates \
          {server}` show what there is",
         did_you_mean(similar)

@@ -8,7 +8,7 @@ use switchboard_mcp_client::{
     auth::{self, AuthError, LoginInfo},
 };
 
-use super::with_servers;
+use super::run_with_servers;
 use crate::{
     config::environment::Environment,
     run_session::{
@@ -20,9 +20,9 @@ use crate::{
         servers::status::format_server_statuses,
     },
     terminal::{
-        STRONG, one_line,
+        STRONG,
         output::{self, ListFormat},
-        print_line, print_note, strip_control_characters,
+        print_line, print_note, strip_control_characters, to_one_line,
     },
 };
 
@@ -53,7 +53,7 @@ enum ServersCommand {
     },
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_servers_command(
     args: ServersArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -64,7 +64,7 @@ pub(crate) async fn run(
             print_note("no server is configured, so the bundled one runs");
         }
         let work = async |host: &McpHost| list_servers(host, args.output);
-        return with_servers(servers, None, interrupts, work).await;
+        return run_with_servers(servers, None, interrupts, work).await;
     };
     let (ServersCommand::Login { server: name } | ServersCommand::Logout { server: name }) =
         &command;
@@ -77,8 +77,8 @@ pub(crate) async fn run(
     };
     let text = tokio::select! {
         text = work => text.map_err(|error| match error {
-            AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage(error),
-            error => Failure::run(error),
+            AuthError::NotHttp { .. } | AuthError::StaticHeader { .. } => Failure::usage_error(error),
+            error => Failure::runtime_error(error),
         })?,
         () = interrupts.wait_for_first_interruption() => return Ok(Code::Interrupted),
     };
@@ -87,7 +87,7 @@ pub(crate) async fn run(
 }
 
 fn list_servers(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
-    let statuses = host.servers();
+    let statuses = host.server_statuses();
     output::print_json_or_text(form, &statuses, || match statuses.as_slice() {
         [] => "no servers are configured".to_owned(),
         statuses => format_server_statuses(statuses),
@@ -126,11 +126,11 @@ async fn log_out(servers: &Servers, name: &str) -> Result<String, AuthError> {
 fn describe_login(info: &LoginInfo) -> String {
     let mut text = format!(
         "logged in at {} as {}",
-        one_line(&info.issuer, 200),
-        one_line(&info.client_id, 200)
+        to_one_line(&info.issuer, 200),
+        to_one_line(&info.client_id, 200)
     );
     if !info.scopes.is_empty() {
-        let _ = write!(text, ", for {}", one_line(&info.scopes.join(" "), 400));
+        let _ = write!(text, ", for {}", to_one_line(&info.scopes.join(" "), 400));
     }
     text.push_str(if info.renewable {
         "; it is renewed automatically"

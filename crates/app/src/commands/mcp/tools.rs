@@ -11,7 +11,7 @@ use switchboard_domain::{
 };
 use switchboard_mcp_client::McpHost;
 
-use super::with_servers;
+use super::run_with_servers;
 use crate::{
     commands::print_table,
     config::environment::Environment,
@@ -23,8 +23,9 @@ use crate::{
         servers::status::format_tool_row,
     },
     terminal::{
-        self, Screen, one_line,
+        self, Screen,
         output::{self, ListFormat},
+        to_one_line,
     },
 };
 
@@ -63,7 +64,7 @@ enum ToolsCommand {
     },
 }
 
-pub(crate) async fn run(
+pub(crate) async fn execute_tools_command(
     args: ToolsArgs,
     environment: Environment,
     interrupts: &Interrupts,
@@ -73,27 +74,27 @@ pub(crate) async fn run(
     match args.command {
         ToolsCommand::List => {
             let work = async |host: &McpHost| list_tools(host, form).await;
-            with_servers(servers, None, interrupts, work).await
+            run_with_servers(servers, None, interrupts, work).await
         }
         ToolsCommand::Call {
             server,
             tool,
             input,
         } => {
-            let input = read_input(&input)?;
+            let input = read_tool_input(&input)?;
             let work = async |host: &McpHost| call_tool(host, &server, &tool, input, form).await;
-            with_servers(servers, Some(&server), interrupts, work).await
+            run_with_servers(servers, Some(&server), interrupts, work).await
         }
         ToolsCommand::Accept { server, tool } => {
             let work =
                 async |host: &McpHost| accept_tools(host, &server, tool.as_deref(), form).await;
-            with_servers(servers, Some(&server), interrupts, work).await
+            run_with_servers(servers, Some(&server), interrupts, work).await
         }
     }
 }
 
 async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
-    let catalog = host.tools().await;
+    let catalog = host.list_tools().await;
     for problem in &catalog.problems {
         terminal::print_warning(&format!("{}: {}", problem.server, problem.message));
     }
@@ -104,8 +105,8 @@ async fn list_tools(host: &McpHost, form: ListFormat) -> Result<Code, Failure> {
     print_table(form, &catalog.tools, "", |tool| {
         format_tool_row(tool, redefined.contains(&tool.name))
     })?;
-    // Fails if a required server is not ready.
-    host.ready().await?;
+    // Returns an error if a required server is not ready.
+    host.wait_until_ready().await?;
     Ok(Code::Success)
 }
 
@@ -118,16 +119,16 @@ async fn call_tool(
 ) -> Result<Code, Failure> {
     let screen = Screen::new(true);
     screen.show_progress(&format!("calling {tool}"));
-    let result = host.call_raw(server, tool, input).await;
+    let result = host.call_server_tool(server, tool, input).await;
     drop(screen);
     let output = result.map_err(|error| match error {
         ToolCallError::UnknownTool { name, available } => {
             let known: Vec<&str> = available.iter().map(String::as_str).collect();
             unknown_tool_failure(server, &name, &known)
         }
-        other => Failure::run(other),
+        other => Failure::runtime_error(other),
     })?;
-    write_output(&output, form)?;
+    write_tool_output(&output, form)?;
     Ok(if output.is_error {
         Code::Failed
     } else {
@@ -137,7 +138,7 @@ async fn call_tool(
 
 fn unknown_tool_failure(server: &str, tool: &str, known: &[&str]) -> Failure {
     let available = list_available_names(tool, known);
-    Failure::usage(anyhow!("server `{server}` has no tool `{tool}`{available}"))
+    Failure::usage_error(anyhow!("server `{server}` has no tool `{tool}`{available}"))
 }
 
 /// Accepts the changed definitions of one tool or of all tools of a server.
@@ -148,7 +149,7 @@ async fn accept_tools(
     form: ListFormat,
 ) -> Result<Code, Failure> {
     if let Some(tool) = tool {
-        let catalog = host.tools().await;
+        let catalog = host.list_tools().await;
         let origins = catalog.tools.iter().filter_map(|tool| tool.origin.as_ref());
         let known: Vec<&str> = origins.map(|origin| origin.tool.as_str()).collect();
         if !known.contains(&tool) {
@@ -159,14 +160,15 @@ async fn accept_tools(
     let none = tool.map_or("no tool has".to_owned(), |tool| format!("{tool} has not"));
     output::print_json_or_text(form, &accepted, || {
         let lines = accepted.iter();
-        let lines = lines.map(|it| format!("{server}: {} is accepted\n", one_line(&it.tool, 64)));
+        let lines =
+            lines.map(|it| format!("{server}: {} is accepted\n", to_one_line(&it.tool, 64)));
         let none = || format!("{server}: {none} changed");
         lines.reduce(|all, line| all + &line).unwrap_or_else(none)
     })?;
     Ok(Code::Success)
 }
 
-fn write_output(output: &ToolOutput, form: ListFormat) -> std::io::Result<()> {
+fn write_tool_output(output: &ToolOutput, form: ListFormat) -> std::io::Result<()> {
     if form == ListFormat::Json {
         return output::write_pretty_json(output);
     }
@@ -185,22 +187,22 @@ fn write_output(output: &ToolOutput, form: ListFormat) -> std::io::Result<()> {
     output::print_server_text(&text)
 }
 
-fn read_input(text: &str) -> Result<JsonObject, Failure> {
+fn read_tool_input(text: &str) -> Result<JsonObject, Failure> {
     let mut text = text.to_owned();
     if text == "-" {
         text.clear();
         std::io::stdin()
             .read_to_string(&mut text)
             .map_err(|error| {
-                Failure::usage(error).context("standard input is not readable text")
+                Failure::usage_error(error).add_context("standard input is not readable text")
             })?;
     }
     match serde_json::from_str(&text) {
         Ok(Value::Object(input)) => Ok(input),
-        Ok(_) => Err(Failure::usage(anyhow!(
+        Ok(_) => Err(Failure::usage_error(anyhow!(
             "the input must be a JSON object, such as '{{\"customer_id\": 42}}'"
         ))),
-        Err(error) => Err(Failure::usage(anyhow!(
+        Err(error) => Err(Failure::usage_error(anyhow!(
             "the input is not valid JSON ({error}); it must be an object, such as \
              '{{\"customer_id\": 42}}'"
         ))),

@@ -16,7 +16,7 @@ use switchboard_orchestration::{
 };
 
 use crate::{
-    config::{environment::Environment, plain_io_error},
+    config::{environment::Environment, remove_os_error_code},
     observe::AuditLog,
     run_session::{
         arguments::GlobalArgs,
@@ -82,7 +82,7 @@ struct AuditStatistics {
     last: Option<Timestamp>,
 }
 
-pub(crate) fn run(
+pub(crate) fn print_run_statistics(
     args: &StatsArgs,
     global: &GlobalArgs,
     environment: Environment,
@@ -91,42 +91,44 @@ pub(crate) fn run(
     if args.files.is_empty() {
         let context = Context::load_context(global, environment)?;
         let Some(file) = AuditLog::audit_path(&context.config, &context.environment) else {
-            return Err(Failure::usage(anyhow!(
+            return Err(Failure::usage_error(anyhow!(
                 "no audit is kept here (`audit: false`), so there is nothing to count: name a file"
             )));
         };
         if file.exists() {
-            read.read_file(&file, args.since)?;
+            read.read_audit_file(&file, args.since)?;
         } else {
             print_note(&format!("nothing was recorded yet in {}", file.display()));
         }
     }
     for file in &args.files {
-        read.read_file(file, args.since)?;
+        read.read_audit_file(file, args.since)?;
     }
-    output::print_json_or_text(args.output, &read.json_report(), || read.format_text())?;
-    read.print_gaps();
+    output::print_json_or_text(args.output, &read.statistics_to_json(), || {
+        read.format_statistics()
+    })?;
+    read.print_omission_warnings();
     Ok(Code::Success)
 }
 
 impl AuditStatistics {
-    fn read_file(&mut self, file: &Path, since: Option<Timestamp>) -> Result<(), Failure> {
+    fn read_audit_file(&mut self, file: &Path, since: Option<Timestamp>) -> Result<(), Failure> {
         let unreadable = |error| {
-            let error = plain_io_error(error);
-            Failure::usage(anyhow!("{}: cannot be read: {error}", file.display()))
+            let error = remove_os_error_code(error);
+            Failure::usage_error(anyhow!("{}: cannot be read: {error}", file.display()))
         };
         let lines = BufReader::new(File::open(file).map_err(unreadable)?);
         self.files.push(file.to_owned());
         for line in lines.split(b'\n') {
             let line = line.map_err(unreadable)?;
             if !line.trim_ascii().is_empty() {
-                self.count_line(&line, since);
+                self.count_audit_line(&line, since);
             }
         }
         Ok(())
     }
 
-    fn count_line(&mut self, line: &[u8], since: Option<Timestamp>) {
+    fn count_audit_line(&mut self, line: &[u8], since: Option<Timestamp>) {
         let Ok(record) = serde_json::from_slice::<AuditRecord>(line) else {
             self.unreadable += 1;
             return;
@@ -136,12 +138,12 @@ impl AuditStatistics {
             self.records += 1;
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = self.last.max(Some(time));
-            self.metrics.count_record(&record);
+            self.metrics.count_audit_record(&record);
         }
     }
 
-    fn format_text(&self) -> String {
-        let counted = self.metrics.snapshot();
+    fn format_statistics(&self) -> String {
+        let counted = self.metrics.take_snapshot();
         let (Some(first), Some(last)) = (self.first, self.last) else {
             return String::new();
         };
@@ -150,8 +152,8 @@ impl AuditStatistics {
             (counted.runs_limited, "limited"),
             (counted.runs_failed, "failed"),
             (counted.runs_cancelled, "cancelled"),
-            (self.metrics.parked_runs() as u64, "stored to wait"),
-            (self.metrics.unfinished_runs() as u64, "without an end"),
+            (self.metrics.parked_run_count() as u64, "stored to wait"),
+            (self.metrics.unfinished_run_count() as u64, "without an end"),
         ];
         let ends = ends.iter().filter(|(count, _)| *count > 0);
         let mut ends: Vec<String> = ends.map(|(count, end)| format!("{count} {end}")).collect();
@@ -167,14 +169,14 @@ impl AuditStatistics {
 
     /// Prints warnings about unreadable lines and unfinished calls, which the statistics do not
     /// include.
-    fn print_gaps(&self) {
+    fn print_omission_warnings(&self) {
         if self.unreadable > 0 {
             print_warning(&format!(
                 "lines that are not audit records of this version, not counted: {}",
                 self.unreadable
             ));
         }
-        let open = self.metrics.unfinished_calls();
+        let open = self.metrics.unfinished_call_count();
         if open > 0 {
             print_note(&format!(
                 "tool calls without an end in the record: {open}. They are running, or their \
@@ -184,26 +186,26 @@ impl AuditStatistics {
     }
 
     /// Returns the statistics as the JSON output of the command.
-    fn json_report(&self) -> Value {
-        let counted = self.metrics.snapshot();
+    fn statistics_to_json(&self) -> Value {
+        let counted = self.metrics.take_snapshot();
         let models = counted.models.iter().map(|model| {
             json!({
                 "model": model.model.to_string(),
                 "requests": model.requests,
-                "latency": latency_json(&model.latency),
+                "latency": latency_to_json(&model.latency),
                 "tokens": model.tokens,
                 // The cost is `null` if no request has a known price.
                 "cost_usd": (model.requests.successful > model.unpriced).then_some(model.cost_usd),
                 "unpriced": model.unpriced,
-                "tool_calls": calls_json(&model.tool_calls),
+                "tool_calls": call_counts_to_json(&model.tool_calls),
             })
         });
         let tools = counted.tools.iter().map(|tool| {
             json!({
                 "server": tool.server,
                 "tool": tool.tool,
-                "calls": calls_json(&tool.calls),
-                "latency": latency_json(&tool.latency),
+                "calls": call_counts_to_json(&tool.calls),
+                "latency": latency_to_json(&tool.latency),
             })
         });
         json!({
@@ -218,10 +220,10 @@ impl AuditStatistics {
                 "limited": counted.runs_limited,
                 "failed": counted.runs_failed,
                 "cancelled": counted.runs_cancelled,
-                "waiting": self.metrics.parked_runs(),
-                "unfinished": self.metrics.unfinished_runs(),
+                "waiting": self.metrics.parked_run_count(),
+                "unfinished": self.metrics.unfinished_run_count(),
             },
-            "unfinished_calls": self.metrics.unfinished_calls(),
+            "unfinished_calls": self.metrics.unfinished_call_count(),
             "tools": tools.collect::<Vec<_>>(),
             "models": models.collect::<Vec<_>>(),
         })
@@ -229,14 +231,14 @@ impl AuditStatistics {
 }
 
 /// Returns the counts and the accuracy of tool calls as JSON.
-fn calls_json(counts: &CallCounts) -> Value {
+fn call_counts_to_json(counts: &CallCounts) -> Value {
     let mut calls = json!(counts);
     calls["accuracy"] = json!(counts.accuracy());
     calls
 }
 
 /// Returns durations as JSON. Percentiles are estimates from histogram buckets.
-fn latency_json(histogram: &Histogram) -> Value {
+fn latency_to_json(histogram: &Histogram) -> Value {
     json!({
         "count": histogram.count,
         "mean_ms": histogram.mean_ms(),

@@ -1,4 +1,4 @@
-//! Reads events of stored runs and of runs without storage in the same way.
+//! Common interface to runs with and without storage.
 
 use std::sync::Arc;
 
@@ -32,8 +32,8 @@ impl ActiveRun {
         }
     }
 
-    /// Returns how a stored run ended. `None` before its last event and for runs without storage.
-    pub(crate) fn end(&self) -> Option<&PersistedRunEnd> {
+    /// Returns how a stored run ended. `None` while it is in progress and for runs without storage.
+    pub(crate) fn run_end(&self) -> Option<&PersistedRunEnd> {
         match self {
             Self::Ephemeral(_) => None,
             Self::Persisted(run) => run.run_end(),

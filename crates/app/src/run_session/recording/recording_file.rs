@@ -25,14 +25,14 @@ pub(crate) struct RecordingFile {
     file: File,
     /// File name as the user typed it, for messages.
     name: String,
-    /// Lines before the first model response. `None` once the older recording is replaced.
+    /// Lines held back before the first model response. `None` if lines are written immediately.
     held: Option<Vec<u8>>,
-    /// `true` after the first write. Earlier errors end the command, and later ones are warnings.
+    /// `true` after the first successful write. Later write errors also print a warning.
     has_begun: bool,
 }
 
-/// Fields that identify a line of a recording. The first line has a format, and the other lines
-/// have a type.
+/// Fields that identify a line of a recording. The first line has the field `format`, and all
+/// other lines have the field `type`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RecordingLine {
@@ -46,7 +46,7 @@ impl RecordingFile {
     pub(crate) fn open_recording_file(path: &Path, name: String) -> io::Result<Self> {
         let mut options = private_file::owner_only_options();
         options.write(true).create(true).truncate(false);
-        // A pipe or device has no content, and cannot be opened for both reading and writing.
+        // A pipe or device cannot be opened for reading and writing, and has no older recording.
         let is_special = std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir());
         if is_special {
             let file = options.create(false).open(path)?;
@@ -60,7 +60,7 @@ impl RecordingFile {
                     "another run is recording to it: wait for its end, or choose another file",
                 ));
             }
-            // Some file systems do not support locks.
+            // Without support for locks in the file system, the file is used unlocked.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }

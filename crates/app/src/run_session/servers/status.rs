@@ -6,11 +6,11 @@ use serde_json::Value;
 use switchboard_domain::ToolDefinition;
 use switchboard_mcp_client::{McpHost, ServerState, ServerStatus};
 
-use crate::terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, one_line};
+use crate::terminal::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, to_one_line};
 
 /// Prints one warning for each server with changed tools.
 pub(crate) fn warn_of_changed_tools(host: &McpHost) {
-    for status in host.servers() {
+    for status in host.server_statuses() {
         if let Some(text) = changed_tools_warning(&status.name, &status.changed_tools) {
             terminal::print_warning(&text);
         }
@@ -26,7 +26,7 @@ pub(crate) fn changed_tools_warning(server: &str, changed: &[String]) -> Option<
     };
     let names = changed
         .iter()
-        .map(|tool| format!("`{}`", one_line(tool, 64)));
+        .map(|tool| format!("`{}`", to_one_line(tool, 64)));
     let names: Vec<String> = names.collect();
     Some(format!(
         "{} of server `{server}` {have} changed since first seen: see `switchboard tools \
@@ -48,7 +48,7 @@ pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
         let _ = write!(
             text,
             "{STRONG}{}{STRONG:#}  {style}{}{style:#}",
-            one_line(&status.name, 64),
+            to_one_line(&status.name, 64),
             status.state.as_str()
         );
         if status.state.takes_calls() {
@@ -57,34 +57,38 @@ pub(crate) fn format_server_statuses(statuses: &[ServerStatus]) -> String {
                 let _ = write!(text, " ({} more for its pages)", status.app_tools);
             }
             if let Some(version) = &status.protocol_version {
-                let _ = write!(text, "  MCP {}", one_line(version, 20));
+                let _ = write!(text, "  MCP {}", to_one_line(version, 20));
             }
             if let Some(info) = &status.server_info {
                 let info = format!("{} {}", info.name, info.version);
-                let _ = write!(text, "  {}", one_line(&info, 60));
+                let _ = write!(text, "  {}", to_one_line(&info, 60));
             }
         }
         let _ = writeln!(
             text,
             "\n  {FAINT}{}{FAINT:#}",
-            one_line(&status.transport, 200)
+            to_one_line(&status.transport, 200)
         );
         if let Some(reason) = &status.reason {
-            let _ = writeln!(text, "  {}", one_line(reason, 400));
+            let _ = writeln!(text, "  {}", to_one_line(reason, 400));
         }
         for warning in &status.warnings {
-            let _ = writeln!(text, "  {DOUBTFUL}!{DOUBTFUL:#} {}", one_line(warning, 200));
+            let _ = writeln!(
+                text,
+                "  {DOUBTFUL}!{DOUBTFUL:#} {}",
+                to_one_line(warning, 200)
+            );
         }
         if let Some(changed) = changed_tools_warning(&status.name, &status.changed_tools) {
             let _ = writeln!(
                 text,
                 "  {DOUBTFUL}!{DOUBTFUL:#} {}",
-                one_line(&changed, 400)
+                to_one_line(&changed, 400)
             );
         }
         if !status.state.takes_calls() {
             for line in &status.stderr_tail {
-                let _ = writeln!(text, "  {FAINT}| {}{FAINT:#}", one_line(line, 200));
+                let _ = writeln!(text, "  {FAINT}| {}{FAINT:#}", to_one_line(line, 200));
             }
         }
     }
@@ -98,9 +102,9 @@ pub(crate) fn format_tool_row(tool: &ToolDefinition, is_changed: bool) -> [Strin
     let mark = if is_changed { " changed" } else { "" };
     let parameters = format_parameters(&tool.input_schema);
     [
-        one_line(origin.map_or("", |origin| &origin.server), 40),
-        format!("{}({parameters}){mark}", one_line(name, 64)),
-        one_line(&tool.description, 100),
+        to_one_line(origin.map_or("", |origin| &origin.server), 40),
+        format!("{}({parameters}){mark}", to_one_line(name, 64)),
+        to_one_line(&tool.description, 100),
     ]
 }
 
@@ -111,7 +115,7 @@ fn format_parameters(schema: &Value) -> String {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let names = properties.map(|(name, _)| {
         let mark = if is_required(name) { "" } else { "?" };
-        format!("{}{mark}", one_line(name, 40))
+        format!("{}{mark}", to_one_line(name, 40))
     });
     names.collect::<Vec<_>>().join(", ")
 }

@@ -1,9 +1,9 @@
-//! The bars of the charts.
+//! Computes the bars of the charts on the report page.
 
 use serde::Serialize;
 
 use super::{
-    super::{ModelSummary, metric::format_duration, share},
+    super::{ModelSummary, compute_share, metric::format_duration},
     kind_display_name,
 };
 
@@ -49,7 +49,7 @@ impl Bar {
 }
 
 /// Returns the bars of passed runs, by kind of scenario and model.
-pub(super) fn passed_runs(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Bar> {
+pub(super) fn passed_run_bars(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Bar> {
     let bars = kinds.iter().flat_map(|kind| {
         let models = summary.iter().filter_map(|model| {
             let (runs, passed) = *model.kinds.get(*kind)?;
@@ -57,7 +57,7 @@ pub(super) fn passed_runs(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Ba
                 [_] => kind_display_name(kind).to_owned(),
                 _ => format!("{}: {}", kind_display_name(kind), model.model),
             };
-            let shares = [("f-main", share(passed, runs))];
+            let shares = [("f-main", compute_share(passed, runs))];
             Some(Bar::new(label, format!("{passed} of {runs}"), &shares))
         });
         models.collect::<Vec<_>>()
@@ -66,12 +66,12 @@ pub(super) fn passed_runs(summary: &[ModelSummary], kinds: &[&String]) -> Vec<Ba
 }
 
 /// Returns the bar of a model's tool call outcomes.
-pub(super) fn call_outcomes(model: &ModelSummary) -> Bar {
+pub(super) fn call_outcome_bar(model: &ModelSummary) -> Bar {
     let counts = &model.counts;
     let outcomes = [
         ("f-good", counts.successful, "successful"),
         ("f-bad", counts.failed, "failed"),
-        ("f-warn", counts.invalid(), "invalid"),
+        ("f-warn", counts.count_invalid_calls(), "invalid"),
         ("f-none", counts.not_executed, "not executed"),
     ];
     let texts = outcomes.iter().filter(|(_, count, _)| *count > 0);
@@ -82,12 +82,12 @@ pub(super) fn call_outcomes(model: &ModelSummary) -> Bar {
         [] => "no call".to_owned(),
         texts => texts.join(", "),
     };
-    let shares = outcomes.map(|(class, count, _)| (class, share(count, counts.calls)));
+    let shares = outcomes.map(|(class, count, _)| (class, compute_share(count, counts.calls)));
     Bar::new(model.model.to_string(), value, &shares)
 }
 
 /// Returns the bars of turn durations, by model.
-pub(super) fn turn_durations(summary: &[ModelSummary]) -> Vec<Bar> {
+pub(super) fn turn_duration_bars(summary: &[ModelSummary]) -> Vec<Bar> {
     let durations = summary.iter().filter_map(|model| model.turn_ms);
     let longest = durations.map(|(_, slow)| slow).max().unwrap_or(0).max(1);
     let bar = |model: &ModelSummary| {
@@ -97,8 +97,11 @@ pub(super) fn turn_durations(summary: &[ModelSummary]) -> Vec<Bar> {
         };
         let (text, slow_text) = (format_duration(median), format_duration(slow));
         let shares = [
-            ("f-main", share(median, longest)),
-            ("f-soft", share(slow.saturating_sub(median), longest)),
+            ("f-main", compute_share(median, longest)),
+            (
+                "f-soft",
+                compute_share(slow.saturating_sub(median), longest),
+            ),
         ];
         Bar::new(label, format!("{text}, 95 % within {slow_text}"), &shares)
     };

@@ -1,7 +1,7 @@
 //! Escaping of text in HTML.
 //!
-//! A template engine escapes markup. Text of models and tools may also contain invisible
-//! characters, and characters that change the order of others. They are shown by their numbers.
+//! Besides markup, this escapes invisible characters and characters that change the order of
+//! others in text of models and tools. They are shown as code points, such as `[U+202E]`.
 
 use std::fmt::{self, Write};
 
@@ -36,7 +36,7 @@ pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
             '\'' => out.write_str("&#39;")?,
             '\r' if characters.peek() == Some(&'\n') => {}
             '\n' | '\t' => out.write_char(c)?,
-            c if is_hidden(c) => match char::from_u32(0x2400 + u32::from(c)) {
+            c if is_hidden_character(c) => match char::from_u32(0x2400 + u32::from(c)) {
                 // Control characters are replaced by their visible Unicode symbols.
                 Some(picture) if c < ' ' => out.write_char(picture)?,
                 _ => write!(out, "[U+{:04X}]", u32::from(c))?,
@@ -48,11 +48,11 @@ pub(super) fn escape_html(text: &str, out: &mut impl Write) -> fmt::Result {
 }
 
 /// Returns whether a character is invisible or changes the order of other characters.
-fn is_hidden(c: char) -> bool {
+fn is_hidden_character(c: char) -> bool {
     match c {
         // Zero-width joiners are legitimate parts of some scripts and of emoji.
         '\u{200c}' | '\u{200d}' => false,
-        // Direction marks, zero-width spaces, and tag characters, which models can read.
+        // Direction marks, zero-width spaces, and tag characters, which people cannot see.
         '\u{61c}'
         | '\u{180e}'
         | '\u{200b}'..='\u{200f}'
@@ -100,7 +100,7 @@ mod tests {
         fn escaped_text_has_no_markup_and_no_hidden_characters(text in any::<String>()) {
             let text = escaped(&text);
             prop_assert!(!text.contains(['<', '>', '"', '\'']), "{text}");
-            let is_shown = |c: char| !is_hidden(c) || c == '\n' || c == '\t';
+            let is_shown = |c: char| !is_hidden_character(c) || c == '\n' || c == '\t';
             prop_assert!(text.chars().all(is_shown), "{text}");
             let entities = ["&amp;", "&lt;", "&gt;", "&quot;", "&#39;"];
             for (at, _) in text.match_indices('&') {

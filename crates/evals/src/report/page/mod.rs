@@ -14,8 +14,8 @@ use minijinja::{Environment, Value, context};
 use super::{
     Report,
     comparison::{Change, Comparison, ModelComparison},
+    compute_share,
     metric::{self, Metric},
-    share,
 };
 
 const STYLE: &str = include_str!("page.css");
@@ -46,14 +46,14 @@ pub struct PageError(#[from] minijinja::Error);
 ///
 /// A run and its transcript need some kilobytes. Texts are cut at 64 KiB, and transcripts are
 /// omitted after 64 MiB.
-pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
-    let environment = template_environment()?;
-    let summary = report.summary();
+pub fn render_html(report: &Report, earlier: Option<&Report>) -> Result<String, PageError> {
+    let environment = build_template_environment()?;
+    let summary = report.summarize_models();
     let kinds: BTreeSet<&String> = summary.iter().flat_map(|it| it.kinds.keys()).collect();
     let kinds: Vec<&String> = kinds.into_iter().collect();
     let metrics = Metric::ALL.map(|metric| {
-        let values = summary.iter().map(|model| metric.text_of(model));
-        (metric.title(), values.collect::<Vec<_>>())
+        let values = summary.iter().map(|model| metric.format_in_summary(model));
+        (metric.display_name(), values.collect::<Vec<_>>())
     });
     let tools = summary.iter().flat_map(|model| {
         let tools = model.tools.iter();
@@ -70,16 +70,16 @@ pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageErr
         program => report.program,
         not_run => report.not_run,
         thresholds => report.thresholds,
-        missed => report.missed(),
+        missed => report.list_unmet_requirements(),
         summary => summary,
         models => summary.iter().map(|it| it.model.to_string()).collect::<Vec<_>>(),
         metrics => metrics.as_slice(),
         kinds => kinds,
         tools => tools,
-        passed_bars => chart::passed_runs(&summary, &kinds),
-        call_bars => summary.iter().map(chart::call_outcomes).collect::<Vec<_>>(),
-        duration_bars => chart::turn_durations(&summary),
-        comparison => earlier.map(|earlier| compare(earlier, report)),
+        passed_bars => chart::passed_run_bars(&summary, &kinds),
+        call_bars => summary.iter().map(chart::call_outcome_bar).collect::<Vec<_>>(),
+        duration_bars => chart::turn_duration_bars(&summary),
+        comparison => earlier.map(|earlier| build_comparison(earlier, report)),
         run_count => report.runs.len(),
         failed_count => report.runs.iter().filter(|run| !run.passed).count(),
         runs => Value::from_safe_string(render_runs(&environment, report)?),
@@ -87,7 +87,7 @@ pub fn html(report: &Report, earlier: Option<&Report>) -> Result<String, PageErr
     Ok(environment.get_template("page.html")?.render(context)?)
 }
 
-fn template_environment() -> Result<Environment<'static>, minijinja::Error> {
+fn build_template_environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.add_template("page.html", include_str!("page.html"))?;
     environment.add_template("run.html", include_str!("run.html"))?;
@@ -110,14 +110,14 @@ fn template_environment() -> Result<Environment<'static>, minijinja::Error> {
         pretty.unwrap_or_else(|| text.to_owned())
     });
     environment.add_filter("count", |number: u64| {
-        metric::group_thousands(&number.to_string())
+        metric::add_thousands_separators(&number.to_string())
     });
     environment.add_filter("plural", |number: u64, one: &str, many: &str| {
-        let count = metric::group_thousands(&number.to_string());
+        let count = metric::add_thousands_separators(&number.to_string());
         format!("{count} {}", if number == 1 { one } else { many })
     });
-    environment.add_filter("percent", |share: f64| Metric::Passed.text(share));
-    environment.add_filter("share", share);
+    environment.add_filter("percent", |share: f64| Metric::Passed.format_value(share));
+    environment.add_filter("share", compute_share);
     environment.add_filter("duration", metric::format_milliseconds);
     environment.add_filter("dollars", metric::format_dollars);
     Ok(environment)
@@ -143,14 +143,14 @@ fn format_excerpt(text: &str, omitted: Option<u64>) -> String {
     }
 }
 
-/// Returns the comparison with an earlier report for the template.
-fn compare(earlier: &Report, later: &Report) -> Value {
-    let found = Comparison::of(earlier, later);
+/// Returns the template values for the comparison with an earlier report.
+fn build_comparison(earlier: &Report, later: &Report) -> Value {
+    let found = Comparison::compare_reports(earlier, later);
     let models = found.models.iter().map(|model| {
         let metrics = model.metrics.iter().map(|it| {
             let (before, now) = (it.earlier_text(), it.later_text());
             (
-                it.metric.title(),
+                it.metric.display_name(),
                 before,
                 now,
                 it.difference_text(),
@@ -167,7 +167,7 @@ fn compare(earlier: &Report, later: &Report) -> Value {
         let changed: Vec<_> = changed.collect();
         context! {
             name => model.model.to_string(),
-            is_common => model.has_both(),
+            is_common => model.has_common_scenarios(),
             partial => model.partial,
             unchanged => model.scenarios.len() - changed.len(),
             metrics => metrics.collect::<Vec<_>>(),
@@ -179,14 +179,14 @@ fn compare(earlier: &Report, later: &Report) -> Value {
         program => earlier.program,
         is_unfinished => earlier.is_unfinished(),
         is_empty => found.is_empty(),
-        worse => found.worse(),
+        worse => found.list_regressions(),
         only_earlier => found.only_earlier,
         only_later => found.only_later,
         models => models.collect::<Vec<_>>(),
     }
 }
 
-/// Returns the number of the first failed run of a scenario.
+/// Returns the position of the first failed run of a scenario in the report, starting at 1.
 fn failed_run_number(report: &Report, model: &ModelComparison, scenario: &str) -> Option<usize> {
     let position = report
         .runs

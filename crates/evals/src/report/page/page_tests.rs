@@ -41,7 +41,7 @@ fn report(text: &str) -> Report {
         "format": "switchboard-evaluation", "version": 1, "title": text, "program": text, "created_at": text, "not_run": 2, "thresholds": {"passed": 0.9, "hallucinated": 0.1},
         "runs": [run("acme/", false, json!([turn])), run("acme/two-", true, json!([fine])), stopped],
     });
-    Report::read(&value.to_string()).unwrap()
+    Report::parse_report(&value.to_string()).unwrap()
 }
 
 /// An earlier report with better results and another scenario.
@@ -79,7 +79,7 @@ fn skeleton(page: &str) -> String {
 
 #[test]
 fn a_page_shows_all_fields_of_a_report() {
-    let page = html(&report("Ann & Bob"), Some(&earlier("Ann & Bob"))).unwrap();
+    let page = render_html(&report("Ann & Bob"), Some(&earlier("Ann & Bob"))).unwrap();
     let page = page.replace(STYLE, "…").replace(SCRIPT, "…");
     insta::assert_snapshot!(page);
 }
@@ -89,7 +89,7 @@ fn a_report_without_runs_has_a_page() {
     let mut nothing = report("x");
     nothing.runs.clear();
     nothing.title.clear();
-    let page = html(&nothing, Some(&nothing)).unwrap();
+    let page = render_html(&nothing, Some(&nothing)).unwrap();
     assert!(
         page.contains("<h1><bdi>Evaluation</bdi></h1>")
             && page.contains("<li>no run was made</li>")
@@ -125,7 +125,7 @@ fn a_page_can_show_two_thousand_runs() {
         })
         .collect();
     let began = Instant::now();
-    let page = html(&large, Some(&large)).unwrap();
+    let page = render_html(&large, Some(&large)).unwrap();
     let took = began.elapsed();
     assert_eq!(page.matches("<details class=\"run\"").count(), 2_000);
     assert!(page.len() < 40 << 20, "{} bytes", page.len());
@@ -141,7 +141,7 @@ fn the_size_of_a_page_is_limited() {
     large.runs[0].scenario.clear();
     let run = large.runs[0].clone();
     large.runs = vec![run; 60];
-    let page = html(&large, None).unwrap();
+    let page = render_html(&large, None).unwrap();
     assert!(page.contains("The page has reached its maximum size"));
     assert!(
         (64 << 20..72 << 20).contains(&page.len()),
@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn text_of_a_report_never_becomes_markup(text in hostile()) {
-        let tags = |text: &str| skeleton(&html(&report(text), Some(&earlier(text))).unwrap());
+        let tags = |text: &str| skeleton(&render_html(&report(text), Some(&earlier(text))).unwrap());
         prop_assert_eq!(tags(&text), tags("words"));
     }
 }

@@ -24,7 +24,7 @@ use reqwest::{
 };
 use tokio::net::lookup_host;
 
-use crate::{auth::error::AuthError, primitives::sync::lock};
+use crate::{auth::error::AuthError, primitives::sync::lock_mutex};
 
 const PLAIN: &str = "it is not https";
 const USER_INFO: &str = "it holds a user name or password";
@@ -38,29 +38,31 @@ enum Network {
     Loopback,
     Private,
     LinkLocal,
-    /// Network of multicast, unspecified and reserved addresses.
+    /// Multicast, unspecified and reserved addresses, which are never allowed.
     Reserved,
 }
 
-/// Rules for the network access of one configured server. Allowed are the public network and the
-/// networks of its configured URLs.
+/// Networks that login requests for one server may reach: the public network, and the networks of
+/// its configured URLs, which are listed here.
 #[derive(Debug, Clone, Default)]
-pub(in crate::auth) struct Guard(Vec<Network>);
+pub(in crate::auth) struct NetworkGuard(Vec<Network>);
 
-impl Guard {
-    /// Creates the rules for a server. `urls` are its configured URL and those of its authorization
-    /// server.
-    pub(in crate::auth) async fn of_configured(urls: &[Url]) -> Self {
+impl NetworkGuard {
+    /// Allows the networks of `urls`, which are the configured URLs of a server and of its
+    /// authorization server.
+    pub(in crate::auth) async fn from_configured_urls(urls: &[Url]) -> Self {
         let mut allowed = Vec::new();
         for url in urls {
-            if let Some(network) = network_of_host(url) {
+            if let Some(network) = classify_host(url) {
                 allowed.push(network);
             } else if let Some(host) = url.host_str()
-                // A host name that cannot be resolved is unreachable, or only a proxy can resolve
-                // it.
+                // A host that cannot be resolved here allows no network: it is unreachable, or
+                // only a proxy can resolve it.
                 && let Ok(addresses) = lookup_host((host, 0)).await
             {
-                let mut networks = addresses.map(|address| network_of(address.ip())).peekable();
+                let mut networks = addresses
+                    .map(|address| classify_address(address.ip()))
+                    .peekable();
                 if networks.peek().is_some() && networks.all(|network| network == Network::Private)
                 {
                     allowed.push(Network::Private);
@@ -71,27 +73,35 @@ impl Guard {
         Self(allowed)
     }
 
-    fn allows(&self, network: Network) -> bool {
+    fn allows_network(&self, network: Network) -> bool {
         network == Network::Public || self.0.contains(&network)
     }
 
-    /// Returns whether the configured server is on this machine.
+    /// Returns whether a configured URL is on this machine.
     pub(in crate::auth) fn is_loopback(&self) -> bool {
         self.0.contains(&Network::Loopback)
     }
 
-    /// Parses a URL and checks it before its name is resolved.
-    pub(in crate::auth) fn parse(&self, what: &'static str, url: &str) -> Result<Url, AuthError> {
+    /// Parses a URL and checks all rules that need no DNS lookup.
+    pub(in crate::auth) fn parse_url(
+        &self,
+        what: &'static str,
+        url: &str,
+    ) -> Result<Url, AuthError> {
         let parsed = Url::parse(url).map_err(|error| {
             AuthError::Failed(format!(
                 "the {what} is not used: it is not a valid URL: {error}"
             ))
         })?;
-        self.check(what, &parsed)?;
+        self.check_url(what, &parsed)?;
         Ok(parsed)
     }
 
-    pub(in crate::auth) fn check(&self, what: &'static str, url: &Url) -> Result<(), AuthError> {
+    pub(in crate::auth) fn check_url(
+        &self,
+        what: &'static str,
+        url: &Url,
+    ) -> Result<(), AuthError> {
         self.violated_rule(url)
             .map_err(|reason| AuthError::Guarded {
                 what,
@@ -101,7 +111,7 @@ impl Guard {
     }
 
     fn violated_rule(&self, url: &Url) -> Result<(), &'static str> {
-        let network = network_of_host(url);
+        let network = classify_host(url);
         match url.scheme() {
             "https" => {}
             "http" if self.is_loopback() && network == Some(Network::Loopback) => {}
@@ -114,48 +124,48 @@ impl Guard {
             return Err(NO_HOST);
         }
         match network {
-            Some(network) if !self.allows(network) => Err(INSIDE),
+            Some(network) if !self.allows_network(network) => Err(INSIDE),
             _ => Ok(()),
         }
     }
 
-    /// Returns a DNS resolver that returns only the allowed addresses of target hosts.
-    pub(in crate::auth) fn resolver(&self, targets: Targets) -> Arc<dyn Resolve> {
+    /// Creates a DNS resolver that omits the forbidden addresses of `targets`.
+    pub(in crate::auth) fn build_resolver(&self, targets: TargetHosts) -> Arc<dyn Resolve> {
         let guard = self.clone();
         Arc::new(GuardedResolver { guard, targets })
     }
 }
 
-/// Hosts that are requested. Other resolved names belong to configured proxies, which may be
-/// internal.
+/// Hosts to which requests are sent. The HTTP client also resolves names of configured proxies,
+/// whose addresses may be internal.
 #[derive(Clone, Default)]
-pub(in crate::auth) struct Targets(Arc<Mutex<HashSet<String>>>);
+pub(in crate::auth) struct TargetHosts(Arc<Mutex<HashSet<String>>>);
 
-impl Targets {
-    pub(in crate::auth) fn add(&self, url: &Url) {
+impl TargetHosts {
+    pub(in crate::auth) fn add_host(&self, url: &Url) {
         if let Some(host) = url.host_str() {
-            lock(&self.0).insert(host.to_ascii_lowercase());
+            lock_mutex(&self.0).insert(host.to_ascii_lowercase());
         }
     }
 
-    fn has(&self, name: &str) -> bool {
-        lock(&self.0).contains(&name.to_ascii_lowercase())
+    fn contains_host(&self, name: &str) -> bool {
+        lock_mutex(&self.0).contains(&name.to_ascii_lowercase())
     }
 }
 
 struct GuardedResolver {
-    guard: Guard,
-    targets: Targets,
+    guard: NetworkGuard,
+    targets: TargetHosts,
 }
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = self.guard.clone();
-        let is_proxy = !self.targets.has(name.as_str());
+        let is_proxy = !self.targets.contains_host(name.as_str());
         Box::pin(async move {
             let found: Vec<_> = lookup_host((name.as_str(), 0))
                 .await?
-                .filter(|address| is_proxy || guard.allows(network_of(address.ip())))
+                .filter(|address| is_proxy || guard.allows_network(classify_address(address.ip())))
                 .collect();
             if found.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, INSIDE).into());
@@ -166,31 +176,31 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// Returns the network of a host that needs no DNS lookup: an IP address or a local name.
-fn network_of_host(url: &Url) -> Option<Network> {
+/// Returns the network of an IP address or `localhost`. Other names need a DNS lookup: `None`.
+fn classify_host(url: &Url) -> Option<Network> {
     let host = url.host_str()?;
     let bare = host.trim_matches(['[', ']']);
     if let Ok(address) = bare.parse() {
-        return Some(network_of(address));
+        return Some(classify_address(address));
     }
-    // Names below `localhost` never leave the machine (RFC 6761).
+    // `localhost` and its subdomains always mean this machine (RFC 6761).
     let name = host.trim_end_matches('.');
     (name == "localhost" || name.ends_with(".localhost")).then_some(Network::Loopback)
 }
 
-fn network_of(address: IpAddr) -> Network {
+fn classify_address(address: IpAddr) -> Network {
     match address {
-        IpAddr::V4(address) => network_of_v4(address),
-        IpAddr::V6(address) => network_of_v6(address),
+        IpAddr::V4(address) => classify_ipv4(address),
+        IpAddr::V6(address) => classify_ipv6(address),
     }
 }
 
-fn network_of_v4(address: Ipv4Addr) -> Network {
+fn classify_ipv4(address: Ipv4Addr) -> Network {
     let [a, b, c, _] = address.octets();
     if address.is_loopback() {
         Network::Loopback
     } else if address.is_private() || matches!((a, b), (100, 64..=127)) {
-        // The customers of one provider share 100.64.0.0/10 (RFC 6598).
+        // 100.64.0.0/10 is the shared address space of a provider's customers (RFC 6598).
         Network::Private
     } else if address.is_link_local() {
         Network::LinkLocal
@@ -203,10 +213,10 @@ fn network_of_v4(address: Ipv4Addr) -> Network {
     }
 }
 
-fn network_of_v6(address: Ipv6Addr) -> Network {
+fn classify_ipv6(address: Ipv6Addr) -> Network {
     let v4 = |high: u16, low: u16| {
         let bits = u32::from(high) << 16 | u32::from(low);
-        network_of_v4(Ipv4Addr::from_bits(bits))
+        classify_ipv4(Ipv4Addr::from_bits(bits))
     };
     // Addresses for protocol assignments (RFC 2928, including Teredo) and for documentation (RFC
     // 3849, RFC 9637).
@@ -231,13 +241,13 @@ fn network_of_v6(address: Ipv6Addr) -> Network {
 mod tests {
     use super::*;
 
-    fn violation(guard: &Guard, url: &str) -> Option<&'static str> {
+    fn violation(guard: &NetworkGuard, url: &str) -> Option<&'static str> {
         guard.violated_rule(&Url::parse(url).unwrap()).err()
     }
 
     #[test]
     fn a_public_server_may_name_only_public_https_urls() {
-        let guard = Guard::default();
+        let guard = NetworkGuard::default();
         for (url, expected) in [
             ("https://auth.example.org/", None),
             ("https://93.184.216.34/", None),
@@ -298,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_internal_server_may_name_urls_in_its_network() {
-        let loopback = Guard(vec![Network::Loopback]);
+        let loopback = NetworkGuard(vec![Network::Loopback]);
         for (url, expected) in [
             ("http://127.0.0.1:80/", None),
             ("http://localhost:80/", None),
@@ -310,7 +320,7 @@ mod tests {
         ] {
             assert_eq!(violation(&loopback, url), expected, "{url}");
         }
-        let private = Guard(vec![Network::Private]);
+        let private = NetworkGuard(vec![Network::Private]);
         for (url, expected) in [
             ("https://10.0.0.1/", None),
             ("http://10.0.0.1/", Some(PLAIN)),
@@ -332,7 +342,8 @@ mod tests {
             ("https://224.0.0.1/mcp", None),
             ("https://93.184.216.34/mcp", None),
         ] {
-            let Guard(mut allowed) = Guard::of_configured(&[Url::parse(url).unwrap()]).await;
+            let NetworkGuard(mut allowed) =
+                NetworkGuard::from_configured_urls(&[Url::parse(url).unwrap()]).await;
             allowed.retain(|network| *network != Network::Public);
             assert_eq!(allowed, Vec::from_iter(expected), "{url}");
         }
@@ -341,14 +352,18 @@ mod tests {
     #[tokio::test]
     async fn names_are_checked_by_their_addresses() {
         let name = || "localhost".parse::<Name>().unwrap();
-        let targets = Targets::default();
-        targets.add(&Url::parse("https://LOCALHOST/").unwrap());
-        let strict = Guard::default();
-        let error = strict.resolver(targets.clone()).resolve(name()).await.err();
+        let targets = TargetHosts::default();
+        targets.add_host(&Url::parse("https://LOCALHOST/").unwrap());
+        let strict = NetworkGuard::default();
+        let error = strict
+            .build_resolver(targets.clone())
+            .resolve(name())
+            .await
+            .err();
         assert!(error.unwrap().to_string().contains(INSIDE));
-        let here = Guard(vec![Network::Loopback]);
-        let proxy = strict.resolver(Targets::default());
-        for resolver in [here.resolver(targets), proxy] {
+        let here = NetworkGuard(vec![Network::Loopback]);
+        let proxy = strict.build_resolver(TargetHosts::default());
+        for resolver in [here.build_resolver(targets), proxy] {
             let mut found = resolver.resolve(name()).await.unwrap();
             assert!(found.all(|address| address.ip().is_loopback()));
         }

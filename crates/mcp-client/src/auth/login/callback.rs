@@ -11,13 +11,13 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{auth::error::AuthError, primitives::error::shortened};
+use crate::{auth::error::AuthError, primitives::error::shorten_text};
 
-/// Name of the rejected request in errors of a login.
+/// Value of `what` in [`AuthError::Refused`] if a login was rejected or declined.
 pub(in crate::auth) const LOGIN: &str = "login";
 const PATH: &str = "/callback";
-/// Time limit to receive a request on a connection. Browsers open some connections without a
-/// request.
+/// Time limit to receive a request on a connection, because browsers also open connections on which
+/// they send no request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a request in bytes. Some authorization servers send long codes.
 const MAX_REQUEST: usize = 32 * 1024;
@@ -32,22 +32,22 @@ const FAILED: &str = "The login failed. You may close this page.";
 const UNKNOWN: &str = "This URL does not belong to a running login.";
 
 /// Listener on 127.0.0.1 for the redirect at the end of a login.
-pub(in crate::auth) struct Callback {
+pub(in crate::auth) struct RedirectListener {
     listener: TcpListener,
     pub(in crate::auth) redirect_uri: String,
 }
 
 /// Parameters that the redirect must contain.
-pub(in crate::auth) struct Expected<'a> {
+pub(in crate::auth) struct ExpectedRedirect<'a> {
     pub(in crate::auth) state: &'a str,
     pub(in crate::auth) issuer: &'a str,
     /// Whether the authorization server adds its issuer to every redirect (RFC 9207).
     pub(in crate::auth) sends_issuer: bool,
 }
 
-impl Callback {
+impl RedirectListener {
     /// Starts the listener on a port. Port 0 selects any free port.
-    pub(in crate::auth) async fn listen(port: u16) -> Result<Self, AuthError> {
+    pub(in crate::auth) async fn listen_on_port(port: u16) -> Result<Self, AuthError> {
         let failed = |error: io::Error| {
             AuthError::Failed(format!("cannot listen on 127.0.0.1:{port}: {error}"))
         };
@@ -63,21 +63,23 @@ impl Callback {
 
     /// Starts the listener on the port of an earlier redirect URI, or on any port if that one is in
     /// use.
-    pub(in crate::auth) async fn listen_again(redirect_uri: &str) -> Result<Self, AuthError> {
+    pub(in crate::auth) async fn listen_on_earlier_port(
+        redirect_uri: &str,
+    ) -> Result<Self, AuthError> {
         let port = Url::parse(redirect_uri)
             .ok()
             .and_then(|url| url.port())
             .unwrap_or(0);
-        match Self::listen(port).await {
+        match Self::listen_on_port(port).await {
             Ok(callback) => Ok(callback),
-            Err(_) => Self::listen(0).await,
+            Err(_) => Self::listen_on_port(0).await,
         }
     }
 
-    /// Waits for the authorization code. Unrelated requests receive a response and are ignored.
-    pub(in crate::auth) async fn code(
+    /// Waits for the redirect and returns its authorization code. Other requests get status 404.
+    pub(in crate::auth) async fn receive_code(
         self,
-        expected: &Expected<'_>,
+        expected: &ExpectedRedirect<'_>,
         limit: Duration,
     ) -> Result<SecretString, AuthError> {
         let wait = async {
@@ -86,7 +88,7 @@ impl Callback {
                 tokio::select! {
                     accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                         match accepted {
-                            Ok((connection, _)) => connections.push(answer(connection, expected)),
+                            Ok((connection, _)) => connections.push(handle_request(connection, expected)),
                             Err(error) => {
                                 tracing::debug!(%error, "failed to accept a connection");
                                 sleep(ACCEPT_PAUSE).await;
@@ -107,14 +109,14 @@ impl Callback {
     }
 }
 
-/// Handles one request. Returns the result of the login if the request contains it.
-async fn answer(
+/// Responds to one HTTP request. Returns the result of the login if the request is the redirect.
+async fn handle_request(
     mut connection: TcpStream,
-    expected: &Expected<'_>,
+    expected: &ExpectedRedirect<'_>,
 ) -> Option<Result<SecretString, AuthError>> {
     let line = timeout(REQUEST_TIMEOUT, request_line(&mut connection)).await;
     let result = match line {
-        Ok(Ok(line)) => read(&line, expected),
+        Ok(Ok(line)) => parse_redirect(&line, expected),
         Ok(Err(_)) | Err(_) => return None,
     };
     let (status, text) = match &result {
@@ -122,7 +124,7 @@ async fn answer(
         Some(Err(_)) => ("400 Bad Request", FAILED),
         None => ("404 Not Found", UNKNOWN),
     };
-    let page = page(status, text);
+    let page = build_html_response(status, text);
     // Sending the response may fail, because the browser may have closed the connection.
     let _ = timeout(REQUEST_TIMEOUT, async {
         connection.write_all(page.as_bytes()).await?;
@@ -132,8 +134,8 @@ async fn answer(
     result
 }
 
-/// Reads the head of a request and returns its first line. Unread input would reset the connection
-/// on close, and the browser might not show the page.
+/// Reads the whole head of a request and returns its first line. Unread input would reset the
+/// connection on close, and the browser might not show the response.
 async fn request_line(connection: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
@@ -148,12 +150,12 @@ async fn request_line(connection: &mut TcpStream) -> io::Result<String> {
     Ok(head.lines().next().unwrap_or_default().to_owned())
 }
 
-fn page(status: &str, text: &str) -> String {
+fn build_html_response(status: &str, text: &str) -> String {
     let body = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Switchboard</title>\
          <p>{text}</p></html>"
     );
-    // The URL of the page contains the code, so links must not send it as a referrer.
+    // The URL of the page contains the authorization code, so no referrer may be sent.
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\
          Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n\
@@ -163,7 +165,10 @@ fn page(status: &str, text: &str) -> String {
 }
 
 /// Parses the first line of a request. Returns `None` if the request does not belong to the login.
-fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, AuthError>> {
+fn parse_redirect(
+    line: &str,
+    expected: &ExpectedRedirect<'_>,
+) -> Option<Result<SecretString, AuthError>> {
     let target = line.strip_prefix("GET ")?.split(' ').next()?;
     let url = Url::parse("http://127.0.0.1/").ok()?.join(target).ok()?;
     if url.path() != PATH {
@@ -182,14 +187,14 @@ fn read(line: &str, expected: &Expected<'_>) -> Option<Result<SecretString, Auth
     if parameters.get("state").map(String::as_str) != Some(expected.state) {
         return None;
     }
-    Some(checked(&mut parameters, expected))
+    Some(extract_code(&mut parameters, expected))
 }
 
-/// Returns the code or the error in a redirect. Checks the issuer first, so that an error of
-/// another issuer is not shown (RFC 9207, section 2.4).
-fn checked(
+/// Returns the authorization code or the error in a redirect. Checks the issuer first, so that an
+/// error of another issuer is not shown (RFC 9207, section 2.4).
+fn extract_code(
     parameters: &mut HashMap<String, String>,
-    expected: &Expected<'_>,
+    expected: &ExpectedRedirect<'_>,
 ) -> Result<SecretString, AuthError> {
     let issuer = parameters.get("iss").map(String::as_str);
     let is_right = match issuer {
@@ -199,17 +204,17 @@ fn checked(
     if !is_right {
         return Err(AuthError::IssuerMismatch {
             what: "redirect",
-            expected: shortened(expected.issuer),
-            found: shortened(issuer.unwrap_or("(none)")),
+            expected: shorten_text(expected.issuer),
+            found: shorten_text(issuer.unwrap_or("(none)")),
         });
     }
     if let Some(error) = parameters.get("error") {
         return Err(AuthError::Refused {
             what: LOGIN,
-            error: shortened(error),
+            error: shorten_text(error),
             description: parameters
                 .get("error_description")
-                .map(|text| shortened(text)),
+                .map(|text| shorten_text(text)),
         });
     }
     match parameters.remove("code").filter(|code| !code.is_empty()) {
@@ -228,14 +233,14 @@ mod tests {
 
     use super::*;
 
-    const EXPECTED: Expected<'static> = Expected {
+    const EXPECTED: ExpectedRedirect<'static> = ExpectedRedirect {
         state: "s",
         issuer: "https://as",
         sends_issuer: false,
     };
 
-    fn result(line: &str, expected: &Expected<'_>) -> Option<Result<String, String>> {
-        read(line, expected).map(|result| {
+    fn result(line: &str, expected: &ExpectedRedirect<'_>) -> Option<Result<String, String>> {
+        parse_redirect(line, expected).map(|result| {
             result
                 .map(|code| code.expose_secret().to_owned())
                 .map_err(|error| error.to_string())
@@ -244,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_issuer_is_compared_without_normalization() {
-        let always = Expected {
+        let always = ExpectedRedirect {
             sends_issuer: true,
             ..EXPECTED
         };

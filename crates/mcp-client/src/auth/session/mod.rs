@@ -1,5 +1,5 @@
-//! The tokens of one server during its use: loaded from the store, renewed in time, and requested
-//! again if no person is needed.
+//! The access tokens of one MCP server: they are loaded from the store, renewed before they expire,
+//! and replaced after the server rejects them.
 
 mod stored;
 
@@ -14,30 +14,30 @@ use crate::{
     auth::{
         challenge::{Challenge, add_scope},
         error::AuthError,
-        fetch::{Fetch, guard::Guard},
+        fetch::{AuthHttpClient, guard::NetworkGuard},
         login::{Login, callback::LOGIN},
-        metadata::{Discovered, discover},
+        metadata::{DiscoveredAuthServer, discover_auth_server},
         settings::AuthOptions,
-        store::{GrantKey, StoredGrant, StoredTokens, now},
+        store::{GrantKey, StoredGrant, StoredTokens, unix_seconds_now},
     },
     config::{
         ServerConfig, ServerTransport,
         login::{AuthConfig, GrantType},
     },
-    primitives::error::shortened,
-    primitives::sync::lock,
+    primitives::error::shorten_text,
+    primitives::sync::lock_mutex,
 };
 
 /// Response in which a server rejects the access token of a request.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum TokenRejection {
     /// Status 401: the request needs a token, or another token.
     Unauthorized(Challenge),
     /// Status 403: the token lacks the scopes in the challenge.
     InsufficientScope(Challenge),
 }
 
-/// Handle of a session. Dropping it cancels pending logins.
+/// Owner of the session of a server. Dropping it cancels pending logins.
 pub(crate) struct SessionHandle {
     session: Arc<Session>,
     _quit: DropGuard,
@@ -47,14 +47,14 @@ impl SessionHandle {
     /// Creates the session of a server. Returns `None` for servers without OAuth: child processes,
     /// and servers with a configured `Authorization` header.
     pub(crate) fn new(server: &ServerConfig, options: &AuthOptions) -> Option<Arc<Self>> {
-        let session = Session::of_server(server, options).ok()?;
+        let session = Session::from_config(server, options).ok()?;
         Some(Arc::new(Self {
             _quit: session.quit.clone().drop_guard(),
             session: Arc::new(session),
         }))
     }
 
-    pub(crate) fn session(&self) -> &Arc<Session> {
+    pub(crate) fn as_session(&self) -> &Arc<Session> {
         &self.session
     }
 }
@@ -67,42 +67,42 @@ pub(crate) struct Session {
     address: String,
     config: AuthConfig,
     options: AuthOptions,
-    fetch: OnceCell<Fetch>,
-    known: Mutex<Known>,
+    fetch: OnceCell<AuthHttpClient>,
+    known: Mutex<TokenState>,
     /// Lock that is held while new tokens are requested. Other requests wait for these tokens.
     renewal: tokio::sync::Mutex<()>,
     quit: CancellationToken,
 }
 
 #[derive(Default)]
-struct Known {
-    /// Tokens in use. `None` until they are loaded from the store.
-    current: Option<Current>,
+struct TokenState {
+    /// Login in use. `None` if the store contains none or is not loaded yet.
+    current: Option<StoredLogin>,
     is_loaded: bool,
-    /// New token that the server has not accepted yet, and its origin. Prevents endless token
-    /// requests if a server rejects every token.
-    unproven: Option<(SecretString, Origin)>,
-    /// Time and scopes of the last attempt that ended with the need for a login. Requests that the
-    /// server rejected at the same time do not repeat this attempt.
+    /// New token that the server has not accepted yet, and how it was obtained. Prevents endless
+    /// token requests if a server rejects every token.
+    unproven: Option<(SecretString, TokenOrigin)>,
+    /// Time and required scopes of the last failure that only a login by a person can solve. Other
+    /// requests that the server rejected meanwhile fail with the same error.
     needs_person: Option<(Instant, Vec<String>)>,
     /// Whether a person declined a login. Further calls do not start another login.
     declined: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum TokenOrigin {
     Renewed,
     Login,
 }
 
 #[derive(Clone)]
-pub(crate) struct Current {
+pub(crate) struct StoredLogin {
     pub(in crate::auth) key: GrantKey,
     pub(in crate::auth) grant: StoredGrant,
 }
 
-impl Current {
-    fn token(&self) -> Option<&SecretString> {
+impl StoredLogin {
+    fn access_token(&self) -> Option<&SecretString> {
         self.grant.tokens.as_ref().map(|tokens| &tokens.access)
     }
 
@@ -112,7 +112,7 @@ impl Current {
             .tokens
             .as_ref()
             .and_then(|tokens| tokens.expires_at);
-        end.is_some_and(|end| end <= now())
+        end.is_some_and(|end| end <= unix_seconds_now())
     }
 
     fn is_stale(&self) -> bool {
@@ -122,7 +122,7 @@ impl Current {
 }
 
 impl Session {
-    pub(crate) fn of_server(
+    pub(crate) fn from_config(
         server: &ServerConfig,
         options: &AuthOptions,
     ) -> Result<Self, AuthError> {
@@ -157,41 +157,41 @@ impl Session {
         })
     }
 
-    pub(in crate::auth) async fn fetch(&self) -> Result<&Fetch, AuthError> {
+    pub(in crate::auth) async fn auth_http_client(&self) -> Result<&AuthHttpClient, AuthError> {
         self.fetch
             .get_or_try_init(async || {
-                // Configured URLs may be in any network.
+                // The user trusts configured URLs, so their networks are allowed.
                 let configured = [&self.config.issuer, &self.config.metadata_url];
                 let configured = configured.into_iter().flatten();
                 let configured = configured.filter_map(|url| Url::parse(url).ok());
                 let urls: Vec<Url> = configured.chain([self.url.clone()]).collect();
-                Fetch::new(Guard::of_configured(&urls).await)
+                AuthHttpClient::new(NetworkGuard::from_configured_urls(&urls).await)
             })
             .await
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+    fn lock_token_state(&self) -> MutexGuard<'_, TokenState> {
+        lock_mutex(&self.known)
     }
 
-    /// Returns the current tokens. Loads them from the store on the first call.
-    async fn current(&self) -> Option<Current> {
+    /// Returns the login in use. Loads it from the store on the first call.
+    async fn current_login(&self) -> Option<StoredLogin> {
         {
-            let known = self.known();
+            let known = self.lock_token_state();
             if known.is_loaded {
                 return known.current.clone();
             }
         }
-        let stored = match self.stored().await {
+        let stored = match self.load_usable_logins().await {
             Ok(stored) => stored.into_iter().next(),
-            // Most servers need no token. Servers that need one reject the request, which reports
-            // the problem.
+            // The request is sent without a token, because most servers need none. A server that
+            // needs one rejects the request.
             Err(error) => {
                 tracing::warn!(server = self.name, %error, "failed to load tokens");
                 return None;
             }
         };
-        let mut known = self.known();
+        let mut known = self.lock_token_state();
         if !known.is_loaded {
             known.is_loaded = true;
             known.current = stored;
@@ -199,54 +199,58 @@ impl Session {
         known.current.clone()
     }
 
-    /// Replaces the current tokens. `origin` is set for tokens that were just issued.
-    fn set_current(&self, current: Current, origin: Option<Origin>) -> Option<SecretString> {
-        let token = current.token().cloned();
-        let mut known = self.known();
+    /// Replaces the login in use and returns its token. `origin` is set for newly issued tokens.
+    fn set_current_login(
+        &self,
+        current: StoredLogin,
+        origin: Option<TokenOrigin>,
+    ) -> Option<SecretString> {
+        let token = current.access_token().cloned();
+        let mut known = self.lock_token_state();
         known.is_loaded = true;
         known.declined = false;
         let unproven = known.unproven.take();
         known.unproven = match origin {
             Some(origin) => token.clone().map(|token| (token, origin)),
-            // A token that another request obtained stays unproven.
-            None => unproven.filter(|(unproven, _)| is_same(Some(unproven), token.as_ref())),
+            // A token from another request stays unproven until the server accepts it.
+            None => unproven.filter(|(unproven, _)| is_same_token(Some(unproven), token.as_ref())),
         };
         known.current = Some(current);
         token
     }
 
     /// Returns the access token for the next request. Renews a token that expires soon. Returns
-    /// `None` without a token: then the server sends a challenge.
-    pub(crate) async fn bearer(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
-        let Some(current) = self.current().await else {
+    /// `None` if no token is stored: the server then sends a challenge if it needs one.
+    pub(crate) async fn bearer_token(self: &Arc<Self>) -> Result<Option<SecretString>, AuthError> {
+        let Some(current) = self.current_login().await else {
             return Ok(None);
         };
         if !current.is_stale() {
-            return Ok(current.token().cloned());
+            return Ok(current.access_token().cloned());
         }
         let _lock = self.renewal.lock().await;
-        let again = self.current().await.unwrap_or(current);
+        let again = self.current_login().await.unwrap_or(current);
         if !again.is_stale() {
-            return Ok(again.token().cloned());
+            return Ok(again.access_token().cloned());
         }
-        match self.renewed(&again).await {
-            Ok(Some(renewed)) => Ok(self.set_current(renewed, Some(Origin::Renewed))),
-            // The request is sent with the expired token, and the server answers with a challenge.
-            Ok(None) => Ok(again.token().cloned()),
+        match self.spawn_renewal(&again).await {
+            Ok(Some(renewed)) => Ok(self.set_current_login(renewed, Some(TokenOrigin::Renewed))),
+            // No renewal is possible. If the server rejects the token, it sends a challenge.
+            Ok(None) => Ok(again.access_token().cloned()),
             // The old token is still valid, and the next renewal may succeed.
             Err(error) if !again.has_expired() => {
                 tracing::debug!(server = self.name, %error, "failed to renew the token");
-                Ok(again.token().cloned())
+                Ok(again.access_token().cloned())
             }
             Err(error) => Err(error),
         }
     }
 
     /// Records that the server accepted this token.
-    pub(crate) fn accepted(&self, token: &SecretString) {
-        let mut known = self.known();
+    pub(crate) fn record_accepted_token(&self, token: &SecretString) {
+        let mut known = self.lock_token_state();
         if let Some((unproven, _)) = &known.unproven
-            && is_same(Some(unproven), Some(token))
+            && is_same_token(Some(unproven), Some(token))
         {
             known.unproven = None;
         }
@@ -255,74 +259,74 @@ impl Session {
     /// Returns a new token after the server rejected the token `used`. Returns `None` if the server
     /// does not use OAuth.
     ///
-    /// The work continues if the request is cancelled: a person may be logging in, and the next
-    /// request uses the new token.
-    pub(crate) async fn refused(
+    /// The search for a token continues if the request is cancelled: a person may be logging in,
+    /// and the next request uses the new token.
+    pub(crate) async fn replace_rejected_token(
         self: &Arc<Self>,
         used: Option<SecretString>,
-        refusal: Refusal,
+        refusal: TokenRejection,
     ) -> Result<Option<SecretString>, AuthError> {
         let session = self.clone();
-        let search = async move { session.replacement(used.as_ref(), &refusal).await };
+        let search = async move { session.obtain_new_token(used.as_ref(), &refusal).await };
         let search = tokio::spawn(self.quit.clone().run_until_cancelled_owned(search));
         match search.await {
             Ok(Some(found)) => found,
-            Ok(None) | Err(_) => Err(self.needs_login(&[])),
+            Ok(None) | Err(_) => Err(self.needs_login_error(&[])),
         }
     }
 
-    async fn replacement(
+    async fn obtain_new_token(
         self: &Arc<Self>,
         used: Option<&SecretString>,
-        refusal: &Refusal,
+        refusal: &TokenRejection,
     ) -> Result<Option<SecretString>, AuthError> {
         let begun = Instant::now();
         let _lock = self.renewal.lock().await;
-        let stored = self.stored().await?;
+        let stored = self.load_usable_logins().await?;
         // Another call or another process has already obtained new tokens.
         if let Some(newer) = stored.first()
-            && let Some(token) = newer.token()
+            && let Some(token) = newer.access_token()
             && !newer.is_stale()
-            && !is_same(used, Some(token))
+            && !is_same_token(used, Some(token))
         {
-            return Ok(self.set_current(newer.clone(), None));
+            return Ok(self.set_current_login(newer.clone(), None));
         }
         match refusal {
-            Refusal::Unauthorized(challenge) => {
-                if let Some((found, scopes)) = &self.known().needs_person
+            TokenRejection::Unauthorized(challenge) => {
+                if let Some((found, scopes)) = &self.lock_token_state().needs_person
                     && *found >= begun
                 {
-                    return Err(self.needs_login(scopes));
+                    return Err(self.needs_login_error(scopes));
                 }
-                let new = self.after_unauthorized(used, stored, challenge).await;
+                let new = self.handle_unauthorized(used, stored, challenge).await;
                 if let Err(AuthError::NeedsLogin { scopes, .. }) = &new {
-                    self.known().needs_person = Some((Instant::now(), scopes.clone()));
+                    self.lock_token_state().needs_person = Some((Instant::now(), scopes.clone()));
                 }
                 new
             }
-            Refusal::InsufficientScope(challenge) => self
-                .after_insufficient_scope(stored, challenge)
+            TokenRejection::InsufficientScope(challenge) => self
+                .handle_insufficient_scope(stored, challenge)
                 .await
                 .map(Some),
         }
     }
 
-    async fn after_unauthorized(
+    async fn handle_unauthorized(
         self: &Arc<Self>,
         used: Option<&SecretString>,
-        stored: Vec<Current>,
+        stored: Vec<StoredLogin>,
         challenge: &Challenge,
     ) -> Result<Option<SecretString>, AuthError> {
         let unproven = {
-            let known = self.known();
+            let known = self.lock_token_state();
             let unproven = known.unproven.as_ref();
             unproven
-                .filter(|(token, _)| is_same(Some(token), used))
+                .filter(|(token, _)| is_same_token(Some(token), used))
                 .map(|(_, origin)| *origin)
         };
         let is_oauth =
             challenge.resource_metadata.is_some() || !stored.is_empty() || self.config.is_set();
-        let discovered = match self.discover(challenge, &stored).await {
+        let discovered = match self.discover_auth_server(challenge, &stored).await {
             Ok(discovered) if discovered.assumed && !is_oauth && self.options.on_url.is_none() => {
                 return Ok(None);
             }
@@ -333,87 +337,90 @@ impl Session {
                 return Ok(None);
             }
         };
-        let before = self.before(stored, &discovered)?;
+        let before = self.find_login(stored, &discovered)?;
         if let Some(before) = before.as_ref().filter(|_| unproven.is_none())
-            && let Some(renewed) = self.renewed(before).await?
+            && let Some(renewed) = self.spawn_renewal(before).await?
         {
-            return Ok(self.set_current(renewed, Some(Origin::Renewed)));
+            return Ok(self.set_current_login(renewed, Some(TokenOrigin::Renewed)));
         }
-        // This issuer already issued the rejected token, so another login would not help.
-        if unproven == Some(Origin::Login) && before.is_some() {
-            let issuer = shortened(&discovered.server.issuer);
+        // A login has just issued the rejected token, so another login would not help.
+        if unproven == Some(TokenOrigin::Login) && before.is_some() {
+            let issuer = shorten_text(&discovered.server.issuer);
             return Err(AuthError::Failed(format!(
                 "it rejects the new token of {issuer}"
             )));
         }
-        self.login_again(&discovered, before.as_ref(), &challenge.scopes)
+        self.login_during_call(&discovered, before.as_ref(), &challenge.scopes)
             .await
             .map(Some)
     }
 
-    /// Requests a token with the missing scopes. Each scope is requested only once.
-    async fn after_insufficient_scope(
+    /// Logs in again with the scopes in the challenge. Fails if they were already requested.
+    async fn handle_insufficient_scope(
         &self,
-        stored: Vec<Current>,
+        stored: Vec<StoredLogin>,
         challenge: &Challenge,
     ) -> Result<SecretString, AuthError> {
         let needed = &challenge.scopes;
-        if let Some(Current { grant, .. }) = stored.first()
+        if let Some(StoredLogin { grant, .. }) = stored.first()
             && needed.iter().all(|scope| grant.scopes.contains(scope))
         {
-            let needed = shortened(&needed.join(" "));
+            let needed = shorten_text(&needed.join(" "));
             return Err(AuthError::Failed(format!(
                 "the login does not cover the scopes `{needed}`, which were requested before"
             )));
         }
-        let discovered = self.discover(challenge, &stored).await?;
-        let before = self.before(stored, &discovered)?;
-        self.login_again(&discovered, before.as_ref(), needed).await
+        let discovered = self.discover_auth_server(challenge, &stored).await?;
+        let before = self.find_login(stored, &discovered)?;
+        self.login_during_call(&discovered, before.as_ref(), needed)
+            .await
     }
 
-    pub(in crate::auth) async fn discover(
+    pub(in crate::auth) async fn discover_auth_server(
         &self,
         challenge: &Challenge,
-        stored: &[Current],
-    ) -> Result<Discovered, AuthError> {
+        stored: &[StoredLogin],
+    ) -> Result<DiscoveredAuthServer, AuthError> {
         let known: Vec<String> = stored
             .iter()
             .map(|current| current.key.issuer.clone())
             .collect();
-        let fetch = self.fetch().await?;
-        discover(fetch, &self.url, &self.config, challenge, &known).await
+        let fetch = self.auth_http_client().await?;
+        discover_auth_server(fetch, &self.url, &self.config, challenge, &known).await
     }
 
-    /// Starts a login during a call, unless a person declined one before.
-    async fn login_again(
+    /// Logs in during a call. Does not ask a person again who has declined a login.
+    async fn login_during_call(
         &self,
-        discovered: &Discovered,
-        before: Option<&Current>,
+        discovered: &DiscoveredAuthServer,
+        before: Option<&StoredLogin>,
         challenged: &[String],
     ) -> Result<SecretString, AuthError> {
         let on_url = self
             .options
             .on_url
             .as_deref()
-            .filter(|_| !self.known().declined);
-        let current = self.login(discovered, before, challenged, on_url).await;
+            .filter(|_| !self.lock_token_state().declined);
+        let current = self
+            .login_and_store(discovered, before, challenged, on_url)
+            .await;
         if let Err(AuthError::Refused { what: LOGIN, .. } | AuthError::TimedOut { .. }) = &current {
-            self.known().declined = true;
+            self.lock_token_state().declined = true;
         }
-        let token = self.set_current(current?, Some(Origin::Login));
-        token.ok_or_else(|| self.needs_login(challenged))
+        let token = self.set_current_login(current?, Some(TokenOrigin::Login));
+        token.ok_or_else(|| self.needs_login_error(challenged))
     }
 
-    /// Logs in and stores the tokens. `on_url` receives the page on which a person must log in.
-    pub(in crate::auth) async fn login(
+    /// Logs in and stores the tokens. `on_url` receives the URL at which a person must log in.
+    pub(in crate::auth) async fn login_and_store(
         &self,
-        discovered: &Discovered,
-        before: Option<&Current>,
+        discovered: &DiscoveredAuthServer,
+        before: Option<&StoredLogin>,
         challenged: &[String],
         on_url: Option<&(dyn Fn(&str) + Send + Sync)>,
-    ) -> Result<Current, AuthError> {
+    ) -> Result<StoredLogin, AuthError> {
         let login = Login {
-            fetch: self.fetch().await?,
+            fetch: self.auth_http_client().await?,
             server: &self.address,
             config: &self.config,
             options: &self.options,
@@ -422,31 +429,31 @@ impl Session {
             challenged,
         };
         let grant = match (self.config.grant, on_url) {
-            (GrantType::ClientCredentials, _) => login.as_client().await?,
-            (GrantType::AuthorizationCode, Some(on_url)) => login.in_browser(on_url).await?,
+            (GrantType::ClientCredentials, _) => login.login_as_client().await?,
+            (GrantType::AuthorizationCode, Some(on_url)) => login.login_in_browser(on_url).await?,
             (GrantType::AuthorizationCode, None) => {
-                return Err(self.require_login(before, challenged).await?);
+                return Err(self.store_missing_scopes(before, challenged).await?);
             }
         };
-        let key = login.key();
-        // The lock prevents that a concurrent renewal overwrites the new tokens.
-        let _lock = self.options.store.lock(&key).await?;
+        let key = login.grant_key();
+        // Without the lock, a concurrent renewal could overwrite the new tokens.
+        let _lock = self.options.store.lock_grant(&key).await?;
         self.options.store.save(&key, &grant).await?;
-        Ok(Current { key, grant })
+        Ok(StoredLogin { key, grant })
     }
 
     /// Stores the missing scopes for the next login. Returns the error that asks a person to log
     /// in.
-    async fn require_login(
+    async fn store_missing_scopes(
         &self,
-        before: Option<&Current>,
+        before: Option<&StoredLogin>,
         challenged: &[String],
     ) -> Result<AuthError, AuthError> {
         if let Some(before) = before {
             let store = &self.options.store;
-            let _lock = store.lock(&before.key).await?;
-            let stored = self.stored().await?;
-            if let Some(Current { key, mut grant }) =
+            let _lock = store.lock_grant(&before.key).await?;
+            let stored = self.load_usable_logins().await?;
+            if let Some(StoredLogin { key, mut grant }) =
                 stored.into_iter().find(|stored| stored.key == before.key)
             {
                 let known = grant.wanted_scopes.len();
@@ -460,18 +467,18 @@ impl Session {
                 }
             }
         }
-        Ok(self.needs_login(challenged))
+        Ok(self.needs_login_error(challenged))
     }
 
-    fn needs_login(&self, scopes: &[String]) -> AuthError {
+    fn needs_login_error(&self, scopes: &[String]) -> AuthError {
         AuthError::NeedsLogin {
             server: self.name.clone(),
-            scopes: scopes.iter().map(|scope| shortened(scope)).collect(),
+            scopes: scopes.iter().map(|scope| shorten_text(scope)).collect(),
         }
     }
 }
 
-fn is_same(one: Option<&SecretString>, other: Option<&SecretString>) -> bool {
+fn is_same_token(one: Option<&SecretString>, other: Option<&SecretString>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.expose_secret() == other.expose_secret(),
         (None, None) => true,

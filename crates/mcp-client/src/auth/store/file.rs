@@ -16,19 +16,19 @@ use tokio::time::{Instant, sleep};
 use crate::auth::{
     login::pkce::random_token,
     store::{
-        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, from_record, latest_first,
+        GrantKey, StoreError, StoreLock, StoredGrant, TokenStore, from_record, sort_latest_first,
         to_record,
     },
 };
 
-/// Time limit to wait for the lock of another process. The requests of that process have shorter
-/// time limits.
+/// Time limit to wait for a lock. A process holds the lock during token requests, which time out
+/// earlier.
 const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
-/// Interval of attempts to lock the file. A blocking lock could not time out.
+/// Interval between attempts to lock a file. A blocking lock could not time out.
 const LOCK_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Token store in a private folder (mode 0700) with one file (mode 0600) for each login. Files are
-/// replaced as a whole. Several processes may share the folder.
+/// replaced atomically. Several processes may share the folder.
 #[derive(Debug)]
 pub struct FileStore {
     folder: PathBuf,
@@ -43,8 +43,8 @@ impl FileStore {
         }
     }
 
-    /// Returns the path of a file for a grant. The file name is a hash and does not reveal the key.
-    fn path(&self, key: &GrantKey, ending: &str) -> PathBuf {
+    /// Returns the path of a grant's file. The file name is a hash, which does not reveal the key.
+    fn grant_file_path(&self, key: &GrantKey, ending: &str) -> PathBuf {
         let mut hash = Sha256::new();
         for part in [&key.issuer, &key.resource, &key.principal] {
             // The length prefix distinguishes the parts `ab` + `c` from `a` + `bc`.
@@ -58,20 +58,20 @@ impl FileStore {
 
 #[async_trait]
 impl TokenStore for FileStore {
-    async fn find(
+    async fn find_grants(
         &self,
         server: &str,
         principal: &str,
     ) -> Result<Vec<(GrantKey, StoredGrant)>, StoreError> {
         let folder = self.folder.clone();
-        let mut found = run_blocking(&self.folder, move || read_all(&folder)).await?;
+        let mut found = run_blocking(&self.folder, move || read_grants(&folder)).await?;
         found.retain(|(key, grant)| key.principal == principal && grant.server == server);
-        latest_first(&mut found);
+        sort_latest_first(&mut found);
         Ok(found)
     }
 
     async fn save(&self, key: &GrantKey, grant: &StoredGrant) -> Result<(), StoreError> {
-        let (folder, path) = (self.folder.clone(), self.path(key, "json"));
+        let (folder, path) = (self.folder.clone(), self.grant_file_path(key, "json"));
         let record = to_record(key, grant);
         let replaced = path.clone();
         run_blocking(&path, move || {
@@ -82,7 +82,7 @@ impl TokenStore for FileStore {
     }
 
     async fn remove(&self, key: &GrantKey) -> Result<bool, StoreError> {
-        let path = self.path(key, "json");
+        let path = self.grant_file_path(key, "json");
         let removed = path.clone();
         run_blocking(&path, move || match fs::remove_file(removed) {
             Ok(()) => Ok(true),
@@ -92,12 +92,12 @@ impl TokenStore for FileStore {
         .await
     }
 
-    async fn lock(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
-        let (folder, path) = (self.folder.clone(), self.path(key, "lock"));
+    async fn lock_grant(&self, key: &GrantKey) -> Result<StoreLock, StoreError> {
+        let (folder, path) = (self.folder.clone(), self.grant_file_path(key, "lock"));
         let opened = path.clone();
         let file = run_blocking(&path, move || {
             create_private_folder(&folder)?;
-            private_file(OpenOptions::new().write(true).create(true)).open(opened)
+            set_private_mode(OpenOptions::new().write(true).create(true)).open(opened)
         })
         .await?;
         let until = Instant::now() + LOCK_TIMEOUT;
@@ -128,7 +128,7 @@ async fn run_blocking<T: Send + 'static>(
         })
 }
 
-fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
+fn read_grants(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -142,7 +142,7 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
         }
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            // Another process removed the file in the meantime.
+            // Another process removed the file after the folder was listed.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
@@ -162,28 +162,28 @@ fn read_all(folder: &Path) -> io::Result<Vec<(GrantKey, StoredGrant)>> {
 /// Replaces the content of a file atomically.
 pub(crate) fn replace_file(folder: &Path, path: &Path, text: &str) -> io::Result<()> {
     let temporary = folder.join(format!("{}.new", random_token()));
-    let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
+    let written = write_new_file(&temporary, text).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
+fn write_new_file(path: &Path, text: &str) -> io::Result<()> {
     let mut file: File =
-        private_file(OpenOptions::new().write(true).create_new(true)).open(path)?;
+        set_private_mode(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
 #[cfg(unix)]
-pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn set_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt as _;
     options.mode(0o600)
 }
 
 #[cfg(not(unix))]
-pub(crate) fn private_file(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn set_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 

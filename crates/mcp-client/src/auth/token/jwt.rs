@@ -11,12 +11,12 @@ use base64::{
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
-use crate::auth::{error::AuthError, login::pkce::random_token, store::now};
+use crate::auth::{error::AuthError, login::pkce::random_token, store::unix_seconds_now};
 
 pub(in crate::auth) const ASSERTION_TYPE: &str =
     "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Lifetime of an assertion in seconds. It covers the request and a difference between the clocks.
+/// Lifetime of an assertion in seconds. It allows for the request time and for clock differences.
 const LIFETIME: u64 = 60;
 
 enum Key {
@@ -30,12 +30,12 @@ pub(in crate::auth) fn client_assertion(
     client: &str,
     issuer: &str,
 ) -> Result<SecretString, AuthError> {
-    let key = read(key)?;
+    let key = parse_private_key(key)?;
     let algorithm = match &key {
         Key::P256(_) => "ES256",
         Key::Rsa(_) => "RS256",
     };
-    let now = now();
+    let now = unix_seconds_now();
     let header = json!({"alg": algorithm, "typ": "JWT"});
     let claims = json!({
         "iss": client,
@@ -71,7 +71,7 @@ fn sign(key: &Key, message: &[u8]) -> Result<Vec<u8>, AuthError> {
     }
 }
 
-fn read(pem: &SecretString) -> Result<Key, AuthError> {
+fn parse_private_key(pem: &SecretString) -> Result<Key, AuthError> {
     let unusable = || AuthError::Configuration {
         reason: "`private_key` is not a P-256 or RSA key as PEM of PKCS #8 (which begins with \
                  `-----BEGIN PRIVATE KEY-----`)"

@@ -34,8 +34,8 @@ pub(crate) fn child_environment(
     inherited.chain(configured).collect()
 }
 
-/// Returns the last value of an environment variable.
-pub(crate) fn lookup<'a>(
+/// Returns the value of an environment variable. The last of several entries counts.
+pub(crate) fn find_variable<'a>(
     environment: &'a [(OsString, OsString)],
     name: &str,
 ) -> Option<&'a OsString> {
@@ -86,6 +86,6 @@ mod tests {
                 "TOKEN"
             ]
         );
-        assert_eq!(lookup(&environment, "PATH").unwrap(), "/opt/bin");
+        assert_eq!(find_variable(&environment, "PATH").unwrap(), "/opt/bin");
     }
 }

@@ -3,16 +3,16 @@
 //! A killed host (`SIGKILL`, out of memory) cannot end its servers. The shell, one for each host
 //! that starts processes, reads the ids of their process groups from a pipe. The operating system
 //! closes the pipe with the host. The shell then waits a second, sends `SIGTERM`, waits another
-//! second and kills what is left.
+//! second and kills the remaining processes.
 //!
-//! It is a shell because `PR_SET_PDEATHSIG` would need `unsafe` code between `fork` and `exec`, and
-//! because that signal reaches only a child and not its descendants.
+//! The watchdog is a shell because `PR_SET_PDEATHSIG` would need `unsafe` code between `fork` and
+//! `exec`, and because that signal reaches only a child and not its descendants.
 //!
-//! - An ended group is removed, because its id may be reused.
+//! - The host removes ended groups, because the operating system may reuse their ids.
 //! - The shell has its own process group, so that Ctrl-C in a terminal does not reach it, and it
 //!   ignores the signals of a closing terminal.
-//! - It ends with the host, or when the host is closed or dropped.
-//! - Without `sh` there is no watchdog. A well-behaved server ends at the end of its input.
+//! - The shell ends when the host is closed, dropped or killed.
+//! - Without `sh` there is no watchdog. A well-behaved server still exits when its input closes.
 
 use std::{
     collections::BTreeSet,
@@ -29,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::primitives::sync::lock;
+use crate::primitives::sync::lock_mutex;
 
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// Name of the watchdog process in the output of `ps`.
@@ -58,27 +58,27 @@ impl Watchdog {
     /// Adds a process group that must not outlive the host process.
     pub(crate) fn watch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
-        let mut state = lock(&self.0);
+        let mut state = lock_mutex(&self.0);
         state.groups.insert(group);
-        if !state.send("watch", group) {
+        if !state.send_command("watch", group) {
             // The shell is not running: it was not started yet, or was killed.
-            state.start();
+            state.start_shell();
         }
     }
 
     /// Removes a process group that has ended.
     pub(crate) fn unwatch(&self, group: Pid) {
         let group = group.as_raw_nonzero().get();
-        let mut state = lock(&self.0);
+        let mut state = lock_mutex(&self.0);
         if state.groups.remove(&group) {
-            state.send("unwatch", group);
+            state.send_command("unwatch", group);
         }
     }
 
     /// Ends the watchdog shell. Waits for the shell, but not for the groups that it kills.
-    pub(crate) async fn end(&self) {
+    pub(crate) async fn stop_shell(&self) {
         let (shell, is_idle) = {
-            let mut state = lock(&self.0);
+            let mut state = lock_mutex(&self.0);
             (state.shell.take(), state.groups.is_empty())
         };
         let Some(Shell { pipe, mut child }) = shell else {
@@ -95,8 +95,8 @@ impl Watchdog {
 
 impl State {
     /// Sends a command to the shell. Returns `false` if the shell must be started first.
-    fn send(&mut self, command: &str, group: i32) -> bool {
-        // Short writes to a pipe are atomic.
+    fn send_command(&mut self, command: &str, group: i32) -> bool {
+        // A command is never written in part, because short writes to a pipe are atomic.
         let Some(Shell { pipe, .. }) = &mut self.shell else {
             return false;
         };
@@ -112,8 +112,8 @@ impl State {
         }
     }
 
-    fn start(&mut self) {
-        let started = self.started();
+    fn start_shell(&mut self) {
+        let started = self.spawn_shell();
         if let Err(error) = &started {
             tracing::debug!(
                 %error,
@@ -123,12 +123,12 @@ impl State {
         self.shell = started.ok();
     }
 
-    fn started(&self) -> io::Result<Shell> {
+    fn spawn_shell(&self) -> io::Result<Shell> {
         let mut command = Command::new("sh");
         command
             .args(["-c", SCRIPT, NAME])
             .env_clear()
-            // The root folder is used, so that the shell blocks no other folder.
+            // The shell runs in the root folder, so that it blocks no other folder.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn shell(watchdog: &Watchdog) -> Option<Pid> {
-        let id = lock(&watchdog.0).shell.as_ref()?.child.id()?;
+        let id = lock_mutex(&watchdog.0).shell.as_ref()?.child.id()?;
         Pid::from_raw(i32::try_from(id).ok()?)
     }
 
@@ -209,7 +209,7 @@ mod tests {
                 let shell = state.shell.as_mut();
                 shell.is_none_or(|shell| shell.child.try_wait().unwrap().is_some())
             };
-            while !wait(&mut lock(&watchdog.0)) {
+            while !wait(&mut lock_mutex(&watchdog.0)) {
                 tokio::task::yield_now().await;
             }
         };

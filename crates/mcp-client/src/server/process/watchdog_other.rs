@@ -7,5 +7,5 @@ pub(crate) struct Watchdog;
 
 impl Watchdog {
     #[allow(clippy::unused_async, reason = "the same interface as on Unix")]
-    pub(crate) async fn end(&self) {}
+    pub(crate) async fn stop_shell(&self) {}
 }

@@ -1,8 +1,8 @@
 //! Detection of stdio servers that hang.
 //!
-//! A call without an answer may be slow, or the server may process one request at a time. A server
-//! that also answers no ping while no call runs hangs, and its process is restarted. An HTTP
-//! server has no process that the host could restart.
+//! An unanswered call does not prove a hang: the call may be slow, or the server may process one
+//! request at a time. A server hangs if it also answers no ping while no call runs. Its process is
+//! then restarted. HTTP servers have no process to restart.
 
 use std::future::pending;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Waits until the server hangs and returns the reason. Never returns if it does not hang.
-pub(crate) async fn detect(
+pub(crate) async fn wait_for_hang(
     server: &Server,
     connection: &Connection,
     settings: HangDetection,
@@ -39,8 +39,8 @@ pub(crate) async fn detect(
 }
 
 /// Returns whether the server answers none of the pings. Only pings while no call runs count,
-/// because a server that processes one request at a time may be busy. The deadline of a call ends
-/// the call.
+/// because a server that processes one request at a time may be busy. Every call ends at its
+/// deadline, so the check ends too.
 async fn answers_no_ping(
     server: &Server,
     connection: &Connection,
@@ -53,7 +53,7 @@ async fn answers_no_ping(
         // connection also ends the check.
         let answer = timeout(
             settings.ping_timeout,
-            connection.request(ping(connection), None),
+            connection.send_request(ping_request(connection), None),
         );
         if answer.await.is_ok() {
             return false;
@@ -66,8 +66,8 @@ async fn answers_no_ping(
     true
 }
 
-/// Returns a request that every server answers. Protocol version 2026-07-28 has no `ping`.
-pub(crate) fn ping(connection: &Connection) -> ClientRequest {
+/// Returns `ping`, or `server/discover` for version 2026-07-28, which has no `ping`.
+pub(crate) fn ping_request(connection: &Connection) -> ClientRequest {
     if connection.is_legacy() {
         return ClientRequest::PingRequest(PingRequest::default());
     }

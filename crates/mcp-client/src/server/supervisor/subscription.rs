@@ -14,7 +14,7 @@ use crate::{
     primitives::backoff::Backoff,
     server::{
         connection::Connection, list_cache::ListKind, state::Server,
-        supervisor::hang_detection::ping,
+        supervisor::hang_detection::ping_request,
     },
 };
 
@@ -37,9 +37,9 @@ pub(crate) async fn subscribe(
     let mut was_interrupted = false;
     let mut backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
     while !unsubscribe.is_cancelled() {
-        // This future is never dropped before it completes. Some servers wait for the end of the
-        // subscription before they exit, and a dropped request may not be cancelled before the
-        // connection is closed.
+        // The `listen` future is never dropped before it completes. Some servers wait for the end
+        // of the subscription before they exit, and a dropped request may not be cancelled before
+        // the connection is closed.
         match connection.peer.listen(filter.clone()).await {
             Ok(subscription) => {
                 if was_interrupted {
@@ -49,7 +49,7 @@ pub(crate) async fn subscribe(
                     server.list_cache.clear();
                 }
                 backoff = Backoff::new(RETRY_INTERVAL, SLOW_RETRY_INTERVAL);
-                listen(server, connection, subscription, unsubscribe).await;
+                handle_list_changes(server, connection, subscription, unsubscribe).await;
             }
             Err(error) => {
                 tracing::debug!(server = server.config.name, %error, "no subscription");
@@ -76,7 +76,7 @@ fn supported_changes(info: &ServerPeerInfo) -> Option<SubscriptionFilter> {
     (supported != SubscriptionFilter::new()).then_some(supported)
 }
 
-async fn listen(
+async fn handle_list_changes(
     server: &Server,
     connection: &Connection,
     mut subscription: Subscription,
@@ -91,7 +91,7 @@ async fn listen(
                 // Some servers cannot end a subscription after their input is closed, and then do
                 // not exit. The answer to a ping shows that the subscription has ended.
                 if server.config.transport.is_stdio() {
-                    let _ = connection.request(ping(connection), None).await;
+                    let _ = connection.send_request(ping_request(connection), None).await;
                 }
                 return;
             }

@@ -1,5 +1,5 @@
-//! Fingerprints of tool definitions, by which a change is detected. A person approves a tool
-//! because of its definition, and a server can change it at any time.
+//! Fingerprints of tool definitions, which show whether a definition has changed. A person approves
+//! a tool because of its definition, and the server can change the definition at any time.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ impl ToolPins {
     }
 
     /// Returns the pinned fingerprints of one server by original tool name.
-    pub(crate) fn of_server(&self, server: &str) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn server_pins(&self, server: &str) -> impl Iterator<Item = (&str, &str)> {
         let tools = self.0.get(server).into_iter().flatten();
         tools.map(|(tool, fingerprint)| (tool.as_str(), fingerprint.as_str()))
     }
@@ -42,13 +42,13 @@ pub struct ToolChange {
 }
 
 /// Returns the fingerprint of a tool definition: the SHA-256 hash of its
-/// [identity](ToolDefinition::identity) in hexadecimal digits.
+/// [identity](ToolDefinition::canonical_text) in hexadecimal digits.
 pub fn fingerprint(tool: &ToolDefinition) -> String {
-    hex(&Sha256::digest(tool.identity()))
+    to_hex(&Sha256::digest(tool.canonical_text()))
 }
 
-/// Returns the hexadecimal digits of bytes.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+/// Encodes bytes as lowercase hexadecimal digits.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     let digits = digits.filter_map(|digit| char::from_digit(u32::from(digit), 16));
     digits.collect()

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Mutex};
 use switchboard_domain::ToolHostChange;
 
 use crate::{
-    primitives::sync::lock,
+    primitives::sync::lock_mutex,
     tools::{catalog::ServerTools, tool_pinning::fingerprint::ToolChange},
 };
 
@@ -36,10 +36,10 @@ impl PinnedTools {
         Self(Mutex::new(pins.collect()))
     }
 
-    /// Pins new tools and returns the changes since the last update.
+    /// Pins new tools and returns the definition changes since the last update.
     pub(crate) fn update(&self, server: &str, tools: &ServerTools) -> Vec<ToolHostChange> {
-        let mut pins = lock(&self.0);
-        let redefined = tools.for_models().filter_map(|tool| {
+        let mut pins = lock_mutex(&self.0);
+        let redefined = tools.model_tools().filter_map(|tool| {
             let (name, now) = (tool.original_name(), &tool.fingerprint);
             let Some(pin) = pins.get_mut(name) else {
                 pins.insert(name.to_owned(), Pin::new(now));
@@ -56,9 +56,9 @@ impl PinnedTools {
     }
 
     /// Returns the tools whose definition differs from the pinned one.
-    pub(crate) fn changed(&self, server: &str, tools: &ServerTools) -> Vec<ToolChange> {
-        let pins = lock(&self.0);
-        let changed = tools.for_models().filter_map(|tool| {
+    pub(crate) fn changed_tools(&self, server: &str, tools: &ServerTools) -> Vec<ToolChange> {
+        let pins = lock_mutex(&self.0);
+        let changed = tools.model_tools().filter_map(|tool| {
             let (name, now) = (tool.original_name(), &tool.fingerprint);
             let pin = pins.get(name)?;
             (pin.pinned != *now).then(|| ToolChange {
@@ -72,10 +72,10 @@ impl PinnedTools {
         changed.collect()
     }
 
-    /// Pins the new definition of a changed tool. Returns `false` if the tool has changed again
-    /// since.
-    pub(crate) fn accept(&self, change: &ToolChange) -> bool {
-        let mut pins = lock(&self.0);
+    /// Pins the new definition of a changed tool. Returns `false` if the tool no longer has this
+    /// definition.
+    pub(crate) fn accept_change(&self, change: &ToolChange) -> bool {
+        let mut pins = lock_mutex(&self.0);
         let pin = pins.get_mut(&change.tool);
         let Some(pin) = pin.filter(|pin| pin.current == change.now) else {
             return false;
@@ -85,8 +85,8 @@ impl PinnedTools {
     }
 
     /// Returns the pinned fingerprints by original tool name.
-    pub(crate) fn pinned(&self) -> Vec<(String, String)> {
-        let pins = lock(&self.0);
+    pub(crate) fn pinned_fingerprints(&self) -> Vec<(String, String)> {
+        let pins = lock_mutex(&self.0);
         let pins = pins.iter();
         pins.map(|(tool, pin)| (tool.clone(), pin.pinned.clone()))
             .collect()

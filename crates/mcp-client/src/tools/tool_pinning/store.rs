@@ -1,6 +1,6 @@
 //! Storage of tool pins between runs.
 //!
-//! A changed definition stays reported, run after run, until a person accepts it
+//! A changed definition is reported in every run until a person accepts it
 //! ([`McpHost::accept_tools`](crate::McpHost::accept_tools)).
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    auth::store::file::{create_private_folder, private_file, replace_file},
+    auth::store::file::{create_private_folder, replace_file, set_private_mode},
     tools::tool_pinning::fingerprint::ToolPins,
 };
 
@@ -32,7 +32,7 @@ pub enum ToolPinStoreError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The file has an unknown format. It is left unchanged.
+    /// The file has an unknown format. The store does not change it.
     #[error(
         "{} does not contain tool pins of this version ({reason}), so changed tools are not \
          detected: delete it to pin the current tools. Commit `f008d49` is the last one that reads \
@@ -47,8 +47,8 @@ pub enum ToolPinStoreError {
     },
 }
 
-/// Store for tool pins in a file (mode 0600), which is replaced as a whole. Several processes may
-/// share the file.
+/// Store for tool pins in a file (mode 0600). Every save replaces the whole file. Several processes
+/// may share it.
 #[derive(Debug)]
 pub struct ToolPinFile {
     path: PathBuf,
@@ -75,8 +75,8 @@ impl Default for FileContent {
 impl ToolPinFile {
     /// Creates the store. The file is created when pins are saved, and its folder becomes private.
     ///
-    /// `sources` maps each covered server to the source of its configuration, such as a file: two
-    /// servers with the same name from two sources are different servers.
+    /// `sources` maps each covered server to the source of its configuration, such as a file:
+    /// servers with the same name from different sources are different servers.
     pub fn new(path: impl Into<PathBuf>, sources: BTreeMap<String, String>) -> Self {
         Self {
             path: path.into(),
@@ -86,7 +86,7 @@ impl ToolPinFile {
 
     /// Returns the pins of the covered servers. Returns empty pins if the file does not exist.
     pub fn load(&self) -> Result<ToolPins, ToolPinStoreError> {
-        let mut content = self.read()?;
+        let mut content = self.read_content()?;
         let mut pins = ToolPins::default();
         for (server, source) in &self.sources {
             let source = content.sources.get_mut(source);
@@ -97,11 +97,11 @@ impl ToolPinFile {
         Ok(pins)
     }
 
-    fn read(&self) -> Result<FileContent, ToolPinStoreError> {
+    fn read_content(&self) -> Result<FileContent, ToolPinStoreError> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(FileContent::default()),
-            Err(error) => return Err(self.failed(error)),
+            Err(error) => return Err(self.file_error(error)),
         };
         let malformed = |reason: String| ToolPinStoreError::Malformed {
             path: self.path.clone(),
@@ -115,7 +115,7 @@ impl ToolPinFile {
         Ok(content)
     }
 
-    fn failed(&self, source: io::Error) -> ToolPinStoreError {
+    fn file_error(&self, source: io::Error) -> ToolPinStoreError {
         ToolPinStoreError::File {
             path: self.path.clone(),
             source,
@@ -127,9 +127,9 @@ impl ToolPinFile {
         // The lock is a separate file, because the file with the pins is replaced. The lock file is
         // never removed: otherwise two processes could lock different files with the same name.
         let path = self.path.with_extension("lock");
-        let file = private_file(OpenOptions::new().write(true).create(true)).open(path);
-        let file = file.map_err(|error| self.failed(error))?;
-        file.lock().map_err(|error| self.failed(error))?;
+        let file = set_private_mode(OpenOptions::new().write(true).create(true)).open(path);
+        let file = file.map_err(|error| self.file_error(error))?;
+        file.lock().map_err(|error| self.file_error(error))?;
         Ok(file)
     }
 
@@ -144,9 +144,9 @@ impl ToolPinFile {
             return Ok(());
         }
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        create_private_folder(folder).map_err(|error| self.failed(error))?;
+        create_private_folder(folder).map_err(|error| self.file_error(error))?;
         let _lock = self.lock()?;
-        let mut content = self.read()?;
+        let mut content = self.read_content()?;
         for (source, server, tools) in pins {
             let servers = content.sources.entry(source.clone()).or_default();
             let stored = servers.0.entry(server.clone()).or_default();
@@ -157,8 +157,8 @@ impl ToolPinFile {
             }
         }
         let text = serde_json::to_string_pretty(&content);
-        let text = text.map_err(|error| self.failed(error.into()))?;
-        replace_file(folder, &self.path, &text).map_err(|error| self.failed(error))
+        let text = text.map_err(|error| self.file_error(error.into()))?;
+        replace_file(folder, &self.path, &text).map_err(|error| self.file_error(error))
     }
 }
 

@@ -75,7 +75,7 @@ fn the_stored_format_is_stable() {
 }
 
 async fn accesses(store: &FileStore) -> Vec<String> {
-    let found = store.find("https://h/mcp", "default").await.unwrap();
+    let found = store.find_grants("https://h/mcp", "default").await.unwrap();
     let access = |grant: &StoredGrant| grant.tokens.as_ref().unwrap().access.clone();
     let found = found.iter().map(|(_, grant)| access(grant));
     found
@@ -95,10 +95,16 @@ async fn what_is_kept_is_found_again_the_latest_first() {
     store.save(&key("i"), &grant("new", 7)).await.unwrap();
     assert_eq!(accesses(&store).await, ["new", "other"]);
     assert_eq!(accesses(&FileStore::new(&inside)).await, ["new", "other"]);
-    assert!(store.find("https://h/mcp", "x").await.unwrap().is_empty());
     assert!(
         store
-            .find("https://x/mcp", "default")
+            .find_grants("https://h/mcp", "x")
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(
+        store
+            .find_grants("https://x/mcp", "default")
             .await
             .unwrap()
             .is_empty()
@@ -128,7 +134,7 @@ async fn only_the_owner_can_read_them() {
     fs::set_permissions(&inside, fs::Permissions::from_mode(0o755)).unwrap();
     let store = FileStore::new(&inside);
     store.save(&key("i"), &grant("t", 5)).await.unwrap();
-    let lock = store.lock(&key("i")).await.unwrap();
+    let lock = store.lock_grant(&key("i")).await.unwrap();
     assert_eq!(mode(&inside), 0o700);
     let mut files = 0;
     for file in fs::read_dir(&inside).unwrap() {
@@ -143,15 +149,15 @@ async fn only_the_owner_can_read_them() {
 async fn one_at_a_time_renews_and_others_are_not_held_up() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (FileStore::new(folder.path()), FileStore::new(folder.path()));
-    let held = one.lock(&key("i")).await.unwrap();
-    drop(soon(other.lock(&key("j"))).await.unwrap());
+    let held = one.lock_grant(&key("i")).await.unwrap();
+    drop(soon(other.lock_grant(&key("j"))).await.unwrap());
     for store in [&one, &other] {
         let key = key("i");
-        let mut waiting = std::pin::pin!(store.lock(&key));
+        let mut waiting = std::pin::pin!(store.lock_grant(&key));
         let at_once = futures_util::poll!(&mut waiting);
         assert!(at_once.is_pending(), "{store:?}");
     }
     drop(held);
-    drop(soon(other.lock(&key("i"))).await.unwrap());
-    drop(soon(one.lock(&key("i"))).await.unwrap());
+    drop(soon(other.lock_grant(&key("i"))).await.unwrap());
+    drop(soon(one.lock_grant(&key("i"))).await.unwrap());
 }

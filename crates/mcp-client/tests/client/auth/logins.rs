@@ -98,7 +98,7 @@ async fn a_person_may_take_longer_than_the_call_that_asks() {
         deadline: Some(Duration::from_millis(100)),
         ..ToolCall::default()
     };
-    soon(Box::pin(host.call(impatient))).await.unwrap_err();
+    soon(Box::pin(host.call_tool(impatient))).await.unwrap_err();
     browse(&page);
     call_works(&host, "more").await;
     assert!(pages.is_empty());
@@ -251,7 +251,11 @@ async fn nothing_shows_a_token() {
     world.add_client("mine", Some("my-client-secret"), "client_secret_basic");
     let info = login(&config, &options).await.unwrap();
     let host = ready_host(&config, &options).await;
-    let found = options.store.find(&world.url(), "default").await.unwrap();
+    let found = options
+        .store
+        .find_grants(&world.url(), "default")
+        .await
+        .unwrap();
     let shown = format!("{config:?} {options:?} {info:?} {host:?} {found:?}");
     for secret in ["my-client-secret", "access-", "refresh-"] {
         assert!(!shown.contains(secret), "{shown}");

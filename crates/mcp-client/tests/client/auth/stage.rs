@@ -74,7 +74,7 @@ pub(crate) fn host_options(auth: AuthOptions) -> HostOptions {
 pub(crate) async fn host(config: &ServerConfig, auth: &AuthOptions) -> McpHost {
     let options = host_options(auth.clone());
     let host = McpHost::start(vec![config.clone()], options).unwrap();
-    soon(host.settled()).await;
+    soon(host.wait_for_startup()).await;
     host
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn ready_host(config: &ServerConfig, auth: &AuthOptions) -> Mcp
 }
 
 pub(crate) fn status(host: &McpHost) -> ServerStatus {
-    host.servers().remove(0)
+    host.server_statuses().remove(0)
 }
 
 /// Why the server of a host is not ready.
@@ -99,8 +99,8 @@ pub(crate) fn reason(host: &McpHost) -> String {
 
 /// Starts the server again, and waits until it is ready.
 pub(crate) async fn start_again(host: &McpHost) {
-    let mut changes = host.changes();
-    assert!(host.restart("s"));
+    let mut changes = host.watch_changes();
+    assert!(host.restart_server("s"));
     soon(async {
         while status(host).state != ServerState::Ready {
             changes.next().await.unwrap();
@@ -112,7 +112,7 @@ pub(crate) async fn start_again(host: &McpHost) {
 /// Calls a tool, which answers with its name.
 pub(crate) async fn call(host: &McpHost, tool: &str) -> Result<String, ToolCallError> {
     // The future is larger than the lints like on the stack.
-    let called = Box::pin(host.call_raw("s", tool, JsonObject::new()));
+    let called = Box::pin(host.call_server_tool("s", tool, JsonObject::new()));
     let output = soon(called).await?;
     Ok(output.content.iter().map(ToolContent::as_text).collect())
 }

@@ -124,7 +124,11 @@ async fn a_refresh_token_that_is_not_replaced_is_kept() {
     let host = ready_host(&config, &options).await;
     world.end_access_tokens();
     call_works(&host, "some").await;
-    let stored = options.store.find(&world.url(), "default").await.unwrap();
+    let stored = options
+        .store
+        .find_grants(&world.url(), "default")
+        .await
+        .unwrap();
     assert!(stored[0].1.tokens.as_ref().unwrap().refresh.is_some());
 }
 

@@ -10,7 +10,7 @@ use crate::{features::library::APP, features::stage::*};
 async fn a_tool_for_pages_is_no_tool_for_models() {
     for stage in every().await {
         let host = &stage.host;
-        let catalog = host.tools().await;
+        let catalog = host.list_tools().await;
         let names: Vec<&str> = catalog
             .tools
             .iter()
@@ -32,7 +32,7 @@ async fn a_tool_for_pages_is_no_tool_for_models() {
         };
         assert_eq!(report.origin.as_ref().unwrap().tool, "report");
         assert!(host.app_tools("nobody").is_empty());
-        let status = host.servers().remove(0);
+        let status = host.server_statuses().remove(0);
         assert_eq!((status.app_tools, status.tools), (1, names.len()));
         soon(host.close()).await;
     }
@@ -57,7 +57,9 @@ async fn a_page_calls_what_is_for_pages_and_nothing_else() {
         "server `s` refused `crash`: the tool's `visibility` does not allow calls by pages (code -32600)"
     );
     // The person may.
-    let error = soon(host.call_raw("s", "crash", none())).await.unwrap_err();
+    let error = soon(host.call_server_tool("s", "crash", none()))
+        .await
+        .unwrap_err();
     assert!(matches!(error, ToolCallError::Broken { .. }), "{error}");
     let error = soon(host.call_from_app("t", "work", none()))
         .await

@@ -25,7 +25,7 @@ async fn a_bad_piece_is_skipped_alone() {
         ]
     );
 
-    let prompt = soon(host.prompt("s", "greet", &BTreeMap::new()))
+    let prompt = soon(host.render_prompt("s", "greet", &BTreeMap::new()))
         .await
         .unwrap();
     let said: Vec<_> = prompt
@@ -66,7 +66,7 @@ async fn errors_say_what_is_missing_and_no_secret() {
         })
     );
     assert_eq!(
-        soon(host.resource_templates("s"))
+        soon(host.list_resource_templates("s"))
             .await
             .unwrap_err()
             .to_string(),
@@ -82,7 +82,7 @@ async fn errors_say_what_is_missing_and_no_secret() {
         known: BTreeMap::new(),
     };
     assert_eq!(
-        soon(host.complete("s", silent)).await.unwrap_err(),
+        soon(host.complete_argument("s", silent)).await.unwrap_err(),
         FeatureError::Request(ToolCallError::Timeout {
             server: "s".to_owned(),
             tool: "completion/complete".to_owned(),
@@ -90,11 +90,11 @@ async fn errors_say_what_is_missing_and_no_secret() {
         })
     );
     assert_eq!(
-        soon(host.prompts("t")).await.unwrap_err().to_string(),
+        soon(host.list_prompts("t")).await.unwrap_err().to_string(),
         "server `t` is not available: it is not configured; configured servers: s"
     );
     soon(host.close()).await;
-    let closed = soon(host.prompts("s")).await.unwrap_err();
+    let closed = soon(host.list_prompts("s")).await.unwrap_err();
     assert!(
         matches!(
             closed,

@@ -14,7 +14,7 @@ async fn asked(host: &McpHost) -> Value {
 }
 
 fn freshness(host: &McpHost) -> Vec<ListFreshness> {
-    host.servers().remove(0).lists
+    host.server_statuses().remove(0).lists
 }
 
 async fn heard(
@@ -27,7 +27,7 @@ async fn heard(
 #[tokio::test]
 async fn changes_are_told_in_both_eras() {
     for stage in every().await {
-        let mut changes = stage.host.changes();
+        let mut changes = stage.host.watch_changes();
         let server = || "s".to_owned();
         for (list, expected) in [
             (
@@ -52,8 +52,8 @@ async fn a_fresh_list_is_not_asked_for_again_until_it_changes() {
     for stage in both(NEWER).await {
         let host = &stage.host;
         assert_eq!(freshness(host), []);
-        let first = soon(host.prompts("s")).await.unwrap();
-        assert_eq!(soon(host.prompts("s")).await.unwrap(), first);
+        let first = soon(host.list_prompts("s")).await.unwrap();
+        assert_eq!(soon(host.list_prompts("s")).await.unwrap(), first);
         assert_eq!(asked(host).await, 1);
         let [prompts] = freshness(host)[..] else {
             panic!("{:?}", freshness(host));
@@ -62,7 +62,7 @@ async fn a_fresh_list_is_not_asked_for_again_until_it_changes() {
         assert_eq!(prompts.ttl_ms, 3_600_000);
         assert!((1..=3_600_000).contains(&prompts.fresh_for_ms));
 
-        let mut changes = host.changes();
+        let mut changes = host.watch_changes();
         // Of another list nothing follows for this one.
         for (list, times) in [("resources", 1), ("prompts", 2)] {
             call(host, "rewrite", json!({"list": list})).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_fresh_list_is_not_asked_for_again_until_it_changes() {
                 _ => ToolHostChange::ResourcesChanged { server },
             };
             heard(&mut changes, &expected).await;
-            soon(host.prompts("s")).await.unwrap();
+            soon(host.list_prompts("s")).await.unwrap();
             assert_eq!(asked(host).await, times, "{list}");
         }
         soon(host.close()).await;
@@ -83,14 +83,14 @@ async fn a_fresh_list_is_not_asked_for_again_until_it_changes() {
 async fn what_is_good_for_no_time_is_asked_for_every_time() {
     for stage in both(NEWER).await {
         for _ in 0..2 {
-            soon(stage.host.resources("s")).await.unwrap();
+            soon(stage.host.list_resources("s")).await.unwrap();
         }
         assert_eq!(freshness(&stage.host), []);
         soon(stage.host.close()).await;
     }
     let host = host(program("odd")).await;
-    let first = soon(host.prompts("s")).await.unwrap();
-    assert_eq!(soon(host.prompts("s")).await.unwrap(), first);
+    let first = soon(host.list_prompts("s")).await.unwrap();
+    assert_eq!(soon(host.list_prompts("s")).await.unwrap(), first);
     assert_eq!(freshness(&host), []);
     soon(host.close()).await;
 }
@@ -99,15 +99,15 @@ async fn what_is_good_for_no_time_is_asked_for_every_time() {
 async fn another_process_is_asked_anew() {
     let stage = over_stdio(NEWER).await;
     let host = &stage.host;
-    soon(host.prompts("s")).await.unwrap();
+    soon(host.list_prompts("s")).await.unwrap();
     assert_eq!(freshness(host).len(), 1);
-    let mut changes = host.changes();
+    let mut changes = host.watch_changes();
     call(host, "crash", json!({})).await.unwrap_err();
     let ready = |change: &ToolHostChange| matches!(change, ToolHostChange::ServerState { state, .. } if state == "ready");
     soon(async { while !ready(&changes.next().await.unwrap()) {} }).await;
     assert_eq!(freshness(host), []);
     assert_eq!(asked(host).await, 0);
-    soon(host.prompts("s")).await.unwrap();
+    soon(host.list_prompts("s")).await.unwrap();
     assert_eq!(asked(host).await, 1);
     soon(host.close()).await;
 }
@@ -115,9 +115,9 @@ async fn another_process_is_asked_anew() {
 #[tokio::test]
 async fn a_list_of_tools_that_is_not_good_any_more_is_asked_for_when_somebody_looks() {
     let host = host(program("fleeting")).await;
-    let mut changes = host.changes();
+    let mut changes = host.watch_changes();
     let names = async || {
-        let catalog = host.tools().await;
+        let catalog = host.list_tools().await;
         let names = catalog.tools.iter().map(|tool| tool.name.clone());
         names.collect::<Vec<_>>()
     };

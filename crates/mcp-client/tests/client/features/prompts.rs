@@ -14,7 +14,7 @@ use crate::features::stage::*;
 #[tokio::test]
 async fn prompts_are_listed_and_filled_in() {
     for stage in every().await {
-        let listed = soon(stage.host.prompts("s")).await.unwrap();
+        let listed = soon(stage.host.list_prompts("s")).await.unwrap();
         assert_eq!(listed.problems, [""; 0]);
         let argument = |name: &str, required: bool| PromptArgument {
             name: name.to_owned(),
@@ -32,7 +32,7 @@ async fn prompts_are_listed_and_filled_in() {
             }]
         );
         let arguments = BTreeMap::from([("name".to_owned(), "Ada".to_owned())]);
-        let filled = soon(stage.host.prompt("s", "greet", &arguments)).await;
+        let filled = soon(stage.host.render_prompt("s", "greet", &arguments)).await;
         let filled = filled.unwrap();
         assert_eq!(filled.description.as_deref(), Some("A greeting"));
         assert_eq!(filled.problems, [""; 0]);
@@ -45,11 +45,11 @@ async fn prompts_are_listed_and_filled_in() {
                 },
                 PromptMessage {
                     role: PromptRole::Assistant,
-                    content: ToolContent::Image(Media::base64("image/png", "AA==")),
+                    content: ToolContent::Image(Media::from_base64("image/png", "AA==")),
                 },
             ]
         );
-        let refused = soon(stage.host.prompt("s", "greet", &BTreeMap::new())).await;
+        let refused = soon(stage.host.render_prompt("s", "greet", &BTreeMap::new())).await;
         assert_eq!(
             refused.unwrap_err().to_string(),
             "server `s` refused `prompts/get`: `name` is missing (code -32602)"
@@ -69,7 +69,9 @@ async fn arguments_of_prompts_and_templates_are_completed() {
             value: "A".to_owned(),
             known: BTreeMap::from([("tone".to_owned(), "warm".to_owned())]),
         };
-        let of_prompt = soon(stage.host.complete("s", wanted)).await.unwrap();
+        let of_prompt = soon(stage.host.complete_argument("s", wanted))
+            .await
+            .unwrap();
         assert_eq!(
             of_prompt.values,
             [
@@ -87,7 +89,9 @@ async fn arguments_of_prompts_and_templates_are_completed() {
             value: "no".to_owned(),
             known: BTreeMap::new(),
         };
-        let of_template = soon(stage.host.complete("s", wanted)).await.unwrap();
+        let of_template = soon(stage.host.complete_argument("s", wanted))
+            .await
+            .unwrap();
         assert_eq!(
             of_template.values,
             [
@@ -103,7 +107,7 @@ async fn arguments_of_prompts_and_templates_are_completed() {
 #[tokio::test]
 async fn pages_of_tools_are_found_and_read() {
     for stage in every().await {
-        let apps = soon(stage.host.apps("s")).await.unwrap();
+        let apps = soon(stage.host.list_apps("s")).await.unwrap();
         assert_eq!(apps.problems, [""; 0]);
         let report = App {
             tool: "report".to_owned(),

@@ -22,7 +22,7 @@ async fn watched(host: &McpHost, count: usize) {
 #[tokio::test]
 async fn all_pages_are_listed() {
     for stage in every().await {
-        let listed = soon(stage.host.resources("s")).await.unwrap();
+        let listed = soon(stage.host.list_resources("s")).await.unwrap();
         assert_eq!(listed.problems, [""; 0]);
         let uris: Vec<&str> = listed.items.iter().map(|r| r.uri.as_str()).collect();
         assert_eq!(uris, ["f:///notes", "ui://report", "f:///logo"]);
@@ -37,7 +37,7 @@ async fn all_pages_are_listed() {
         assert_eq!(report.meta["ui"], json!({"prefersBorder": true}));
         assert_eq!(logo.size, Some(4));
 
-        let templates = soon(stage.host.resource_templates("s")).await.unwrap();
+        let templates = soon(stage.host.list_resource_templates("s")).await.unwrap();
         assert_eq!(templates.problems, [""; 0]);
         assert_eq!(templates.items.len(), 1);
         assert_eq!(templates.items[0].uri_template, "f:///{path}");
@@ -55,7 +55,7 @@ async fn text_and_bytes_are_read() {
         let logo = soon(stage.host.read_resource("s", "f:///logo")).await;
         let logo = logo.unwrap().items.remove(0);
         assert_eq!(
-            (logo.media_type.as_deref(), logo.bytes()),
+            (logo.media_type.as_deref(), logo.to_bytes()),
             (Some("image/png"), Some(vec![0, 1, 2, 3]))
         );
         let missing = soon(stage.host.read_resource("s", "f:///none")).await;

@@ -87,8 +87,8 @@ pub(crate) async fn host(config: ServerConfig) -> McpHost {
         ..HostOptions::default()
     };
     let host = McpHost::start(vec![config], options).unwrap();
-    soon(host.settled()).await;
-    let status = &host.servers()[0];
+    soon(host.wait_for_startup()).await;
+    let status = &host.server_statuses()[0];
     assert!(status.state.takes_calls(), "{status:#?}");
     host
 }
@@ -119,6 +119,6 @@ pub(crate) async fn call(
     name: &str,
     input: Value,
 ) -> Result<String, ToolCallError> {
-    let output = soon(host.call(tool(name, input))).await?;
+    let output = soon(host.call_tool(tool(name, input))).await?;
     Ok(output.content[0].as_text())
 }

@@ -20,7 +20,7 @@ async fn a_task_is_followed_to_its_result() {
             let message = progress.message.unwrap_or_default();
             heard.lock().unwrap().push((progress.progress, message));
         });
-        let output = soon(stage.host.call(work)).await.unwrap();
+        let output = soon(stage.host.call_tool(work)).await.unwrap();
         assert_eq!(output.content[0].as_text(), "done");
         // What is said twice is told once.
         let told = told.lock().unwrap().clone();
@@ -71,7 +71,7 @@ async fn a_task_of_a_call_that_is_given_up_is_cancelled() {
     for stage in both(NEWER).await {
         let mut endless = tool("endless", json!({}));
         endless.deadline = Some(Duration::from_millis(200));
-        let error = soon(stage.host.call(endless)).await.unwrap_err();
+        let error = soon(stage.host.call_tool(endless)).await.unwrap_err();
         assert!(matches!(error, ToolCallError::Timeout { .. }), "{error}");
         let cancelled = call(&stage.host, "cancelled", json!({})).await.unwrap();
         assert_eq!(cancelled, "endless");
@@ -107,7 +107,7 @@ async fn the_end_of_a_task_is_heard_before_it_is_asked_after() {
     });
     // It is asked after every twenty seconds.
     work.deadline = Some(Duration::from_secs(15));
-    let output = soon(host.call(work)).await.unwrap();
+    let output = soon(host.call_tool(work)).await.unwrap();
     assert_eq!(output.content[0].as_text(), "worked");
     assert_eq!(told.lock().unwrap()[..2], ["begun", "halfway"]);
     // The server hears that nobody listens any more.

@@ -21,7 +21,7 @@ async fn input_goes_in_and_content_data_and_failure_come_out() {
         assert_eq!(output.structured, Some(input.clone()));
         assert!(!output.is_error);
 
-        let raw = host.call_raw("s", "echo", object(input.clone()));
+        let raw = host.call_server_tool("s", "echo", object(input.clone()));
         assert_eq!(soon(raw).await.unwrap().structured, Some(input));
 
         let failed = call(&host, "s__fail", json!({})).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_tool_or_server_that_is_not_there_is_named_with_what_is() {
          open the database | bye"
     );
     let error = host
-        .call_raw("ded", "x", object(json!({})))
+        .call_server_tool("ded", "x", object(json!({})))
         .await
         .unwrap_err();
     assert_eq!(
@@ -102,7 +102,7 @@ async fn progress_is_told_in_order_and_before_the_answer() {
         let mut call = tool_call("s__count", json!({}));
         let listener = told.clone();
         call.progress = ProgressSink::new(move |progress| listener.lock().unwrap().push(progress));
-        let output = soon(host.call(call)).await.unwrap();
+        let output = soon(host.call_tool(call)).await.unwrap();
         assert_eq!(all_text(&output), "counted");
         let step = |n: u8| ToolProgress {
             progress: f64::from(n),
@@ -115,7 +115,7 @@ async fn progress_is_told_in_order_and_before_the_answer() {
         // It is not asked for where that changes nothing either.
         let mut call = tool_call("s__count", json!({}));
         call.deadline = Some(Duration::from_secs(20));
-        let output = soon(host.call(call)).await.unwrap();
+        let output = soon(host.call_tool(call)).await.unwrap();
         assert_eq!(all_text(&output), "nobody listens");
     }
 }
@@ -128,9 +128,9 @@ async fn a_repetition_can_be_told_by_its_key() {
     call.deadline = Some(Duration::from_secs(20));
     let without = call.clone();
     call.idempotency_key = Some("run-1/call-2".to_owned());
-    let meta = all_text(&soon(host.call(call)).await.unwrap());
+    let meta = all_text(&soon(host.call_tool(call)).await.unwrap());
     assert_eq!(meta, r#"{"switchboard/idempotency-key":"run-1/call-2"}"#);
-    let meta = all_text(&soon(host.call(without)).await.unwrap());
+    let meta = all_text(&soon(host.call_tool(without)).await.unwrap());
     assert_eq!(meta, "{}");
 }
 
@@ -138,8 +138,8 @@ async fn a_repetition_can_be_told_by_its_key() {
 async fn the_server_hears_of_a_call_that_is_dropped() {
     for kind in [OLDER_ERA, NEWER_ERA] {
         let host = host([program("s", kind)]).await;
-        let endless = host.call(tool_call("s__endless", json!({})));
-        let seen = host.call(tool_call("s__await_cancellation", json!({})));
+        let endless = host.call_tool(tool_call("s__endless", json!({})));
+        let seen = host.call_tool(tool_call("s__await_cancellation", json!({})));
         let mut seen = std::pin::pin!(seen);
         {
             let mut endless = std::pin::pin!(endless);
@@ -169,7 +169,10 @@ async fn a_call_that_takes_too_long_is_cancelled() {
     // A call may bring a deadline of its own.
     let mut patient = tool_call("s__await_cancellation", json!({}));
     patient.deadline = Some(Duration::from_secs(20));
-    assert_eq!(all_text(&soon(host.call(patient)).await.unwrap()), "seen");
+    assert_eq!(
+        all_text(&soon(host.call_tool(patient)).await.unwrap()),
+        "seen"
+    );
     assert_ready(&host, "s");
 }
 

@@ -53,7 +53,7 @@ async fn progress_keeps_a_call_alive_and_never_beyond_its_whole_time() {
         );
         let mut short = tool_call("s__labour", json!({}));
         short.deadline = Some(ms(300));
-        assert_eq!(timed_out(soon(host.call(short)).await), ms(300));
+        assert_eq!(timed_out(soon(host.call_tool(short)).await), ms(300));
     }
 }
 
@@ -67,7 +67,7 @@ async fn a_tool_may_have_a_time_of_its_own() {
         timed_out(call(&host, "s__endless", json!({})).await),
         ms(150)
     );
-    let raw = soon(host.call_raw("s", "endless", object(json!({})))).await;
+    let raw = soon(host.call_server_tool("s", "endless", object(json!({})))).await;
     assert_eq!(timed_out(raw), ms(150));
     assert_eq!(text(&host, "s__labour").await, "done");
 }
@@ -127,7 +127,7 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
     let mut config = program("s", "silent in three calls");
     config.tool_timeouts = vec![("work".to_owned(), ms(100))];
     let host = host_with([config], options).await;
-    let mut changes = host.changes();
+    let mut changes = host.watch_changes();
     for _ in 0..3 {
         assert_eq!(timed_out(call(&host, "s__work", json!({})).await), ms(100));
     }
@@ -148,7 +148,7 @@ async fn a_tool_that_gives_no_answers_is_left_alone_for_a_while() {
     assert_eq!(text(&host, "s__rest").await, "did \"rest\"");
     assert_eq!(tool_names(&host).await, ["s__work", "s__rest"]);
     assert_eq!(problems(&host).await.len(), 1);
-    host.ready().await.unwrap();
+    host.wait_until_ready().await.unwrap();
 
     // Once the while is over a call is let through, and its answer is all that it takes.
     soon(async {
@@ -185,10 +185,10 @@ async fn a_server_that_answers_nothing_is_blocked_until_somebody_starts_it_again
             .unwrap()
             .starts_with("its last calls had no answer")
     );
-    let raw = soon(host.call_raw("s", "work", object(json!({})))).await;
+    let raw = soon(host.call_server_tool("s", "work", object(json!({})))).await;
     assert!(raw.unwrap_err().did_not_run());
 
-    assert!(host.restart("s"));
+    assert!(host.restart_server("s"));
     let again = status_when(&host, "s", |now| {
         now.state == ServerState::Ready && now.pid != blocked.pid
     });
@@ -203,8 +203,8 @@ async fn one_death_is_held_against_a_tool_once() {
     options.circuits.tool_failures = 2;
     options.circuits.server_failures = 2;
     let host = host_with([program("s", BOTH_ERAS)], options).await;
-    let many = (0..10).map(|_| host.call(tool_call("s__endless", json!({}))));
-    let crash = host.call(tool_call("s__crash", json!({})));
+    let many = (0..10).map(|_| host.call_tool(tool_call("s__endless", json!({}))));
+    let crash = host.call_tool(tool_call("s__crash", json!({})));
     let (all, crash) = soon(async { tokio::join!(join_all(many), crash) }).await;
     for answer in all.into_iter().chain([crash]) {
         assert!(
@@ -228,12 +228,12 @@ async fn no_more_calls_run_at_once_than_a_server_takes() {
 
     let mut impatient = tool_call("s__echo", json!({}));
     impatient.deadline = Some(ms(100));
-    let endless = [(); 2].map(|()| host.call(tool_call("s__endless", json!({}))));
+    let endless = [(); 2].map(|()| host.call_tool(tool_call("s__endless", json!({}))));
     let mut endless = std::pin::pin!(join_all(endless));
     let error = tokio::select! {
         biased;
         answer = &mut endless => panic!("{answer:?}"),
-        answer = host.call(impatient) => answer.unwrap_err(),
+        answer = host.call_tool(impatient) => answer.unwrap_err(),
     };
     assert!(error.did_not_run());
     assert!(

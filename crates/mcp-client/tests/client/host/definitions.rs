@@ -13,7 +13,7 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
     for kind in [OLDER_ERA, NEWER_ERA] {
         let host = host([program("s", kind)]).await;
         assert!(host.changed_tools().is_empty());
-        let told = host.changes();
+        let told = host.watch_changes();
         assert_eq!(text(&host, "s__grow").await, "grown");
         status_when(&host, "s", |status| !status.changed_tools.is_empty()).await;
 
@@ -27,7 +27,7 @@ async fn a_definition_that_changes_while_it_is_there_is_seen() {
         );
         assert_eq!(change.name, "s__meta");
         assert_ne!(change.before, change.now);
-        let catalog = host.tools().await;
+        let catalog = host.list_tools().await;
         let meta = catalog
             .tools
             .iter()
@@ -66,7 +66,7 @@ async fn a_definition_that_changed_between_two_runs_is_seen() {
     let mut options = options();
     options.tool_pins = ToolPins(BTreeMap::from([("s".to_owned(), known.into())]));
     let third = McpHost::start(vec![program("s", BOTH_ERAS)], options).unwrap();
-    soon(third.settled()).await;
+    soon(third.wait_for_startup()).await;
     let changes = third.changed_tools();
     assert_eq!(changes.len(), 1);
     assert_eq!(
@@ -95,15 +95,15 @@ fn grown() -> ServerConfig {
 async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let first = run(folder.path(), program("s", BOTH_ERAS));
-    soon(first.settled()).await;
+    soon(first.wait_for_startup()).await;
     assert!(first.redefined_tools().is_empty());
     soon(first.close()).await;
 
     // Also in the run after the one in which it was seen first.
     for _ in 0..2 {
         let host = run(folder.path(), grown());
-        let told = host.changes();
-        soon(host.settled()).await;
+        let told = host.watch_changes();
+        soon(host.wait_for_startup()).await;
         let redefined: Vec<String> = host.redefined_tools().into_iter().collect();
         assert_eq!(redefined, ["s__meta"]);
         soon(host.close()).await;
@@ -116,7 +116,7 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     }
 
     let host = run(folder.path(), grown());
-    soon(host.settled()).await;
+    soon(host.wait_for_startup()).await;
     assert_eq!(
         host.accept_tools(|change| change.tool == "echo").unwrap(),
         []
@@ -128,12 +128,12 @@ async fn a_changed_definition_stays_a_changed_one_until_a_person_accepts_it() {
     assert!(problems(&host).await.is_empty());
     soon(host.close()).await;
     let host = run(folder.path(), grown());
-    soon(host.settled()).await;
+    soon(host.wait_for_startup()).await;
     assert!(host.redefined_tools().is_empty());
     soon(host.close()).await;
     // And what it was is a change now.
     let host = run(folder.path(), program("s", BOTH_ERAS));
-    soon(host.settled()).await;
+    soon(host.wait_for_startup()).await;
     assert_eq!(host.redefined_tools().len(), 1);
     soon(host.close()).await;
 }

@@ -75,7 +75,11 @@ pub(crate) async fn pids(host: &McpHost, name: &str) -> (u32, u32) {
 async fn a_server_leaves_when_its_input_ends() {
     // With this grace a server that has to be told by a signal fails the test.
     let host = host([program("old", OLDER_ERA), program("new", NEWER_ERA)]).await;
-    let all: Vec<u32> = host.servers().iter().map(|s| s.pid.unwrap()).collect();
+    let all: Vec<u32> = host
+        .server_statuses()
+        .iter()
+        .map(|s| s.pid.unwrap())
+        .collect();
     let begun = std::time::Instant::now();
     soon(host.close()).await;
     assert!(
@@ -85,7 +89,7 @@ async fn a_server_leaves_when_its_input_ends() {
     for pid in all {
         assert!(!runs(pid));
     }
-    for status in host.servers() {
+    for status in host.server_statuses() {
         assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
     }
     let error = call(&host, "old__echo", json!({})).await.unwrap_err();
@@ -93,7 +97,7 @@ async fn a_server_leaves_when_its_input_ends() {
         error.to_string(),
         "server `old` is not available: it was closed"
     );
-    assert!(host.tools().await.tools.is_empty());
+    assert!(host.list_tools().await.tools.is_empty());
     // Twice is no error.
     soon(host.close()).await;
 }
@@ -117,14 +121,18 @@ async fn killing_waits_for_nobody() {
     let killing = async {
         // A call that is answered shows that the one before it has left.
         assert_eq!(text(&host, "good__echo").await, "{}");
-        host.kill().await;
+        host.kill_servers().await;
     };
-    let (answer, ()) =
-        soon(async { tokio::join!(host.call(tool_call("good__endless", json!({}))), killing) })
-            .await;
+    let (answer, ()) = soon(async {
+        tokio::join!(
+            host.call_tool(tool_call("good__endless", json!({}))),
+            killing
+        )
+    })
+    .await;
     let error = answer.unwrap_err().to_string();
     assert!(error.ends_with("it was closed"), "{error}");
-    for status in host.servers() {
+    for status in host.server_statuses() {
         assert_eq!((status.state, status.pid), (ServerState::Stopped, None));
     }
     for pid in [server, grandchild, mute] {
@@ -132,7 +140,7 @@ async fn killing_waits_for_nobody() {
     }
     // Nothing is left to wait for.
     soon(host.close()).await;
-    soon(host.kill()).await;
+    soon(host.kill_servers()).await;
 }
 
 #[tokio::test]
@@ -146,7 +154,7 @@ async fn killing_ends_a_close_that_takes_its_time() {
     let under_way =
         std::future::poll_fn(|context| Poll::Ready(closing.as_mut().poll(context).is_pending()));
     assert!(under_way.await);
-    soon(async { tokio::join!(host.kill(), closing) }).await;
+    soon(async { tokio::join!(host.kill_servers(), closing) }).await;
     assert_eq!(status(&host, "s").state, ServerState::Stopped);
     gone(server).await;
     gone(grandchild).await;
@@ -222,7 +230,7 @@ async fn closing_ends_calls_and_servers_that_are_still_starting() {
     let host = McpHost::start(vec![mute, program("s", BOTH_ERAS)], options()).unwrap();
     status_when(&host, "s", |status| status.state == ServerState::Ready).await;
     let (answer, ()) = soon(async {
-        let endless = host.call(tool_call("s__endless", json!({})));
+        let endless = host.call_tool(tool_call("s__endless", json!({})));
         tokio::join!(endless, host.close())
     })
     .await;

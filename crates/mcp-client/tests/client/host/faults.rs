@@ -128,7 +128,7 @@ async fn slow() {
         // The late answer of the first call comes before that of the second.
         let mut patient = tool_call("s__work", json!({"ms": 0}));
         patient.deadline = Some(Duration::from_secs(20));
-        let output = soon(switchboard_domain::ToolHost::call(host, patient)).await;
+        let output = soon(switchboard_domain::ToolHost::call_tool(host, patient)).await;
         assert_eq!(all_text(&output.unwrap()), "did \"work\"");
         assert_ready(host, "s");
     })
@@ -158,7 +158,7 @@ async fn a_line_that_is_too_long_for_anybody() {
         // What comes after it is read again.
         let mut patient = tool_call("s__work", json!({"bytes": 3}));
         patient.deadline = Some(Duration::from_secs(20));
-        let output = soon(switchboard_domain::ToolHost::call(host, patient)).await;
+        let output = soon(switchboard_domain::ToolHost::call_tool(host, patient)).await;
         assert_eq!(all_text(&output.unwrap()), "xxx");
     })
     .await;

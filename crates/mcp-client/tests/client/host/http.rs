@@ -134,7 +134,7 @@ async fn the_server_hears_of_a_call_that_is_dropped() {
         let host = host([ServerConfig::http("s", served.url())]).await;
         let mut late = tool_call("s__endless", json!({}));
         late.deadline = Some(Duration::from_millis(300));
-        let error = soon(host.call(late)).await.unwrap_err();
+        let error = soon(host.call_tool(late)).await.unwrap_err();
         assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
         assert_eq!(
             text(&host, "s__await_cancellation").await,
@@ -169,7 +169,7 @@ async fn a_server_that_is_gone_is_said_to_be() {
     served.end().await;
     let mut call = tool_call("s__echo", json!({}));
     call.deadline = Some(Duration::from_millis(300));
-    let error = soon(host.call(call)).await.unwrap_err();
+    let error = soon(host.call_tool(call)).await.unwrap_err();
     assert!(error.did_not_run(), "{error:?}");
     assert!(error.to_string().contains("refused"), "{error}");
 
@@ -292,7 +292,7 @@ async fn an_address_that_is_no_mcp_server_is_said_to_be() {
 async fn a_connection_that_breaks_in_a_call_ends_it() {
     let served = serve_good(NEWER_ERA).await;
     let host = host([ServerConfig::http("s", served.url())]).await;
-    let mut endless = std::pin::pin!(host.call(tool_call("s__endless", json!({}))));
+    let mut endless = std::pin::pin!(host.call_tool(tool_call("s__endless", json!({}))));
     tokio::select! {
         biased;
         answer = &mut endless => panic!("{answer:?}"),

@@ -47,7 +47,7 @@ async fn a_server_that_hangs_is_started_again() {
         let folder = tempfile::tempdir().unwrap();
         let host = host_that_probes(hangs_once(era, &folder), hang_detection(100, 2)).await;
         let first = status(&host, "s").pid;
-        let mut changes = host.changes();
+        let mut changes = host.watch_changes();
         let error = call(&host, "s__work", json!({})).await.unwrap_err();
         assert!(matches!(error, ToolCallError::Timeout { .. }), "{error:?}");
         let mut states = Vec::new();
@@ -100,7 +100,8 @@ async fn a_server_that_is_busy_with_another_call_does_not_hang() {
     long.deadline = Some(Duration::from_secs(20));
     let mut short = tool_call("s__work", json!({"ms": 0}));
     short.deadline = Some(Duration::from_millis(100));
-    let (long, short) = soon(async { tokio::join!(host.call(long), host.call(short)) }).await;
+    let (long, short) =
+        soon(async { tokio::join!(host.call_tool(long), host.call_tool(short)) }).await;
     assert_eq!(all_text(&long.unwrap()), "did \"work\"");
     assert!(matches!(short, Err(ToolCallError::Timeout { .. })));
     assert_eq!(status(&host, "s").pid, first);
@@ -119,11 +120,11 @@ async fn a_call_that_is_made_again_is_told_before() {
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut read = tool_call("s__read", json!({}));
     // Also where progress is listened to.
-    read.progress = ProgressSink::new(|_| {}).with_retries(move |retry| {
+    read.progress = ProgressSink::new(|_| {}).with_retry_listener(move |retry| {
         // Fails when the test is over.
         let _ = told.send(retry);
     });
-    let output = soon(host.call(read)).await.unwrap();
+    let output = soon(host.call_tool(read)).await.unwrap();
     assert_eq!(all_text(&output), "did \"read\"");
     assert_eq!(
         soon(heard.recv()).await,

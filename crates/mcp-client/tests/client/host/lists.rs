@@ -66,7 +66,7 @@ async fn names_are_valid_unique_and_lead_to_their_tool() {
         ]
     };
     let host = host(servers()).await;
-    let catalog = host.tools().await;
+    let catalog = host.list_tools().await;
     assert_eq!(catalog.tools.len(), 12);
     for tool in &catalog.tools {
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -95,7 +95,10 @@ async fn what_is_excluded_is_not_there() {
     let host = host([config]).await;
     assert_eq!(tool_names(&host).await, ["s__echo"]);
     let input = object(serde_json::json!({}));
-    let error = host.call_raw("s", "crash", input).await.unwrap_err();
+    let error = host
+        .call_server_tool("s", "crash", input)
+        .await
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "there is no tool `crash`; there are: echo"
@@ -106,7 +109,7 @@ async fn what_is_excluded_is_not_there() {
 async fn changes_of_the_list_are_followed_in_both_eras() {
     for kind in [OLDER_ERA, NEWER_ERA] {
         let host = host([program("s", kind)]).await;
-        let mut changes = host.changes();
+        let mut changes = host.watch_changes();
         assert!(
             !tool_names(&host).await.contains(&"s__grown".to_owned()),
             "{kind}"

@@ -23,7 +23,10 @@ async fn configured_secrets_reach_no_status_error_or_debug_text() {
         error.to_string(),
         "server `s` refused `work`: [redacted] is not accepted (code -32603)"
     );
-    let everything = format!("{host:?} {error:?} {status:?} {:?}", host.tools().await);
+    let everything = format!(
+        "{host:?} {error:?} {status:?} {:?}",
+        host.list_tools().await
+    );
     assert!(!everything.contains(TOKEN), "{everything}");
 }
 
@@ -46,7 +49,7 @@ async fn secrets_of_arguments_and_addresses_are_not_shown_either() {
         "streamable-http: http://127.0.0.1:1/s/[redacted]/mcp"
     );
     assert!(status(&host, "s").transport.contains("ARGUMENT=[redacted]"));
-    let everything = format!("{shown} {host:?} {:?}", host.tools().await);
+    let everything = format!("{shown} {host:?} {:?}", host.list_tools().await);
     for secret in ["plain-but-secret", "5f0c1a77d2"] {
         assert!(!everything.contains(secret), "{everything}");
     }

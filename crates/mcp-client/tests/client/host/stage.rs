@@ -57,7 +57,7 @@ pub(crate) async fn host_with(
     options: HostOptions,
 ) -> McpHost {
     let host = McpHost::start(servers.into_iter().collect(), options).unwrap();
-    soon(host.settled()).await;
+    soon(host.wait_for_startup()).await;
     host
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn call(
     name: &str,
     input: Value,
 ) -> Result<ToolOutput, ToolCallError> {
-    soon(host.call(tool_call(name, input))).await
+    soon(host.call_tool(tool_call(name, input))).await
 }
 
 /// The text of a call that is to succeed, without input.
@@ -91,7 +91,7 @@ pub(crate) fn all_text(output: &ToolOutput) -> String {
 }
 
 pub(crate) fn status(host: &McpHost, name: &str) -> ServerStatus {
-    let servers = host.servers();
+    let servers = host.server_statuses();
     let found = servers.into_iter().find(|server| server.name == name);
     found.unwrap_or_else(|| panic!("no server {name}"))
 }
@@ -107,7 +107,7 @@ pub(crate) async fn status_when(
     name: &str,
     wanted: impl Fn(&ServerStatus) -> bool,
 ) -> ServerStatus {
-    let mut changes = host.changes();
+    let mut changes = host.watch_changes();
     soon(async {
         loop {
             let status = status(host, name);
@@ -121,12 +121,12 @@ pub(crate) async fn status_when(
 }
 
 pub(crate) async fn tool_names(host: &McpHost) -> Vec<String> {
-    let catalog = host.tools().await;
+    let catalog = host.list_tools().await;
     catalog.tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
 pub(crate) async fn problems(host: &McpHost) -> Vec<String> {
-    let catalog = host.tools().await;
+    let catalog = host.list_tools().await;
     catalog
         .problems
         .iter()

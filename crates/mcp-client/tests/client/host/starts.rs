@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use switchboard_domain::ToolHost;
 use switchboard_mcp_client::{
-    HostError, McpHost, ServerConfig, ServerState, ServerTransport, from_document,
+    HostError, McpHost, ServerConfig, ServerState, ServerTransport, parse_config_document,
 };
 
 use crate::host::stage::*;
@@ -92,13 +92,13 @@ async fn a_server_that_never_answers_fails_in_time_and_holds_nobody_up() {
 
     status_when(&host, "good", |status| status.state == ServerState::Ready).await;
     assert_eq!(text(&host, "good__echo").await, "{}");
-    let error = soon(host.ready()).await.unwrap_err();
+    let error = soon(host.wait_until_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "required server `mute` is not available: it was not ready within 600ms: it has not \
          answered the handshake"
     );
-    soon(host.settled()).await;
+    soon(host.wait_for_startup()).await;
     assert_eq!(
         problems(&host).await,
         [
@@ -115,7 +115,7 @@ async fn a_program_that_does_not_exist_is_an_error_that_names_server_and_program
     absent.required = true;
     let servers = vec![program("good", BOTH_ERAS), absent];
     let host = McpHost::start(servers, options()).unwrap();
-    let error = soon(host.ready()).await.unwrap_err();
+    let error = soon(host.wait_until_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "required server `crm` is not available: `switchboard-no-such-program` was not found on PATH: install it, or set \
@@ -126,7 +126,7 @@ async fn a_program_that_does_not_exist_is_an_error_that_names_server_and_program
 
     let other = program("dead", "dead");
     let host = McpHost::start(vec![program("good", BOTH_ERAS), other], options()).unwrap();
-    soon(host.ready()).await.unwrap();
+    soon(host.wait_until_ready()).await.unwrap();
     assert_eq!(status(&host, "dead").state, ServerState::Failed);
 }
 
@@ -164,9 +164,9 @@ async fn a_server_that_does_not_start_says_why() {
         "server `dead` is not available: it exited with code 3; the last lines of its stderr: cannot open \
          the database | bye"
     );
-    assert!(host.tools().await.tools.is_empty());
+    assert!(host.list_tools().await.tools.is_empty());
     // None of them is required.
-    host.ready().await.unwrap();
+    host.wait_until_ready().await.unwrap();
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn a_required_server_that_failed_is_said_before_the_others_are_there() {
     let mut dead = program("dead", "dead");
     dead.required = true;
     let host = McpHost::start(vec![mute, mute_too, dead], options()).unwrap();
-    let error = soon(host.ready()).await.unwrap_err();
+    let error = soon(host.wait_until_ready()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "required server `dead` is not available: it exited with code 3; the last lines of its stderr: \
@@ -203,7 +203,7 @@ async fn an_unusable_server_of_another_hosts_file_is_a_failed_one() {
     let document = serde_json::json!({"mcpServers": {
         "old": {"type": "sse", "url": "http://127.0.0.1:1/sse", "required": true},
     }});
-    let mut servers = from_document(&document).unwrap();
+    let mut servers = parse_config_document(&document).unwrap();
     servers.push(program("good", BOTH_ERAS));
     let host = host(servers).await;
     assert_ready(&host, "good");
@@ -216,7 +216,7 @@ async fn an_unusable_server_of_another_hosts_file_is_a_failed_one() {
         "{reason}"
     );
     assert_eq!(status.transport, "unusable");
-    let error = host.ready().await.unwrap_err().to_string();
+    let error = host.wait_until_ready().await.unwrap_err().to_string();
     assert!(error.contains("required server `old`"), "{error}");
 }
 
@@ -245,12 +245,12 @@ async fn a_failed_server_can_be_started_again() {
     assert_eq!(status(&host, "s").state, ServerState::Failed);
 
     std::fs::create_dir(late).unwrap();
-    assert!(!host.restart("nobody"));
-    assert!(host.restart("s"));
+    assert!(!host.restart_server("nobody"));
+    assert!(host.restart_server("s"));
     status_when(&host, "s", |status| status.state == ServerState::Ready).await;
 
     let first = status(&host, "s").pid.unwrap();
-    assert!(host.restart("s"));
+    assert!(host.restart_server("s"));
     let again = status_when(&host, "s", |status| {
         status.state == ServerState::Ready && status.pid != Some(first)
     });

@@ -31,7 +31,7 @@ fn cancelled() -> Value {
 
 /// Returns the answer of a call as JSON.
 async fn answer(host: &McpHost, call: ToolCall) -> Value {
-    let output = soon(host.call(call)).await.unwrap();
+    let output = soon(host.call_tool(call)).await.unwrap();
     serde_json::from_str(&output.content[0].as_text()).unwrap()
 }
 
@@ -40,7 +40,7 @@ async fn a_late_request_of_a_cancelled_call_is_not_shown_to_another_user() {
     let users = User::several([]);
     let host = host(&users).await;
     {
-        let mut late = pin!(host.call(keyed("late", "ada/1/a")));
+        let mut late = pin!(host.call_tool(keyed("late", "ada/1/a")));
         tokio::select! {
             biased;
             answer = &mut late => panic!("{answer:?}"),
@@ -64,7 +64,7 @@ async fn a_late_request_of_a_timed_out_call_is_not_shown_to_another_user() {
         deadline: Some(SHORT),
         ..keyed("late", "ada/1/a")
     };
-    let timed_out = soon(host.call(of_ada)).await;
+    let timed_out = soon(host.call_tool(of_ada)).await;
     assert!(matches!(timed_out, Err(ToolCallError::Timeout { .. })));
     let of_bob = answer(&host, keyed("last_answer", "bob/1/b"));
     let (received, _) = join(of_bob, call(&host, "release")).await;
@@ -77,7 +77,7 @@ async fn a_late_request_of_a_timed_out_call_is_not_shown_to_another_user() {
 async fn a_request_during_calls_of_one_user_is_shown() {
     let users = User::several([accept(json!({"name": "Ada"}))]);
     let host = host(&users).await;
-    let waiting = host.call(keyed("wait", "ada/1/a"));
+    let waiting = host.call_tool(keyed("wait", "ada/1/a"));
     let form = async {
         call(&host, "waiting").await.unwrap();
         let form = answer(&host, keyed("form", "ada/1/b")).await;
@@ -95,8 +95,8 @@ async fn a_server_may_name_the_call_of_its_request() {
     let host = host(&users).await;
     {
         let calls = join(
-            host.call(keyed("named", "ada/1/a")),
-            host.call(keyed("named", "bob/1/b")),
+            host.call_tool(keyed("named", "ada/1/a")),
+            host.call_tool(keyed("named", "bob/1/b")),
         );
         let mut calls = pin!(calls);
         tokio::select! {
@@ -115,7 +115,7 @@ async fn a_server_may_name_the_call_of_its_request() {
 async fn a_request_to_one_user_does_not_pause_the_deadline_of_another() {
     let users = User::several([]);
     let host = host(&users).await;
-    let mut of_ada = Box::pin(host.call(keyed("form", "ada/1/a")));
+    let mut of_ada = Box::pin(host.call_tool(keyed("form", "ada/1/a")));
     tokio::select! {
         biased;
         answer = &mut of_ada => panic!("{answer:?}"),
@@ -128,7 +128,7 @@ async fn a_request_to_one_user_does_not_pause_the_deadline_of_another() {
     tokio::select! {
         biased;
         answer = &mut of_ada => panic!("{answer:?}"),
-        answer = soon(host.call(of_bob)) => {
+        answer = soon(host.call_tool(of_bob)) => {
             assert!(matches!(answer, Err(ToolCallError::Timeout { .. })), "{answer:?}");
         }
     }

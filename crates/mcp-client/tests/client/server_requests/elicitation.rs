@@ -106,7 +106,9 @@ async fn a_question_says_within_which_call_it_is_asked() {
     with_each(every_variant().await, move |support| async move {
         let user = User::with_answers([accept(json!({"name": "Ada"}))]);
         let host = support.host(user.handlers()).await;
-        soon(host.call(keyed("form", "one/1/a"))).await.unwrap();
+        soon(host.call_tool(keyed("form", "one/1/a")))
+            .await
+            .unwrap();
         let first = (Some("one/1/a".to_owned()), Vec::new());
         assert_eq!(user.attributions(), [first]);
 
@@ -115,8 +117,8 @@ async fn a_question_says_within_which_call_it_is_asked() {
             || !matches!(support.config.transport, ServerTransport::Stdio { .. });
         {
             let both = futures_util::future::join(
-                host.call(keyed("endless", "one/2/b")),
-                host.call(keyed("endless", "other/1/b")),
+                host.call_tool(keyed("endless", "one/2/b")),
+                host.call_tool(keyed("endless", "other/1/b")),
             );
             let mut both = std::pin::pin!(both);
             tokio::select! {
@@ -145,7 +147,7 @@ async fn a_question_is_withdrawn_with_its_call() {
         let user = User::with_answers([]);
         let host = support.host(user.handlers()).await;
         {
-            let mut endless = std::pin::pin!(host.call(tool("endless")));
+            let mut endless = std::pin::pin!(host.call_tool(tool("endless")));
             tokio::select! {
                 biased;
                 answer = &mut endless => panic!("{answer:?}"),
@@ -172,7 +174,7 @@ async fn a_question_is_withdrawn_with_the_connection() {
     with_each(every_variant().await, |support| async move {
         let user = User::with_answers([]);
         let host = support.host(user.handlers()).await;
-        let mut endless = std::pin::pin!(host.call(tool("endless")));
+        let mut endless = std::pin::pin!(host.call_tool(tool("endless")));
         tokio::select! {
             biased;
             answer = &mut endless => panic!("{answer:?}"),
@@ -211,7 +213,7 @@ async fn the_time_that_a_person_takes_is_not_the_servers() {
         support.config.call_timeout = Some(Duration::from_millis(200));
         let user = User::with_answers([]);
         let host = support.host(user.handlers()).await;
-        let mut endless = std::pin::pin!(host.call(tool("form")));
+        let mut endless = std::pin::pin!(host.call_tool(tool("form")));
         let waiting = tokio::time::timeout(Duration::from_millis(600), &mut endless).await;
         assert!(waiting.is_err(), "{waiting:?}");
         assert_eq!(*user.pending.borrow(), 1);

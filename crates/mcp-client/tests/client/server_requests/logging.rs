@@ -6,7 +6,7 @@ use switchboard_mcp_client::{ClientHandlers, LogLevel, McpHost};
 use crate::server_requests::support::*;
 
 fn logged(host: &McpHost) -> Vec<(LogLevel, String)> {
-    let logs = host.servers().remove(0).logs;
+    let logs = host.server_statuses().remove(0).logs;
     assert!(logs.iter().all(|line| line.logger.as_deref() == Some("db")));
     logs.into_iter()
         .map(|line| (line.level, line.text))

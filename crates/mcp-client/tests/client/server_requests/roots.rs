@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use switchboard_mcp_client::{ClientHandlers, Root, root_folder};
+use switchboard_mcp_client::{ClientHandlers, Root, root_from_path};
 
 use crate::server_requests::support::*;
 
 fn folder(path: &str) -> Root {
-    root_folder(Path::new(path)).unwrap()
+    root_from_path(Path::new(path)).unwrap()
 }
 
 fn listed(paths: &[&str]) -> Value {

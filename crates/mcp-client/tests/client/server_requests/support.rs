@@ -96,8 +96,8 @@ impl Variant {
             ..HostOptions::default()
         };
         let host = McpHost::start(vec![self.config.clone()], options).unwrap();
-        soon(host.settled()).await;
-        let status = &host.servers()[0];
+        soon(host.wait_for_startup()).await;
+        let status = &host.server_statuses()[0];
         assert!(status.state.takes_calls(), "{status:#?}");
         let spoken = self.version.trim_end_matches(" eager");
         assert_eq!(status.protocol_version.as_deref(), Some(spoken));
@@ -132,7 +132,7 @@ pub(crate) fn keyed(name: &str, key: &str) -> ToolCall {
 
 /// Calls a tool and returns its answer as JSON.
 pub(crate) async fn call(host: &McpHost, name: &str) -> Result<Value, ToolCallError> {
-    let output = soon(host.call(tool(name))).await?;
+    let output = soon(host.call_tool(tool(name))).await?;
     Ok(serde_json::from_str(&output.content[0].as_text()).unwrap())
 }
 

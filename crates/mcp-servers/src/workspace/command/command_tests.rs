@@ -11,16 +11,16 @@ fn parse(entry: &str) -> Result<Command, String> {
 
 #[test]
 fn entries_are_split_into_words_without_a_shell() {
-    assert_eq!(split("  a  b\tc ").unwrap(), ["a", "b", "c"]);
+    assert_eq!(split_words("  a  b\tc ").unwrap(), ["a", "b", "c"]);
     assert_eq!(
-        split("a 'b c' \"d 'e\" '' f'g'h").unwrap(),
+        split_words("a 'b c' \"d 'e\" '' f'g'h").unwrap(),
         ["a", "b c", "d 'e", "", "fgh"]
     );
     assert_eq!(
-        split("a; b && $(c) `d` > e").unwrap(),
+        split_words("a; b && $(c) `d` > e").unwrap(),
         ["a;", "b", "&&", "$(c)", "`d`", ">", "e"]
     );
-    assert_eq!(split("a 'b"), Err("has a quote without an end"));
+    assert_eq!(split_words("a 'b"), Err("has a quote without an end"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The configured commands of `compile` and `test_run`.
 
-mod added;
+mod added_arguments;
 mod output;
 mod process;
 pub(super) mod tools;
@@ -47,7 +47,7 @@ impl Command {
             Some(("test", text)) => (Some(Purpose::Test), text),
             _ => (None, entry),
         };
-        let mut words = split(text).map_err(|problem| format!("`{entry}` {problem}"))?;
+        let mut words = split_words(text).map_err(|problem| format!("`{entry}` {problem}"))?;
         let open = words.last().is_some_and(|word| word == PLACEHOLDER);
         if open {
             words.pop();
@@ -68,7 +68,7 @@ impl Command {
         } else {
             Purpose::Compile
         };
-        let found = find(&program, root, environment);
+        let found = find_program(&program, root, environment);
         Ok(Self {
             purpose: purpose.unwrap_or(guessed),
             name,
@@ -81,7 +81,7 @@ impl Command {
 }
 
 /// Splits a command into words at white space. Quotes group words. No other character is special.
-fn split(text: &str) -> Result<Vec<String>, &'static str> {
+fn split_words(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
@@ -106,7 +106,7 @@ fn split(text: &str) -> Result<Vec<String>, &'static str> {
 
 /// Finds a program in `PATH` or in the workspace (`./gradlew`). Ignores relative entries of `PATH`,
 /// because they refer to the workspace, where models write files.
-fn find(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
+fn find_program(program: &str, root: &Path, environment: &Environment) -> Option<PathBuf> {
     let path = environment.get("PATH").unwrap_or_default();
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let folders: Vec<PathBuf> = folders.collect();

@@ -1,4 +1,4 @@
-//! The end of the output of a command, which contains the result of compilers and tests.
+//! Buffer for the end of a command's output, which contains the results of compilers and tests.
 
 use anstream::adapter::strip_str;
 
@@ -22,21 +22,21 @@ impl Tail {
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffered.extend_from_slice(bytes);
-        self.omit(self.buffered.len().saturating_sub(self.limit));
+        self.drop_first_bytes(self.buffered.len().saturating_sub(self.limit));
     }
 
     /// Returns the buffered text and the number of omitted bytes. A shortened text starts with a
     /// complete line.
-    pub(super) fn finish(mut self) -> (String, u64) {
+    pub(super) fn into_text(mut self) -> (String, u64) {
         let line_end = self.buffered.iter().position(|&byte| byte == b'\n');
         if let Some(end) = line_end.filter(|_| self.omitted > 0) {
-            self.omit(end + 1);
+            self.drop_first_bytes(end + 1);
         }
         let text = without_terminal_codes(&String::from_utf8_lossy(&self.buffered));
         (text, u64::try_from(self.omitted).unwrap_or(u64::MAX))
     }
 
-    fn omit(&mut self, bytes: usize) {
+    fn drop_first_bytes(&mut self, bytes: usize) {
         self.buffered.drain(..bytes);
         self.omitted += bytes;
     }
@@ -65,13 +65,13 @@ mod tests {
         let mut tail = Tail::new(10);
         tail.push(b"one\ntwo\n");
         tail.push(b"three\nfour\n");
-        assert_eq!(tail.finish(), ("four\n".to_owned(), 14));
+        assert_eq!(tail.into_text(), ("four\n".to_owned(), 14));
         let mut tail = Tail::new(4);
         tail.push(b"abcdefgh");
-        assert_eq!(tail.finish(), ("efgh".to_owned(), 4));
+        assert_eq!(tail.into_text(), ("efgh".to_owned(), 4));
         let mut tail = Tail::new(100);
         tail.push(b"all\nof it");
-        assert_eq!(tail.finish(), ("all\nof it".to_owned(), 0));
+        assert_eq!(tail.into_text(), ("all\nof it".to_owned(), 0));
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
             for chunk in &chunks {
                 tail.push(chunk);
             }
-            let (text, omitted) = tail.finish();
+            let (text, omitted) = tail.into_text();
             prop_assert_eq!(text.as_bytes(), &whole[whole.len() - whole.len().min(limit)..]);
             prop_assert_eq!(omitted, (whole.len() - text.len()) as u64);
         }

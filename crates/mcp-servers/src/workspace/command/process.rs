@@ -59,7 +59,7 @@ pub(super) async fn run(
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let (mut child, mut output) = spawn(process)?;
-    let mut group = Group::of(&child);
+    let mut group = Group::from_child(&child);
     let mut tail = Tail::new(MAX_OUTPUT_BYTES);
     let ended = timeout(limit, wait(&mut child, &mut output, &mut tail)).await;
     let status = if let Ok(status) = ended {
@@ -80,7 +80,7 @@ pub(super) async fn run(
         }
     };
     let _ = timeout(OUTPUT_TIMEOUT, rest).await;
-    let (output, omitted) = tail.finish();
+    let (output, omitted) = tail.into_text();
     Ok(CommandResult {
         status,
         duration,
@@ -138,12 +138,12 @@ struct Group {
 
 #[cfg(unix)]
 impl Group {
-    fn of(child: &Child) -> Self {
+    fn from_child(child: &Child) -> Self {
         let leader = child.id().and_then(|id| i32::try_from(id).ok());
         let leader = leader.and_then(rustix::process::Pid::from_raw);
         Self {
             leader,
-            _watcher: leader.and_then(Watcher::start),
+            _watcher: leader.and_then(Watcher::start_watcher),
         }
     }
 
@@ -168,7 +168,7 @@ impl Group {
 #[cfg(not(unix))]
 #[allow(clippy::unused_self, reason = "the same interface as on Unix")]
 impl Group {
-    fn of(_child: &Child) -> Self {
+    fn from_child(_child: &Child) -> Self {
         Self {}
     }
 
@@ -193,7 +193,7 @@ struct Watcher {
 
 #[cfg(unix)]
 impl Watcher {
-    fn start(group: rustix::process::Pid) -> Option<Self> {
+    fn start_watcher(group: rustix::process::Pid) -> Option<Self> {
         const SCRIPT: &str = "trap '' HUP INT TERM; read -r _; kill -s KILL -- \"-$1\"";
         let group = group.as_raw_nonzero().get().to_string();
         let shell = Process::new("/bin/sh")

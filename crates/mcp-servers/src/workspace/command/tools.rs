@@ -1,4 +1,4 @@
-//! `compile` and `test_run`.
+//! The tools `compile` and `test_run`, which run configured commands.
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 use super::{
-    Command, Environment, Purpose, added,
+    Command, Environment, Purpose, added_arguments,
     process::{self, CommandResult},
 };
 use crate::{
@@ -105,29 +105,33 @@ pub(in crate::workspace) fn command_tools(
     let tools = [compile, test].map(|(purpose, name, title, description)| {
         let commands = commands.iter().filter(|it| it.purpose == purpose).cloned();
         let commands: Arc<[Command]> = commands.collect();
-        let description = describe(description, &commands, runner.timeout);
+        let description = describe_tool(description, &commands, runner.timeout);
         let state = (runner.clone(), commands.clone());
-        // Commands have all permissions of the user.
-        let tool = BundledTool::new(name, title, description, state, call)
-            .annotated(|it| it.read_only(false).destructive(true))
-            .annotated(|it| it.idempotent(false).open_world(true));
-        (!commands.is_empty()).then(|| restrict(tool, &commands))
+        // The annotations declare all risks, because commands have all permissions of the user.
+        let tool = BundledTool::new(name, title, description, state, run_tool)
+            .map_annotations(|it| it.read_only(false).destructive(true))
+            .map_annotations(|it| it.idempotent(false).open_world(true));
+        (!commands.is_empty()).then(|| restrict_schema(tool, &commands))
     });
     tools.into_iter().flatten()
 }
 
-fn names(commands: &[Command]) -> Vec<&str> {
+fn command_names(commands: &[Command]) -> Vec<&str> {
     commands.iter().map(|it| it.name.as_str()).collect()
 }
 
-fn describe(purpose: &str, commands: &[Command], timeout: Duration) -> String {
+fn describe_tool(purpose: &str, commands: &[Command], timeout: Duration) -> String {
     let mut text = format!(
         "{purpose} The commands are: {}. ",
-        names(commands).join("; ")
+        command_names(commands).join("; ")
     );
     let open: Vec<Command> = commands.iter().filter(|it| it.open).cloned().collect();
     if !open.is_empty() && open.len() < commands.len() {
-        let _ = write!(text, "Only these take args: {}. ", names(&open).join("; "));
+        let _ = write!(
+            text,
+            "Only these take args: {}. ",
+            command_names(&open).join("; ")
+        );
     }
     let _ = write!(
         text,
@@ -138,13 +142,13 @@ fn describe(purpose: &str, commands: &[Command], timeout: Duration) -> String {
 }
 
 /// Lists the commands in the input schema. Removes `args` if no command allows added arguments.
-fn restrict(tool: BundledTool, commands: &[Command]) -> BundledTool {
-    let tool = tool.with_input(|schema| {
+fn restrict_schema(tool: BundledTool, commands: &[Command]) -> BundledTool {
+    let tool = tool.map_input_schema(|schema| {
         if let Some(command) = schema
             .get_mut("properties")
             .and_then(|it| it.get_mut("command"))
         {
-            command["enum"] = json!(names(commands));
+            command["enum"] = json!(command_names(commands));
         }
         if commands.len() > 1 {
             schema.insert("required".to_owned(), json!(["command"]));
@@ -157,7 +161,7 @@ fn restrict(tool: BundledTool, commands: &[Command]) -> BundledTool {
     }
 }
 
-async fn call(
+async fn run_tool(
     (runner, commands): (Arc<Runner>, Arc<[Command]>),
     Input { command, args }: Input,
 ) -> ToolResult<Output> {
@@ -171,14 +175,14 @@ async fn call(
     }
     let permit = runner.permit.acquire().await;
     let _permit = permit.map_err(|_| "The server is ending.")?;
-    let directory = runner.root.directory();
+    let directory = runner.root.working_directory();
     let directory =
         directory.ok_or("The root folder was moved or replaced after the start of the server.")?;
     // Arguments are checked after waiting for other commands, because those may create links.
     let added = args.clone();
     runner
         .root
-        .run(move |root| Ok(added::check(&added, root)?))
+        .run_blocking(move |root| Ok(added_arguments::check_arguments(&added, root)?))
         .await?;
     let name = [std::slice::from_ref(&command.name), args.as_slice()]
         .concat()
@@ -193,7 +197,7 @@ async fn call(
     )
     .await;
     match result {
-        Ok(result) => Ok(output(name, result, runner.timeout)),
+        Ok(result) => Ok(build_output(name, result, runner.timeout)),
         Err(error) => {
             tracing::warn!(command = name, %error, "a command cannot be run");
             Err(format!("{name} cannot be run: {}.", error.kind()).into())
@@ -201,7 +205,7 @@ async fn call(
     }
 }
 
-fn output(command: String, result: CommandResult, limit: Duration) -> ToolOutput<Output> {
+fn build_output(command: String, result: CommandResult, limit: Duration) -> ToolOutput<Output> {
     let exit_code = result.status.and_then(|status| status.code());
     let seconds = result.duration.as_secs_f32();
     let (outcome, ended) = match (result.status, exit_code) {

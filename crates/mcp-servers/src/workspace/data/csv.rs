@@ -1,4 +1,4 @@
-//! CSV and TSV files. The first record contains the names of the columns.
+//! Conversion of CSV and TSV files to tables. The first record contains the column names.
 
 use csv::{Reader, ReaderBuilder, StringRecord};
 use serde_json::{Number, Value};
@@ -7,7 +7,7 @@ use super::{Column, ColumnType, DataFault, MAX_COLUMNS, Table, check_size, uniqu
 
 /// Detects the separator: a semicolon if the first line contains one and no comma, otherwise a
 /// comma. Spreadsheets use semicolons where numbers contain commas.
-pub(super) fn delimiter(text: &str) -> u8 {
+pub(super) fn detect_delimiter(text: &str) -> u8 {
     let first = text.lines().next().unwrap_or_default();
     if !first.contains(',') && first.contains(';') {
         b';'
@@ -17,7 +17,7 @@ pub(super) fn delimiter(text: &str) -> u8 {
 }
 
 /// Parses the column names of a CSV text, which may be truncated at any position.
-pub(super) fn header(text: &str, delimiter: u8) -> Vec<String> {
+pub(super) fn parse_header(text: &str, delimiter: u8) -> Vec<String> {
     let mut reader = reader(text, delimiter);
     let fields = reader.headers().into_iter().flatten().take(MAX_COLUMNS);
     unique_names(fields.map(str::to_owned))
@@ -25,13 +25,13 @@ pub(super) fn header(text: &str, delimiter: u8) -> Vec<String> {
 
 pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
     let mut reader = reader(text, delimiter);
-    let names = reader.headers().map_err(|error| fault(&error))?;
+    let names = reader.headers().map_err(|error| to_data_fault(&error))?;
     check_size(names.len(), 0, 1)?;
     let names = unique_names(names.iter().map(str::to_owned));
     let mut records: Vec<StringRecord> = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| fault(&error))?;
-        let line = line(record.position());
+        let record = record.map_err(|error| to_data_fault(&error))?;
+        let line = line_number(record.position());
         if record.len() > names.len() {
             return Err(DataFault {
                 line,
@@ -47,7 +47,10 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
     }
     let columns = names.into_iter().enumerate().map(|(index, name)| {
         let values = records.iter().filter_map(|record| record.get(index));
-        let kind = match values.filter_map(kind_of).reduce(ColumnType::common) {
+        let kind = match values
+            .filter_map(detect_type)
+            .reduce(ColumnType::common_type)
+        {
             Some(ColumnType::Mixed) | None => ColumnType::Text,
             Some(kind) => kind,
         };
@@ -59,7 +62,7 @@ pub(super) fn parse(text: &str, delimiter: u8) -> Result<Table, DataFault> {
         let fields = record.iter().chain(std::iter::repeat(""));
         let values = fields.zip(&columns);
         values
-            .map(|(text, column)| value(text, column.kind))
+            .map(|(text, column)| parse_value(text, column.kind))
             .collect()
     });
     Ok(Table {
@@ -74,14 +77,14 @@ fn reader(text: &str, delimiter: u8) -> Reader<&[u8]> {
     builder.from_reader(text.as_bytes())
 }
 
-fn fault(error: &csv::Error) -> DataFault {
+fn to_data_fault(error: &csv::Error) -> DataFault {
     DataFault {
-        line: line(error.position()),
+        line: line_number(error.position()),
         problem: error.to_string(),
     }
 }
 
-fn line(position: Option<&csv::Position>) -> usize {
+fn line_number(position: Option<&csv::Position>) -> usize {
     let line = position.map_or(1, csv::Position::line);
     usize::try_from(line).unwrap_or(usize::MAX)
 }
@@ -89,7 +92,7 @@ fn line(position: Option<&csv::Position>) -> usize {
 /// Returns the type of a value, or `None` for an empty value. Only JSON numbers are numbers: text
 /// with leading zeros or a plus sign is a code or a telephone number. Integers outside of the range
 /// of `i64` are texts.
-fn kind_of(text: &str) -> Option<ColumnType> {
+fn detect_type(text: &str) -> Option<ColumnType> {
     let text = text.trim();
     if text.is_empty() {
         return None;
@@ -101,7 +104,7 @@ fn kind_of(text: &str) -> Option<ColumnType> {
     })
 }
 
-fn value(text: &str, kind: ColumnType) -> Value {
+fn parse_value(text: &str, kind: ColumnType) -> Value {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Value::Null;

@@ -6,12 +6,12 @@ use super::{
 };
 
 fn rows(text: &str) -> Vec<Value> {
-    let table = parse(text, delimiter(text)).unwrap();
+    let table = parse(text, detect_delimiter(text)).unwrap();
     table.rows.into_iter().map(Value::from).collect()
 }
 
 fn columns(text: &str) -> Vec<(String, ColumnType)> {
-    let table = parse(text, delimiter(text)).unwrap();
+    let table = parse(text, detect_delimiter(text)).unwrap();
     let columns = table.columns.into_iter();
     columns.map(|column| (column.name, column.kind)).collect()
 }
@@ -56,7 +56,7 @@ fn headers_are_made_unique_names() {
         .map(|it| it.0)
         .collect();
     assert_eq!(names, ["a", "column_2", "A_2", "a_3"]);
-    assert_eq!(header("x,\"y\ny\",z\n1,2", b','), ["x", "y\ny", "z"]);
+    assert_eq!(parse_header("x,\"y\ny\",z\n1,2", b','), ["x", "y\ny", "z"]);
 }
 
 #[test]

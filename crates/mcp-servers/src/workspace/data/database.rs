@@ -1,4 +1,4 @@
-//! A database in memory for one query.
+//! An in-memory SQLite database for one query of data files.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use rusqlite::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{ColumnType, Table, max_shown_bytes, shortened_text};
+use super::{ColumnType, Table, max_shown_bytes, shorten_text};
 use crate::sqlite::primary_code;
 
-/// Number of virtual machine instructions between two checks of the time limit. They take much less
-/// than a millisecond.
+/// Number of SQLite virtual machine instructions between two checks of the time limit. They take
+/// much less than a millisecond.
 const PROGRESS_STEPS: i32 = 1000;
-/// Maximum memory that SQLite may use in this process, in bytes. A query could request any amount.
+/// Maximum memory that SQLite may use in this process, in bytes. A query could need more.
 const MAX_HEAP: u64 = 512 << 20;
 
 /// The limits of a query result.
@@ -64,7 +64,7 @@ pub(super) enum QueryError {
 ///
 /// Returns within the time limit, except while SQLite is inside a single function, which it does
 /// not interrupt. The authorizer allows only reading, so the query cannot open a file.
-pub(super) fn run(
+pub(super) fn run_query(
     tables: &[(String, Table)],
     sql: &str,
     limits: Limits,
@@ -72,7 +72,7 @@ pub(super) fn run(
 ) -> Result<QueryResult, QueryError> {
     let deadline = Instant::now() + limits.time;
     let is_stopped = move || Instant::now() >= deadline || stop.is_cancelled();
-    run_until(tables, sql, limits, is_stopped).map_err(|error| match error {
+    run_query_until(tables, sql, limits, is_stopped).map_err(|error| match error {
         // SQLite interrupted the query or the creation of the tables after the time limit.
         QueryError::Database(error) => match primary_code(&error) {
             Some(ffi::SQLITE_INTERRUPT) => QueryError::Timeout(limits.time),
@@ -88,7 +88,7 @@ pub(super) fn run(
     })
 }
 
-fn run_until(
+fn run_query_until(
     tables: &[(String, Table)],
     sql: &str,
     limits: Limits,
@@ -101,7 +101,7 @@ fn run_until(
     ))?;
     connection.progress_handler(PROGRESS_STEPS, Some(is_stopped.clone()))?;
     for (name, table) in tables {
-        fill(&mut connection, name, table, &is_stopped)?;
+        create_table(&mut connection, name, table, &is_stopped)?;
     }
     connection.authorizer(Some(authorize))?;
     let mut statements = Batch::new(&connection, sql);
@@ -134,7 +134,7 @@ fn authorize(context: AuthContext<'_>) -> Authorization {
     }
 }
 
-fn fill(
+fn create_table(
     connection: &mut Connection,
     name: &str,
     table: &Table,
@@ -147,14 +147,14 @@ fn fill(
             ColumnType::Text => " TEXT",
             ColumnType::Mixed => "",
         };
-        format!("{}{kind}", quoted(&column.name))
+        format!("{}{kind}", quote_identifier(&column.name))
     });
     let mut columns: Vec<String> = columns.collect();
     if columns.is_empty() {
         // A table gets a placeholder column if it has none, because SQLite requires one.
-        columns.push(quoted("value"));
+        columns.push(quote_identifier("value"));
     }
-    let name = quoted(name);
+    let name = quote_identifier(name);
     let transaction = connection.transaction()?;
     transaction.execute_batch(&format!("CREATE TABLE {name} ({})", columns.join(", ")))?;
     if !table.rows.is_empty() {
@@ -162,7 +162,7 @@ fn fill(
         let mut insert = transaction.prepare(&format!("INSERT INTO {name} VALUES ({values})"))?;
         for row in &table.rows {
             if is_stopped() {
-                return Err(interrupted());
+                return Err(interrupted_error());
             }
             insert.execute(rusqlite::params_from_iter(row.iter().map(Cell)))?;
         }
@@ -171,7 +171,7 @@ fn fill(
     Ok(())
 }
 
-fn interrupted() -> QueryError {
+fn interrupted_error() -> QueryError {
     let code = ffi::Error::new(ffi::SQLITE_INTERRUPT);
     QueryError::Database(rusqlite::Error::SqliteFailure(code, None))
 }
@@ -196,7 +196,7 @@ impl rusqlite::ToSql for Cell<'_> {
     }
 }
 
-fn quoted(name: &str) -> String {
+fn quote_identifier(name: &str) -> String {
     // Zero bytes are removed, because they would end the name in SQLite.
     format!("\"{}\"", name.replace('\0', "").replace('"', "\"\""))
 }
@@ -222,15 +222,15 @@ fn read_rows(mut query: Statement<'_>, limits: Limits) -> Result<QueryResult, Qu
         }
         let columns = 0..result.columns.len();
         let row: Vec<Value> = columns
-            .map(|column| value(row, column, shown))
+            .map(|column| read_value(row, column, shown))
             .collect::<Result<_, _>>()?;
-        bytes += row.iter().map(size).sum::<usize>();
+        bytes += row.iter().map(estimate_size).sum::<usize>();
         result.rows.push(row);
     }
     Ok(result)
 }
 
-fn value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Value> {
+fn read_value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Value> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => number.into(),
@@ -238,12 +238,12 @@ fn value(row: &Row<'_>, column: usize, shown: usize) -> rusqlite::Result<Value> 
         ValueRef::Real(number) => serde_json::Number::from_f64(number)
             .map_or_else(|| number.to_string().into(), Value::from),
         // SQL functions can return text that is not valid UTF-8.
-        ValueRef::Text(text) => shortened_text(&String::from_utf8_lossy(text), shown).into(),
+        ValueRef::Text(text) => shorten_text(&String::from_utf8_lossy(text), shown).into(),
         ValueRef::Blob(bytes) => format!("(a blob of {} bytes)", bytes.len()).into(),
     })
 }
 
-fn size(value: &Value) -> usize {
+fn estimate_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 4,
         _ => 8,

@@ -1,4 +1,4 @@
-//! JSON and JSON Lines.
+//! Conversion of JSON and JSON Lines files to tables.
 
 use std::collections::HashMap;
 
@@ -11,11 +11,11 @@ use super::{Column, ColumnType, DataFault, Table, check_size};
 pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
     let value: Value = serde_json::from_str(text).map_err(|error| DataFault {
         line: error.line(),
-        problem: without_position(&error),
+        problem: message_without_position(&error),
     })?;
     let records = match value {
         Value::Array(records) => records,
-        Value::Object(mut object) => match records_member(&object) {
+        Value::Object(mut object) => match find_records_member(&object) {
             Some(name) => match object.swap_remove(&name) {
                 Some(Value::Array(records)) => records,
                 _ => Vec::new(),
@@ -24,8 +24,8 @@ pub(super) fn parse(text: &str) -> Result<Table, DataFault> {
         },
         other => vec![other],
     };
-    // All records get line 1, because their lines are unknown.
-    table(records.into_iter().map(|record| (1, record)))
+    // All records get line 1, because their line numbers are unknown.
+    build_table(records.into_iter().map(|record| (1, record)))
 }
 
 pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
@@ -35,15 +35,15 @@ pub(super) fn parse_lines(text: &str) -> Result<Table, DataFault> {
         let line = index + 1;
         let record = serde_json::from_str(text).map_err(|error| DataFault {
             line,
-            problem: without_position(&error),
+            problem: message_without_position(&error),
         });
         record.map(|record| (line, record))
     });
-    table(records.collect::<Result<Vec<_>, _>>()?)
+    build_table(records.collect::<Result<Vec<_>, _>>()?)
 }
 
 /// Returns the name of the only member of an object that is an array of objects.
-fn records_member(object: &Map<String, Value>) -> Option<String> {
+fn find_records_member(object: &Map<String, Value>) -> Option<String> {
     let mut arrays = object.iter().filter(|(_, value)| {
         let records = value.as_array();
         records.is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_object))
@@ -55,7 +55,7 @@ fn records_member(object: &Map<String, Value>) -> Option<String> {
 }
 
 /// Returns the message of a parse error without its position, which the caller stores separately.
-fn without_position(error: &serde_json::Error) -> String {
+fn message_without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {
         Some(place) => text[..place].to_owned(),
@@ -65,7 +65,7 @@ fn without_position(error: &serde_json::Error) -> String {
 
 /// Creates a table from records and their line numbers. All member names become columns, in the
 /// order of their first occurrence. Records that are not objects go to a column `value`.
-fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
+fn build_table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, DataFault> {
     let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut rows: Vec<Vec<Value>> = Vec::new();
@@ -82,8 +82,8 @@ fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, Dat
                 columns.len() - 1
             });
             if let Some((_, known)) = columns.get_mut(place) {
-                let kinds = known.take().into_iter().chain(kind_of(&value));
-                *known = kinds.reduce(ColumnType::common);
+                let kinds = known.take().into_iter().chain(detect_type(&value));
+                *known = kinds.reduce(ColumnType::common_type);
             }
             if let Some(cell) = row.get_mut(place) {
                 *cell = value;
@@ -105,7 +105,7 @@ fn table(records: impl IntoIterator<Item = (usize, Value)>) -> Result<Table, Dat
     })
 }
 
-fn kind_of(value: &Value) -> Option<ColumnType> {
+fn detect_type(value: &Value) -> Option<ColumnType> {
     match value {
         Value::Null => None,
         Value::String(_) => Some(ColumnType::Text),

@@ -1,4 +1,4 @@
-//! `data_list`.
+//! The tool `data_list`, which lists data files with their columns.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Format, csv};
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult},
     workspace::{
         root::{
@@ -17,7 +17,7 @@ use crate::{
             path::{Access, RelativePath},
             walk::Walk,
         },
-        text::sized,
+        text::format_size,
     },
 };
 
@@ -68,7 +68,7 @@ pub(in crate::workspace) struct DataFile {
 }
 
 /// Returns the tool `data_list`.
-pub(in crate::workspace) fn data_list(root: &Arc<Root>) -> BundledTool {
+pub(in crate::workspace) fn data_list_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "data_list",
         "List data files",
@@ -80,13 +80,13 @@ pub(in crate::workspace) fn data_list(root: &Arc<Root>) -> BundledTool {
 }
 
 fn list(root: &Root, input: &Input) -> ToolResult<Output> {
-    let path = root.parse(&input.path, Access::Read)?;
+    let path = root.parse_path(&input.path, Access::Read)?;
     let walk = Walk {
         recursive: input.recursive,
         hidden: false,
     };
     let (mut files, mut folders) = (Vec::new(), Vec::new());
-    let complete = walk.run(root, &path, |path, meta| match meta.kind {
+    let complete = walk.visit_entries(root, &path, |path, meta| match meta.kind {
         Kind::Folder if input.recursive => true,
         Kind::Folder if folders.len() == MAX_FOLDERS => false,
         Kind::Folder => {
@@ -97,7 +97,7 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
             Some(_) if files.len() == MAX_FILES => false,
             Some(format) => {
                 files.push(DataFile {
-                    columns: columns(root, &path, format, meta.size),
+                    columns: read_columns(root, &path, format, meta.size),
                     path: path.to_string(),
                     format: format.to_string(),
                     bytes: meta.size,
@@ -110,12 +110,12 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
     })?;
     let number = match files.len() {
         0 => "no data files".to_owned(),
-        number => quantity(number, "data file"),
+        number => format_quantity(number, "data file"),
     };
     let end = if files.is_empty() { "." } else { ":" };
     let mut text = format!("{path} has {number}{end}");
     for file in &files {
-        let size = sized(file.bytes);
+        let size = format_size(file.bytes);
         let _ = write!(text, "\n{} ({}, {size})", file.path, file.format);
         if let Some(columns) = &file.columns {
             let _ = write!(text, ": {}", columns.join(", "));
@@ -138,8 +138,13 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
     })
 }
 
-fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Option<Vec<String>> {
-    if root.rules().check(path, Access::Read).is_err() {
+fn read_columns(
+    root: &Root,
+    path: &RelativePath,
+    format: Format,
+    size: u64,
+) -> Option<Vec<String>> {
+    if root.rules().check_access(path, Access::Read).is_err() {
         return None;
     }
     let bytes = match format {
@@ -155,16 +160,18 @@ fn columns(root: &Root, path: &RelativePath, format: Format, size: u64) -> Optio
     };
     let head = head.strip_prefix('\u{feff}').unwrap_or(head);
     let mut names: Vec<String> = match format {
-        Format::Csv => csv::header(head, csv::delimiter(head)),
-        Format::Tsv => csv::header(head, b'\t'),
-        Format::Json => names(format, head)?,
-        Format::JsonLines => names(format, head.lines().find(|line| !line.trim().is_empty())?)?,
+        Format::Csv => csv::parse_header(head, csv::detect_delimiter(head)),
+        Format::Tsv => csv::parse_header(head, b'\t'),
+        Format::Json => parse_column_names(format, head)?,
+        Format::JsonLines => {
+            parse_column_names(format, head.lines().find(|line| !line.trim().is_empty())?)?
+        }
     };
     names.truncate(MAX_LISTED_COLUMNS);
     Some(names)
 }
 
-fn names(format: Format, text: &str) -> Option<Vec<String>> {
-    let columns = format.parse(text).ok()?.columns;
+fn parse_column_names(format: Format, text: &str) -> Option<Vec<String>> {
+    let columns = format.parse_table(text).ok()?.columns;
     Some(columns.into_iter().map(|column| column.name).collect())
 }

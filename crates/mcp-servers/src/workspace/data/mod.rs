@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     root::{Root, path::RelativePath},
-    text::{cut, decode},
+    text::{decode, truncate_bytes},
 };
 use crate::tool::ToolError;
 
@@ -90,10 +90,10 @@ impl Format {
         }
     }
 
-    fn parse(self, text: &str) -> Result<Table, DataFault> {
+    fn parse_table(self, text: &str) -> Result<Table, DataFault> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
-            Self::Csv => csv::parse(text, csv::delimiter(text)),
+            Self::Csv => csv::parse(text, csv::detect_delimiter(text)),
             Self::Tsv => csv::parse(text, b'\t'),
             Self::Json => json::parse(text),
             Self::JsonLines => json::parse_lines(text),
@@ -114,7 +114,7 @@ impl fmt::Display for Format {
 
 impl ColumnType {
     /// Returns the type of a column that contains values of both types.
-    fn common(self, other: Self) -> Self {
+    fn common_type(self, other: Self) -> Self {
         match (self, other) {
             _ if self == other => self,
             (Self::Integer | Self::Real, Self::Integer | Self::Real) => Self::Real,
@@ -133,7 +133,7 @@ impl ColumnType {
 }
 
 /// Loads a data file of at most `limit` bytes. Returns the table and the file size.
-fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
+fn load_table(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), ToolError> {
     let Some(format) = Format::from_path(path) else {
         return Err(format!(
             "{path} does not have the extension of a data file (.csv, .tsv, .json, .jsonl or \
@@ -145,7 +145,7 @@ fn load(root: &Root, path: &RelativePath, limit: u64) -> Result<(Table, u64), To
     let size = u64::try_from(file.bytes.len()).unwrap_or(u64::MAX);
     let text = decode(path, file.bytes)?;
     let table = format
-        .parse(&text)
+        .parse_table(&text)
         .map_err(|fault| ToolError::Refused(format!("{path} is not valid {format}: {fault}.")))?;
     Ok((table, size))
 }
@@ -157,13 +157,13 @@ fn max_shown_bytes(bytes: usize, columns: usize) -> usize {
 }
 
 /// Shortens a long value to the first part of its text.
-fn shortened(value: &Value, bytes: usize) -> Value {
+fn shorten_value(value: &Value, bytes: usize) -> Value {
     match value {
-        Value::String(text) => Value::String(shortened_text(text, bytes)),
+        Value::String(text) => Value::String(shorten_text(text, bytes)),
         Value::Array(_) | Value::Object(_) => {
             let text = value.to_string();
             if text.len() > bytes {
-                Value::String(shortened_text(&text, bytes))
+                Value::String(shorten_text(&text, bytes))
             } else {
                 value.clone()
             }
@@ -172,9 +172,13 @@ fn shortened(value: &Value, bytes: usize) -> Value {
     }
 }
 
-fn shortened_text(text: &str, bytes: usize) -> String {
+fn shorten_text(text: &str, bytes: usize) -> String {
     if text.len() > bytes {
-        format!("{}… ({} bytes in all)", cut(text, bytes), text.len())
+        format!(
+            "{}… ({} bytes in all)",
+            truncate_bytes(text, bytes),
+            text.len()
+        )
     } else {
         text.to_owned()
     }

@@ -1,4 +1,4 @@
-//! `data_query`.
+//! The tool `data_query`, which runs SQL over data files.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Table,
     database::{self, Limits, QueryError, QueryResult},
-    load, unique_names,
+    load_table, unique_names,
 };
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
     workspace::root::{Root, path::Access},
 };
@@ -28,9 +28,9 @@ const MAX_QUERIES: usize = 2;
 /// Maximum wait for the end of a query after its time limit.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The state of the tool.
+/// The state of the tool `data_query`.
 #[derive(Clone)]
-struct Queries {
+struct QueryToolState {
     root: Arc<Root>,
     time: Duration,
     permits: Arc<Semaphore>,
@@ -72,8 +72,8 @@ pub(in crate::workspace) struct QueryTable {
 }
 
 /// Returns the tool `data_query`.
-pub(in crate::workspace) fn data_query(root: &Arc<Root>, time: Duration) -> BundledTool {
-    let queries = Queries {
+pub(in crate::workspace) fn data_query_tool(root: &Arc<Root>, time: Duration) -> BundledTool {
+    let queries = QueryToolState {
         root: root.clone(),
         time,
         permits: Arc::new(Semaphore::new(MAX_QUERIES)),
@@ -84,12 +84,12 @@ pub(in crate::workspace) fn data_query(root: &Arc<Root>, time: Duration) -> Bund
         "Runs one SQL query (SELECT, SQLite) over data files (CSV, TSV, JSON, JSON Lines): \
          counts, sums, filters, joins. The files are only read.",
         queries,
-        call,
+        run_tool,
     )
 }
 
-async fn call(queries: Queries, input: Input) -> ToolResult<Output> {
-    let Queries {
+async fn run_tool(queries: QueryToolState, input: Input) -> ToolResult<Output> {
+    let QueryToolState {
         root,
         time,
         permits,
@@ -98,7 +98,9 @@ async fn call(queries: Queries, input: Input) -> ToolResult<Output> {
         return Err("Other queries are still running. Try again in a moment.".into());
     };
     let files = input.files;
-    let (tables, described) = root.run(move |root| tables(root, &files)).await?;
+    let (tables, described) = root
+        .run_blocking(move |root| load_tables(root, &files))
+        .await?;
     let limits = Limits {
         rows: input.limit,
         bytes: MAX_BYTES,
@@ -109,18 +111,18 @@ async fn call(queries: Queries, input: Input) -> ToolResult<Output> {
     let _guard = stop.clone().drop_guard();
     let sql = input.sql;
     let query = tokio::task::spawn_blocking(move || {
-        let result = database::run(&tables, &sql, limits, stop);
+        let result = database::run_query(&tables, &sql, limits, stop);
         drop(permit);
         result
     });
     match timeout(time + END_TIMEOUT, query).await {
-        Ok(Ok(Ok(rows))) => Ok(answer(rows, described)),
-        Ok(Ok(Err(error))) => Err(refused(error, &described)),
+        Ok(Ok(Ok(rows))) => Ok(build_output(rows, described)),
+        Ok(Ok(Err(error))) => Err(to_tool_error(error, &described)),
         Ok(Err(error)) => {
             tracing::error!(%error, "a query panicked");
             Err("The query failed.".into())
         }
-        Err(_) => Err(refused(QueryError::Timeout(time), &described)),
+        Err(_) => Err(to_tool_error(QueryError::Timeout(time), &described)),
     }
 }
 
@@ -128,7 +130,7 @@ async fn call(queries: Queries, input: Input) -> ToolResult<Output> {
 type NamedTables = Vec<(String, Table)>;
 
 /// Reads the data files. Returns their tables with names, and descriptions for the model.
-fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
+fn load_tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>), ToolError> {
     if files.len() > MAX_FILES {
         return Err(format!("At most {MAX_FILES} files are possible in one query.").into());
     }
@@ -136,11 +138,11 @@ fn tables(root: &Root, files: &[String]) -> Result<(NamedTables, Vec<QueryTable>
     let mut left = root.max_file_bytes().saturating_mul(2);
     let mut loaded: Vec<(String, Table)> = Vec::new();
     for file in files {
-        let path = root.parse(file, Access::Read)?;
+        let path = root.parse_path(file, Access::Read)?;
         if loaded.iter().any(|(known, _)| *known == path.to_string()) {
             continue;
         }
-        let (table, size) = load(root, &path, left.min(root.max_file_bytes()))?;
+        let (table, size) = load_table(root, &path, left.min(root.max_file_bytes()))?;
         left = left.saturating_sub(size);
         loaded.push((path.to_string(), table));
     }
@@ -181,7 +183,7 @@ fn table_name(path: &str) -> String {
     }
 }
 
-fn refused(error: QueryError, tables: &[QueryTable]) -> ToolError {
+fn to_tool_error(error: QueryError, tables: &[QueryTable]) -> ToolError {
     match error {
         QueryError::Database(error) => ToolError::Database(error),
         QueryError::Sql(_) => {
@@ -195,12 +197,12 @@ fn refused(error: QueryError, tables: &[QueryTable]) -> ToolError {
     }
 }
 
-fn answer(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
+fn build_output(result: QueryResult, tables: Vec<QueryTable>) -> ToolOutput<Output> {
     let mut text = match result.rows.len() {
         0 => format!("No rows. The columns are {}.", result.columns.join(", ")),
         number => format!(
             "{}, as lists of {}:",
-            quantity(number, "row"),
+            format_quantity(number, "row"),
             result.columns.join(", ")
         ),
     };

@@ -1,4 +1,4 @@
-//! `data_read`.
+//! The tool `data_read`, which returns records of a data file.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{load, max_shown_bytes, shortened};
+use super::{load_table, max_shown_bytes, shorten_value};
 use crate::{
-    text::{quantity, suggestion},
+    text::{format_quantity, suggest_name},
     tool::{BundledTool, ToolError, ToolOutput, ToolResult, number},
     workspace::root::{Root, folder_tool, path::Access},
 };
@@ -58,7 +58,7 @@ pub(in crate::workspace) struct ReadColumn {
 }
 
 /// Returns the tool `data_read`.
-pub(in crate::workspace) fn data_read(root: &Arc<Root>) -> BundledTool {
+pub(in crate::workspace) fn data_read_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "data_read",
         "Read data",
@@ -70,14 +70,14 @@ pub(in crate::workspace) fn data_read(root: &Arc<Root>) -> BundledTool {
 }
 
 fn read(root: &Root, input: &Input) -> ToolResult<Output> {
-    let path = root.parse(&input.path, Access::Read)?;
-    let (table, _) = load(root, &path, root.max_file_bytes())?;
+    let path = root.parse_path(&input.path, Access::Read)?;
+    let (table, _) = load_table(root, &path, root.max_file_bytes())?;
     let names = || table.columns.iter().map(|column| column.name.as_str());
     let indexes: Vec<usize> = match &input.columns {
         Some(wanted) if !wanted.is_empty() => {
             let found = wanted.iter().map(|wanted| {
                 names().position(|name| name == wanted).ok_or_else(|| {
-                    let suggestion = suggestion(wanted, names());
+                    let suggestion = suggest_name(wanted, names());
                     let known = names().collect::<Vec<_>>().join(", ");
                     ToolError::from(format!(
                         "{path} has no column {wanted}.{suggestion} Its columns are {known}."
@@ -90,14 +90,14 @@ fn read(root: &Root, input: &Input) -> ToolResult<Output> {
     };
     let total = table.rows.len();
     if input.offset > 0 && input.offset >= total {
-        return Err(format!("{path} has only {}.", quantity(total, "record")).into());
+        return Err(format!("{path} has only {}.", format_quantity(total, "record")).into());
     }
     let shown = max_shown_bytes(MAX_BYTES, indexes.len());
     let mut lines = String::new();
     let mut records = Vec::new();
     for row in table.rows.iter().skip(input.offset).take(input.limit) {
         let values = indexes.iter().filter_map(|&index| row.get(index));
-        let values: Vec<Value> = values.map(|value| shortened(value, shown)).collect();
+        let values: Vec<Value> = values.map(|value| shorten_value(value, shown)).collect();
         let line = serde_json::to_string(&values).unwrap_or_default();
         if lines.len() + line.len() > MAX_BYTES && !records.is_empty() {
             break;

@@ -2,7 +2,7 @@
 
 /// A text with one passage replaced.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Edited {
+pub(super) struct EditedText {
     pub(super) text: String,
     /// Line number at which the new passage starts, counted from 1.
     pub(super) first_line: usize,
@@ -14,20 +14,22 @@ pub(super) struct Edited {
 
 /// Replaces the passage `old`, which must occur exactly once, with `new`. The caller prefixes the
 /// error with the file name.
-pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String> {
+pub(super) fn replace_passage(text: &str, old: &str, new: &str) -> Result<EditedText, String> {
     if old == new {
         return Err("would not change: old_text and new_text are equal.".to_owned());
     }
-    match positions(text, old)[..] {
-        [position] => Ok(put(text, position, old, new, false)),
+    match find_positions(text, old)[..] {
+        [position] => Ok(apply_replacement(text, position, old, new, false)),
         [] => {
             // Models write `\n` even for files with CR LF line breaks.
-            let (with_returns, new) = (with_returns(old), with_returns(new));
-            if with_returns != old && !has_bare_breaks(text) {
-                match positions(text, &with_returns)[..] {
-                    [position] => return Ok(put(text, position, &with_returns, &new, true)),
+            let (with_returns, new) = (to_crlf(old), to_crlf(new));
+            if with_returns != old && !has_bare_newlines(text) {
+                match find_positions(text, &with_returns)[..] {
+                    [position] => {
+                        return Ok(apply_replacement(text, position, &with_returns, &new, true));
+                    }
                     [] => {}
-                    ref several => return Err(several_at(text, several)),
+                    ref several => return Err(several_matches_error(text, several)),
                 }
             }
             Err(
@@ -36,12 +38,12 @@ pub(super) fn replace(text: &str, old: &str, new: &str) -> Result<Edited, String
                     .to_owned(),
             )
         }
-        ref several => Err(several_at(text, several)),
+        ref several => Err(several_matches_error(text, several)),
     }
 }
 
 /// Returns the byte positions of `old` in a text. They may overlap: `aaa` contains `aa` twice.
-fn positions(text: &str, old: &str) -> Vec<usize> {
+fn find_positions(text: &str, old: &str) -> Vec<usize> {
     let mut positions = Vec::new();
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(old)) {
@@ -59,12 +61,18 @@ fn positions(text: &str, old: &str) -> Vec<usize> {
     positions
 }
 
-fn put(text: &str, position: usize, old: &str, new: &str, line_breaks_changed: bool) -> Edited {
+fn apply_replacement(
+    text: &str,
+    position: usize,
+    old: &str,
+    new: &str,
+    line_breaks_changed: bool,
+) -> EditedText {
     let (before, rest) = text.split_at(position);
     let after = &rest[old.len()..];
-    let first_line = line_of(text, position);
+    let first_line = line_number_at(text, position);
     let inner = new.strip_suffix('\n').unwrap_or(new);
-    Edited {
+    EditedText {
         text: [before, new, after].concat(),
         first_line,
         last_line: first_line + inner.matches('\n').count(),
@@ -72,13 +80,15 @@ fn put(text: &str, position: usize, old: &str, new: &str, line_breaks_changed: b
     }
 }
 
-fn line_of(text: &str, position: usize) -> usize {
+fn line_number_at(text: &str, position: usize) -> usize {
     1 + text[..position].matches('\n').count()
 }
 
 /// Describes that a passage occurs several times, with the line numbers.
-fn several_at(text: &str, positions: &[usize]) -> String {
-    let lines = positions.iter().map(|&it| line_of(text, it).to_string());
+fn several_matches_error(text: &str, positions: &[usize]) -> String {
+    let lines = positions
+        .iter()
+        .map(|&it| line_number_at(text, it).to_string());
     let mut listed: Vec<String> = lines.take(10).collect();
     if positions.len() > listed.len() {
         listed.push("…".to_owned());
@@ -89,11 +99,11 @@ fn several_at(text: &str, positions: &[usize]) -> String {
     )
 }
 
-fn with_returns(text: &str) -> String {
+fn to_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-fn has_bare_breaks(text: &str) -> bool {
+fn has_bare_newlines(text: &str) -> bool {
     text.matches('\n').count() != text.matches("\r\n").count()
 }
 

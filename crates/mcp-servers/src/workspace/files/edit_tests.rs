@@ -4,12 +4,12 @@ use super::*;
 
 #[test]
 fn one_place_is_replaced() {
-    let edited = replace("one\ntwo\nthree\n", "two\n", "2\nzwei\n").unwrap();
+    let edited = replace_passage("one\ntwo\nthree\n", "two\n", "2\nzwei\n").unwrap();
     assert_eq!(edited.text, "one\n2\nzwei\nthree\n");
     assert_eq!((edited.first_line, edited.last_line), (2, 3));
     assert!(!edited.line_breaks_changed);
     // To delete is to replace by nothing.
-    assert_eq!(replace("a b c", " b", "").unwrap().text, "a c");
+    assert_eq!(replace_passage("a b c", " b", "").unwrap().text, "a c");
 }
 
 #[test]
@@ -23,18 +23,18 @@ fn a_passage_that_is_there_more_than_once_is_refused() {
         ("x\r\ny\r\nx\r\ny", "x\ny", "1, 3"),
         (&many, "x", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …"),
     ] {
-        let error = replace(text, old, "z").unwrap_err();
+        let error = replace_passage(text, old, "z").unwrap_err();
         assert!(error.contains(&format!("on the lines {lines}.")), "{error}");
     }
 }
 
 #[test]
 fn the_line_breaks_of_the_file_are_kept() {
-    let edited = replace("a\r\nb\r\nc\r\n", "a\nb\n", "1\n2\n").unwrap();
+    let edited = replace_passage("a\r\nb\r\nc\r\n", "a\nb\n", "1\n2\n").unwrap();
     assert_eq!(edited.text, "1\r\n2\r\nc\r\n");
     assert!(edited.line_breaks_changed);
     // In a file that mixes them, only the exact bytes count.
-    let mixed = replace("a\r\nb\nc", "a\nb", "x").unwrap_err();
+    let mixed = replace_passage("a\r\nb\nc", "a\nb", "x").unwrap_err();
     assert!(mixed.contains("does not contain"), "{mixed}");
 }
 
@@ -47,7 +47,7 @@ proptest! {
         let places = (0..text.len())
             .filter(|&at| text.is_char_boundary(at) && text[at..].starts_with(&old))
             .count();
-        match replace(&text, &old, &new) {
+        match replace_passage(&text, &old, &new) {
             Ok(edited) if !edited.line_breaks_changed => {
                 prop_assert_eq!(places, 1);
                 prop_assert_eq!(edited.text, text.replacen(&old, &new, 1));

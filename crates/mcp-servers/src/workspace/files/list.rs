@@ -1,4 +1,4 @@
-//! `file_list`.
+//! The tool `file_list`, which lists files and folders.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
@@ -16,7 +16,7 @@ use crate::{
             path::Access,
             walk::{Walk, parse_pattern},
         },
-        text::sized,
+        text::format_size,
     },
 };
 
@@ -62,7 +62,7 @@ pub(in crate::workspace) struct Entry {
 }
 
 /// Returns the tool `file_list`.
-pub(in crate::workspace) fn file_list(root: &Arc<Root>) -> BundledTool {
+pub(in crate::workspace) fn file_list_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "file_list",
         "List files",
@@ -74,7 +74,7 @@ pub(in crate::workspace) fn file_list(root: &Arc<Root>) -> BundledTool {
 }
 
 fn list(root: &Root, input: &Input) -> ToolResult<Output> {
-    let path = root.parse(&input.path, Access::Read)?;
+    let path = root.parse_path(&input.path, Access::Read)?;
     let pattern = input.pattern.as_deref().map(parse_pattern).transpose();
     let pattern =
         pattern.map_err(|_| ToolError::from("match is too long. Use a shorter pattern."))?;
@@ -83,7 +83,7 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
         hidden: input.hidden,
     };
     let mut entries = Vec::new();
-    let complete = walk.run(root, &path, |path, meta| {
+    let complete = walk.visit_entries(root, &path, |path, meta| {
         let is_file = meta.kind == Kind::File;
         let pattern = pattern.as_ref();
         let is_match = pattern.is_none_or(|it| is_file && it.is_match(path.name()));
@@ -100,14 +100,14 @@ fn list(root: &Root, input: &Input) -> ToolResult<Output> {
     let number = match entries.len() {
         0 if pattern.is_some() => "no matching files".to_owned(),
         0 => "no entries".to_owned(),
-        number => quantity(number, "entry"),
+        number => format_quantity(number, "entry"),
     };
     let end = if entries.is_empty() { "." } else { ":" };
     let mut text = format!("{path} has {number}{end}");
     for entry in &entries {
         let _ = match (entry.kind, entry.bytes) {
             (Kind::File, Some(bytes)) => {
-                write!(text, "\n{} ({})", entry.path, sized(bytes))
+                write!(text, "\n{} ({})", entry.path, format_size(bytes))
             }
             (Kind::Folder, _) => write!(text, "\n{}/", entry.path),
             (Kind::Link, _) => write!(text, "\n{} (a link, not followed)", entry.path),

@@ -1,4 +1,4 @@
-//! `file_load`.
+//! The tool `file_load`, which returns the lines of a text file.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolOutput, ToolResult},
     workspace::{
         root::{Root, folder_tool, path::Access},
-        text::{count_lines, cut, decode, hash, numbered},
+        text::{count_lines, decode, hash, number_lines, truncate_bytes},
     },
 };
 
@@ -56,7 +56,7 @@ pub(in crate::workspace) struct Output {
 }
 
 /// Returns the tool `file_load`.
-pub(in crate::workspace) fn file_load(root: &Arc<Root>) -> BundledTool {
+pub(in crate::workspace) fn file_load_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "file_load",
         "Load a file",
@@ -68,14 +68,14 @@ pub(in crate::workspace) fn file_load(root: &Arc<Root>) -> BundledTool {
 }
 
 fn load(root: &Root, input: &Input) -> ToolResult<Output> {
-    let path = root.parse(&input.path, Access::Read)?;
-    let file = root.read(&path)?;
+    let path = root.parse_path(&input.path, Access::Read)?;
+    let file = root.read_file(&path)?;
     let (bytes, hash) = (file.bytes.len(), hash(&file.bytes));
     let text = decode(&path, file.bytes)?;
     let total_lines = count_lines(&text);
     let first_line = input.first_line.unwrap_or(1);
     if first_line > total_lines.max(1) {
-        return Err(format!("{path} has only {}.", quantity(total_lines, "line")).into());
+        return Err(format!("{path} has only {}.", format_quantity(total_lines, "line")).into());
     }
     let wanted = input.last_line.unwrap_or(total_lines).min(total_lines);
     if input.last_line.is_some_and(|last| last < first_line) {
@@ -89,7 +89,7 @@ fn load(root: &Root, input: &Input) -> ToolResult<Output> {
     for line in lines.skip(first_line - 1).take(max_lines) {
         if content.len() + line.len() > MAX_BYTES {
             if content.is_empty() {
-                content.push_str(cut(line, MAX_BYTES));
+                content.push_str(truncate_bytes(line, MAX_BYTES));
                 line_is_cut = true;
                 last_line += 1;
             }
@@ -104,7 +104,7 @@ fn load(root: &Root, input: &Input) -> ToolResult<Output> {
     } else {
         format!("{path}, lines {first_line} to {last_line} of {total_lines} (hash {hash}):")
     };
-    text.push_str(&numbered(&content, first_line));
+    text.push_str(&number_lines(&content, first_line));
     if line_is_cut {
         text.push_str("\nThe line is too long and continues.");
     }

@@ -1,20 +1,20 @@
-//! `file_save`.
+//! The tool `file_save`, which creates or changes a text file.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::edit::{self, Edited};
+use super::edit::{self, EditedText};
 use crate::{
-    text::quantity,
+    text::format_quantity,
     tool::{BundledTool, ToolError, ToolOutput, ToolResult},
     workspace::{
         root::{
             FileFault, ReadFile, Root, folder_tool,
             path::{Access, RelativePath},
         },
-        text::{count_lines, cut, decode, hash, numbered},
+        text::{count_lines, decode, hash, number_lines, truncate_bytes},
     },
 };
 
@@ -70,7 +70,7 @@ pub(in crate::workspace) enum Action {
 }
 
 /// Returns the tool `file_save`.
-pub(in crate::workspace) fn file_save(root: &Arc<Root>) -> BundledTool {
+pub(in crate::workspace) fn file_save_tool(root: &Arc<Root>) -> BundledTool {
     folder_tool(
         "file_save",
         "Save a file",
@@ -80,23 +80,23 @@ pub(in crate::workspace) fn file_save(root: &Arc<Root>) -> BundledTool {
         root,
         save,
     )
-    .annotated(|it| it.read_only(false).destructive(true).idempotent(false))
+    .map_annotations(|it| it.read_only(false).destructive(true).idempotent(false))
 }
 
 fn save(root: &Root, input: &Input) -> ToolResult<Output> {
-    let path = root.parse(&input.path, Access::Write)?;
+    let path = root.parse_path(&input.path, Access::Write)?;
     // Some models fill in every argument, so an empty hash is ignored.
     let expected = input.expected_hash.as_deref();
     let expected = expected.filter(|hash| !hash.is_empty());
     let _lock = root.lock_for_save();
-    let now = match root.kind(&path)? {
+    let now = match root.entry_kind(&path)? {
         None => None,
-        Some(_) => Some(root.read(&path)?),
+        Some(_) => Some(root.read_file(&path)?),
     };
     let (content, old) = (input.content.as_deref(), input.old_text.as_deref());
     match (now, content, old, input.new_text.as_deref()) {
         (Some(now), Some(content), None, None) if now.bytes == content.as_bytes() => {
-            Ok(answer(&path, Action::Unchanged, content, None))
+            Ok(build_output(&path, Action::Unchanged, content, None))
         }
         (Some(now), Some(content), None, None) => {
             let expected = expected.ok_or_else(|| {
@@ -106,32 +106,37 @@ fn save(root: &Root, input: &Input) -> ToolResult<Output> {
                      and new_text."
                 )
             })?;
-            unchanged(&path, &now, expected)?;
-            root.replace(&path, content.as_bytes(), &now)?;
-            Ok(answer(&path, Action::Replaced, content, None))
+            check_unchanged(&path, &now, expected)?;
+            root.replace_file(&path, content.as_bytes(), &now)?;
+            Ok(build_output(&path, Action::Replaced, content, None))
         }
         (None, Some(_), None, None) if expected.is_some() => Err(format!(
             "{path} was removed, so nothing was saved. Omit expected_hash to create a new file."
         )
         .into()),
         (None, Some(content), None, None) => {
-            root.create(&path, content.as_bytes())?;
-            Ok(answer(&path, Action::Created, content, None))
+            root.create_file(&path, content.as_bytes())?;
+            Ok(build_output(&path, Action::Created, content, None))
         }
         (Some(mut now), None, Some(old), Some(new)) => {
             if let Some(expected) = expected {
-                unchanged(&path, &now, expected)?;
+                check_unchanged(&path, &now, expected)?;
             }
             let text = decode(&path, std::mem::take(&mut now.bytes))?;
-            let edited =
-                edit::replace(&text, old, new).map_err(|fault| format!("{path} {fault}"))?;
-            root.replace(&path, edited.text.as_bytes(), &now)?;
-            Ok(answer(&path, Action::Edited, &edited.text, Some(&edited)))
+            let edited = edit::replace_passage(&text, old, new)
+                .map_err(|fault| format!("{path} {fault}"))?;
+            root.replace_file(&path, edited.text.as_bytes(), &now)?;
+            Ok(build_output(
+                &path,
+                Action::Edited,
+                &edited.text,
+                Some(&edited),
+            ))
         }
         (None, None, Some(_), Some(_)) => {
-            root.read(&path)?;
+            root.read_file(&path)?;
             // Another process created the file in the meantime.
-            Err(FileFault::changed(&path).into())
+            Err(FileFault::file_changed_error(&path).into())
         }
         (_, None, Some(_), None) => Err("new_text is missing; it may be empty.".into()),
         (_, None, None, Some(_)) => Err("old_text is missing: give the passage to replace.".into()),
@@ -144,7 +149,7 @@ fn save(root: &Root, input: &Input) -> ToolResult<Output> {
     }
 }
 
-fn unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Result<(), ToolError> {
+fn check_unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Result<(), ToolError> {
     if hash(&now.bytes).eq_ignore_ascii_case(expected.trim()) {
         return Ok(());
     }
@@ -154,14 +159,14 @@ fn unchanged(path: &RelativePath, now: &ReadFile, expected: &str) -> Result<(), 
     )
 }
 
-fn answer(
+fn build_output(
     path: &RelativePath,
     action: Action,
     text: &str,
-    edited: Option<&Edited>,
+    edited: Option<&EditedText>,
 ) -> ToolOutput<Output> {
     let (hash, total_lines) = (hash(text.as_bytes()), count_lines(text));
-    let lines = quantity(total_lines, "line");
+    let lines = format_quantity(total_lines, "line");
     let message = match (action, edited) {
         (_, Some(edited)) => {
             let note = if edited.line_breaks_changed {
@@ -169,7 +174,7 @@ fn answer(
             } else {
                 ""
             };
-            let context = context(text, edited);
+            let context = passage_context(text, edited);
             format!("{path} was changed{note}; it has {lines} now (hash {hash}).{context}")
         }
         (Action::Created, None) => format!("{path} is new, with {lines} (hash {hash})."),
@@ -195,10 +200,10 @@ fn answer(
 }
 
 /// Returns the edited passage with some lines before and after it.
-fn context(text: &str, edited: &Edited) -> String {
+fn passage_context(text: &str, edited: &EditedText) -> String {
     let first = edited.first_line.saturating_sub(CONTEXT_LINES).max(1);
     let number = edited.last_line + CONTEXT_LINES + 1 - first;
     let lines = text.split_inclusive('\n').skip(first - 1).take(number);
     let shown: String = lines.collect();
-    numbered(cut(&shown, MAX_SHOWN_BYTES), first)
+    number_lines(truncate_bytes(&shown, MAX_SHOWN_BYTES), first)
 }

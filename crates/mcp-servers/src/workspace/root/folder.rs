@@ -16,8 +16,8 @@ mod platform;
 
 pub(in crate::workspace) use platform::Folder;
 
-// The kind of a directory entry. `Special` is a pipe, a socket or a device. Doc comments would be
-// part of the output schema of `file_list`.
+// The kind of a directory entry. `Special` is a pipe, a socket or a device. A doc comment would
+// become part of the output schema of the tool `file_list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::workspace) enum Kind {

@@ -1,4 +1,4 @@
-//! [`Folder`] on Unix.
+//! File access relative to an open folder handle, for Unix.
 
 use std::{fs::File, io, os::fd::OwnedFd, path::Path};
 
@@ -26,39 +26,43 @@ impl Folder {
     }
 
     /// Duplicates the handle of the folder.
-    pub(in crate::workspace) fn again(&self) -> io::Result<Self> {
+    pub(in crate::workspace) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.try_clone()?))
     }
 
     /// Returns the identity and version of the folder.
-    pub(in crate::workspace) fn stamp(&self) -> io::Result<Stamp> {
-        Ok(meta(&fstat(&self.0)?).stamp)
+    pub(in crate::workspace) fn read_stamp(&self) -> io::Result<Stamp> {
+        Ok(to_metadata(&fstat(&self.0)?).stamp)
     }
 
     /// Opens a subfolder of this folder.
-    pub(in crate::workspace) fn folder(&self, name: &str) -> io::Result<Self> {
+    pub(in crate::workspace) fn open_subfolder(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, name, FOLDER, Mode::empty())?))
     }
 
-    pub(in crate::workspace) fn meta(&self, name: &str) -> io::Result<Meta> {
-        Ok(meta(&statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    pub(in crate::workspace) fn entry_metadata(&self, name: &str) -> io::Result<Meta> {
+        Ok(to_metadata(&statat(
+            &self.0,
+            name,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?))
     }
 
     /// Opens a directory entry for reading and returns its metadata. The entry may no longer be a
     /// file. Opening does not wait for the other end of a pipe and does not acquire a terminal.
-    pub(in crate::workspace) fn file(&self, name: &str) -> io::Result<(File, Meta)> {
+    pub(in crate::workspace) fn open_file(&self, name: &str) -> io::Result<(File, Meta)> {
         let flags = OFlags::RDONLY
             .union(OFlags::NOFOLLOW)
             .union(OFlags::NONBLOCK)
             .union(OFlags::NOCTTY)
             .union(OFlags::CLOEXEC);
         let file = openat(&self.0, name, flags, Mode::empty())?;
-        let meta = meta(&fstat(&file)?);
+        let meta = to_metadata(&fstat(&file)?);
         Ok((File::from(file), meta))
     }
 
     /// Returns the unsorted names of the entries. Omits names that are not UTF-8.
-    pub(in crate::workspace) fn names(&self) -> io::Result<Vec<String>> {
+    pub(in crate::workspace) fn entry_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.0)? {
             if let Ok(name) = entry?.file_name().to_str()
@@ -96,27 +100,31 @@ impl Folder {
     }
 
     /// Renames the entry `from` to `to` and replaces an existing entry. Does not follow links.
-    pub(in crate::workspace) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+    pub(in crate::workspace) fn rename_replacing(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, from, &self.0, to)?)
     }
 
     /// Renames the entry `from` to `to`. Fails if `to` exists.
-    pub(in crate::workspace) fn give_name(&self, from: &str, to: &str) -> io::Result<()> {
+    pub(in crate::workspace) fn rename_without_replacing(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> io::Result<()> {
         use rustix::io::Errno;
         match linkat(&self.0, from, &self.0, to, AtFlags::empty()) {
-            Ok(()) => self.remove(from),
+            Ok(()) => self.remove_file(from),
             // These errors mean that the file system does not support hard links.
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-                match self.meta(to) {
+                match self.entry_metadata(to) {
                     Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-                    Err(_) => self.replace(from, to),
+                    Err(_) => self.rename_replacing(from, to),
                 }
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    pub(in crate::workspace) fn remove(&self, name: &str) -> io::Result<()> {
+    pub(in crate::workspace) fn remove_file(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 }
@@ -128,7 +136,7 @@ impl Folder {
     clippy::cast_lossless,
     reason = "the fields have other types on other systems; stamps are only compared"
 )]
-fn meta(stat: &Stat) -> Meta {
+fn to_metadata(stat: &Stat) -> Meta {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Kind::File,
         FileType::Directory => Kind::Folder,

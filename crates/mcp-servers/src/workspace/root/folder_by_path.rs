@@ -1,5 +1,5 @@
-//! [`Folder`] on systems without file access relative to a folder. Each name is checked just before
-//! its use.
+//! File access by path, for systems without file access relative to a folder handle. Each name is
+//! checked just before its use.
 
 use std::{
     fs::{self, File, Metadata, OpenOptions},
@@ -22,41 +22,41 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// Copies the path of the folder, as duplicating a handle does on Unix.
+    /// Returns a copy of this folder, the counterpart of duplicating a handle on Unix.
     #[allow(clippy::unnecessary_wraps, reason = "the same interface as on Unix")]
-    pub(in crate::workspace) fn again(&self) -> io::Result<Self> {
+    pub(in crate::workspace) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self(self.0.clone()))
     }
 
     /// Returns the identity and version of the folder.
-    pub(in crate::workspace) fn stamp(&self) -> io::Result<Stamp> {
-        Ok(meta(&fs::symlink_metadata(&self.0)?).stamp)
+    pub(in crate::workspace) fn read_stamp(&self) -> io::Result<Stamp> {
+        Ok(to_metadata(&fs::symlink_metadata(&self.0)?).stamp)
     }
 
     /// Opens a subfolder of this folder.
-    pub(in crate::workspace) fn folder(&self, name: &str) -> io::Result<Self> {
-        match self.meta(name)?.kind {
+    pub(in crate::workspace) fn open_subfolder(&self, name: &str) -> io::Result<Self> {
+        match self.entry_metadata(name)?.kind {
             Kind::Folder => Ok(Self(self.0.join(name))),
             _ => Err(io::ErrorKind::NotADirectory.into()),
         }
     }
 
-    pub(in crate::workspace) fn meta(&self, name: &str) -> io::Result<Meta> {
-        Ok(meta(&fs::symlink_metadata(self.0.join(name))?))
+    pub(in crate::workspace) fn entry_metadata(&self, name: &str) -> io::Result<Meta> {
+        Ok(to_metadata(&fs::symlink_metadata(self.0.join(name))?))
     }
 
     /// Opens a file of this folder for reading and returns its metadata.
-    pub(in crate::workspace) fn file(&self, name: &str) -> io::Result<(File, Meta)> {
-        if self.meta(name)?.kind != Kind::File {
+    pub(in crate::workspace) fn open_file(&self, name: &str) -> io::Result<(File, Meta)> {
+        if self.entry_metadata(name)?.kind != Kind::File {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let file = File::open(self.0.join(name))?;
-        let meta = meta(&file.metadata()?);
+        let meta = to_metadata(&file.metadata()?);
         Ok((file, meta))
     }
 
     /// Returns the unsorted names of the entries. Omits names that are not valid Unicode.
-    pub(in crate::workspace) fn names(&self) -> io::Result<Vec<String>> {
+    pub(in crate::workspace) fn entry_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             if let Ok(name) = entry?.file_name().into_string() {
@@ -83,22 +83,26 @@ impl Folder {
     }
 
     /// Renames the entry `from` to `to` and replaces an existing entry. Does not follow links.
-    pub(in crate::workspace) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
+    pub(in crate::workspace) fn rename_replacing(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.0.join(from), self.0.join(to))
     }
 
     /// Renames the entry `from` to `to`. Fails if `to` exists.
-    pub(in crate::workspace) fn give_name(&self, from: &str, to: &str) -> io::Result<()> {
+    pub(in crate::workspace) fn rename_without_replacing(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> io::Result<()> {
         fs::hard_link(self.0.join(from), self.0.join(to))?;
-        self.remove(from)
+        self.remove_file(from)
     }
 
-    pub(in crate::workspace) fn remove(&self, name: &str) -> io::Result<()> {
+    pub(in crate::workspace) fn remove_file(&self, name: &str) -> io::Result<()> {
         fs::remove_file(self.0.join(name))
     }
 }
 
-fn meta(metadata: &Metadata) -> Meta {
+fn to_metadata(metadata: &Metadata) -> Meta {
     let file_type = metadata.file_type();
     let kind = if file_type.is_symlink() {
         Kind::Link

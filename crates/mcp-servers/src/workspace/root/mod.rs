@@ -1,4 +1,4 @@
-//! The root folder. All file access of the tools uses it.
+//! The root folder of the workspace, through which the tools access all files.
 
 pub(super) mod folder;
 pub(super) mod path;
@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    text::suggestion,
+    text::suggest_name,
     tool::{BundledTool, ToolError, ToolResult},
 };
 use folder::{Folder, Kind, Meta, Stamp};
@@ -83,7 +83,7 @@ impl Root {
     }
 
     /// Runs blocking file operations on a separate thread.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(super) async fn run_blocking<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
@@ -95,10 +95,10 @@ impl Root {
         })
     }
 
-    /// Returns the path in which commands run, if it still refers to this folder.
-    pub(super) fn directory(&self) -> Option<&Path> {
-        let now = Folder::open(&self.path).and_then(|folder| folder.stamp());
-        let opened = self.folder.stamp();
+    /// Returns the path of the root folder, or `None` if the path now refers to another folder.
+    pub(super) fn working_directory(&self) -> Option<&Path> {
+        let now = Folder::open(&self.path).and_then(|folder| folder.read_stamp());
+        let opened = self.folder.read_stamp();
         let same = matches!((now, opened), (Ok(now), Ok(opened)) if now.is_same_file(&opened));
         same.then_some(&self.path)
     }
@@ -112,20 +112,20 @@ impl Root {
     }
 
     /// Parses a path and checks whether the rules allow this access.
-    pub(super) fn parse(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
+    pub(super) fn parse_path(&self, text: &str, access: Access) -> Result<RelativePath, FileFault> {
         let path = RelativePath::parse(text, &self.path).map_err(FileFault::Other)?;
-        let checked = self.rules.check(&path, access);
+        let checked = self.rules.check_access(&path, access);
         checked.map_err(FileFault::Other)?;
         Ok(path)
     }
 
-    /// Locks the checking and replacing of files, so that a call sees the result of earlier calls.
+    /// Acquires the lock for saving, so that no other call changes a file between check and write.
     pub(super) fn lock_for_save(&self) -> MutexGuard<'_, ()> {
         self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a whole file.
-    pub(super) fn read(&self, path: &RelativePath) -> Result<ReadFile, FileFault> {
+    pub(super) fn read_file(&self, path: &RelativePath) -> Result<ReadFile, FileFault> {
         self.read_at_most(path, self.max_file_bytes)
     }
 
@@ -139,7 +139,8 @@ impl Root {
         if meta.size > limit {
             return Err(too_large(path, meta.size, limit));
         }
-        let bytes = read_start(file, limit.saturating_add(1)).map_err(|it| system(path, &it))?;
+        let bytes =
+            read_start(file, limit.saturating_add(1)).map_err(|it| to_file_fault(path, &it))?;
         match u64::try_from(bytes.len()) {
             Ok(size) if size > limit => Err(too_large(path, size, limit)),
             _ => Ok(ReadFile {
@@ -153,7 +154,7 @@ impl Root {
     /// Reads the first bytes of a file.
     pub(super) fn read_head(&self, path: &RelativePath, bytes: u64) -> Result<Vec<u8>, FileFault> {
         let (file, _) = self.open_file(path)?;
-        read_start(file, bytes).map_err(|it| system(path, &it))
+        read_start(file, bytes).map_err(|it| to_file_fault(path, &it))
     }
 
     fn open_file(&self, path: &RelativePath) -> Result<(File, Meta), FileFault> {
@@ -161,30 +162,37 @@ impl Root {
             return Err(not_a_file(path));
         };
         let folder = self.open_folder(path, folder.len(), false)?;
-        let meta = folder.meta(name);
-        let meta = meta.map_err(|error| self.missing(&folder, path, &error))?;
+        let meta = folder.entry_metadata(name);
+        let meta = meta.map_err(|error| self.missing_path_error(&folder, path, &error))?;
         // The kind is checked before opening, because opening a device may have side effects.
         must_be_file(path, meta.kind)?;
-        let (file, meta) = folder.file(name).map_err(|error| system(path, &error))?;
+        let (file, meta) = folder
+            .open_file(name)
+            .map_err(|error| to_file_fault(path, &error))?;
         must_be_file(path, meta.kind)?;
         Ok((file, meta))
     }
 
     /// Returns the names and metadata of a folder's entries, sorted by name.
-    pub(super) fn list(&self, path: &RelativePath) -> Result<Vec<(String, Meta)>, FileFault> {
+    pub(super) fn list_folder(
+        &self,
+        path: &RelativePath,
+    ) -> Result<Vec<(String, Meta)>, FileFault> {
         let folder = self.open_folder(path, path.names().len(), false)?;
-        let mut names = folder.names().map_err(|error| system(path, &error))?;
+        let mut names = folder
+            .entry_names()
+            .map_err(|error| to_file_fault(path, &error))?;
         names.sort();
         // An entry is skipped if another process has removed it.
         let entries = names
             .into_iter()
-            .filter_map(|name| Some((folder.meta(&name).ok()?, name)));
+            .filter_map(|name| Some((folder.entry_metadata(&name).ok()?, name)));
         Ok(entries.map(|(meta, name)| (name, meta)).collect())
     }
 
     /// Returns the kind of a directory entry without opening it. Returns `None` if the entry or its
     /// folder does not exist.
-    pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
+    pub(super) fn entry_kind(&self, path: &RelativePath) -> Result<Option<Kind>, FileFault> {
         let Some((folder, name)) = path.split() else {
             return Ok(Some(Kind::Folder));
         };
@@ -193,51 +201,53 @@ impl Root {
             Err(FileFault::Missing { .. }) => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        match folder.meta(name) {
+        match folder.entry_metadata(name) {
             Ok(meta) => Ok(Some(meta.kind)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(system(path, &error)),
+            Err(error) => Err(to_file_fault(path, &error)),
         }
     }
 
     /// Creates a file and its missing folders. Other processes never see a partial file.
-    pub(super) fn create(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
-        let (parents, name) = self.for_writing(path, bytes)?;
+    pub(super) fn create_file(&self, path: &RelativePath, bytes: &[u8]) -> Result<(), FileFault> {
+        let (parents, name) = self.check_write(path, bytes)?;
         let folder = self.open_folder(path, parents.len(), true)?;
         self.write_and_rename(&folder, path, bytes, None, |temporary| {
-            folder.give_name(temporary, name).map(|()| true)
+            folder
+                .rename_without_replacing(temporary, name)
+                .map(|()| true)
         })
     }
 
     /// Replaces a file and keeps its permissions. Fails if the file has changed since it was read.
     /// Other processes never see a partial file.
-    pub(super) fn replace(
+    pub(super) fn replace_file(
         &self,
         path: &RelativePath,
         bytes: &[u8],
         read: &ReadFile,
     ) -> Result<(), FileFault> {
-        let (parents, name) = self.for_writing(path, bytes)?;
+        let (parents, name) = self.check_write(path, bytes)?;
         if read.protected {
             return Err(FileFault::Other(format!("{path} is write-protected.")));
         }
         let folder = self.open_folder(path, parents.len(), false)?;
         self.write_and_rename(&folder, path, bytes, Some(name), |temporary| {
-            match folder.meta(name) {
+            match folder.entry_metadata(name) {
                 Ok(meta) if meta.kind == Kind::File && meta.stamp == read.stamp => {
-                    folder.replace(temporary, name).map(|()| true)
+                    folder.rename_replacing(temporary, name).map(|()| true)
                 }
                 _ => Ok(false),
             }
         })
     }
 
-    fn for_writing<'a>(
+    fn check_write<'a>(
         &self,
         path: &'a RelativePath,
         bytes: &[u8],
     ) -> Result<(&'a [String], &'a str), FileFault> {
-        let checked = self.rules.check(path, Access::Write);
+        let checked = self.rules.check_access(path, Access::Write);
         checked.map_err(FileFault::Other)?;
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > self.max_file_bytes {
@@ -264,7 +274,7 @@ impl Root {
         let temporary = format!(".switchboard-{}-{time:x}-{number}.tmp", std::process::id());
         let mut file = folder
             .make_file(&temporary)
-            .map_err(|error| system(path, &error))?;
+            .map_err(|error| to_file_fault(path, &error))?;
         let written = (|| {
             file.write_all(bytes)?;
             if let Some(like) = like {
@@ -276,67 +286,80 @@ impl Root {
         })();
         let fault = match written {
             Ok(true) => return Ok(()),
-            Ok(false) => FileFault::changed(path),
+            Ok(false) => FileFault::file_changed_error(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 FileFault::Other(format!("{path} already exists."))
             }
-            Err(error) => system(path, &error),
+            Err(error) => to_file_fault(path, &error),
         };
-        let _ = folder.remove(&temporary);
+        let _ = folder.remove_file(&temporary);
         Err(fault)
     }
 
-    /// Opens the folder at the first names of a path. With `create`, creates missing folders.
+    /// Opens the folder at the first `names` names of a path. `create` creates missing ones.
     fn open_folder(
         &self,
         path: &RelativePath,
         names: usize,
         create: bool,
     ) -> Result<Folder, FileFault> {
-        let mut folder = self.folder.again().map_err(|error| system(path, &error))?;
+        let mut folder = self
+            .folder
+            .try_clone()
+            .map_err(|error| to_file_fault(path, &error))?;
         for (depth, name) in path.names().iter().take(names).enumerate() {
-            let here = path.start(depth + 1);
-            let mut opened = folder.folder(name);
+            let here = path.first_names(depth + 1);
+            let mut opened = folder.open_subfolder(name);
             let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
             if create && opened.as_ref().is_err_and(is_missing) {
                 match folder.make_folder(name) {
                     Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(system(&here, &error));
+                        return Err(to_file_fault(&here, &error));
                     }
-                    _ => opened = folder.folder(name),
+                    _ => opened = folder.open_subfolder(name),
                 }
             }
             folder = match opened {
                 Ok(folder) => folder,
-                Err(error) => return Err(self.no_folder(&folder, &here, &error)),
+                Err(error) => return Err(self.not_a_folder_error(&folder, &here, &error)),
             };
         }
         Ok(folder)
     }
 
     /// Returns the error for a path whose last name is not a folder.
-    fn no_folder(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
-        match parent.meta(path.name()) {
-            Err(error) => self.missing(parent, path, &error),
+    fn not_a_folder_error(
+        &self,
+        parent: &Folder,
+        path: &RelativePath,
+        error: &io::Error,
+    ) -> FileFault {
+        match parent.entry_metadata(path.name()) {
+            Err(error) => self.missing_path_error(parent, path, &error),
             Ok(meta) => match meta.kind {
                 Kind::Link => FileFault::Link(path.clone()),
                 Kind::File | Kind::Special => FileFault::Other(format!("{path} is not a folder.")),
-                Kind::Folder => system(path, error),
+                Kind::Folder => to_file_fault(path, error),
             },
         }
     }
 
-    fn missing(&self, parent: &Folder, path: &RelativePath, error: &io::Error) -> FileFault {
+    fn missing_path_error(
+        &self,
+        parent: &Folder,
+        path: &RelativePath,
+        error: &io::Error,
+    ) -> FileFault {
         if error.kind() != io::ErrorKind::NotFound {
-            return system(path, error);
+            return to_file_fault(path, error);
         }
-        let names = parent.names().unwrap_or_default();
+        let names = parent.entry_names().unwrap_or_default();
         let names = names.iter().filter(|name| !self.rules.is_secret(name));
-        let folder = path.start(path.names().len().saturating_sub(1));
+        let folder = path.first_names(path.names().len().saturating_sub(1));
         let paths: Vec<String> = names.map(|name| folder.join(name).to_string()).collect();
         FileFault::Missing {
             path: path.clone(),
-            suggestion: suggestion(&path.to_string(), paths.iter().map(String::as_str)),
+            suggestion: suggest_name(&path.to_string(), paths.iter().map(String::as_str)),
         }
     }
 }
@@ -353,14 +376,15 @@ where
     I: DeserializeOwned + JsonSchema + Send + 'static,
     O: Serialize + JsonSchema + Send + 'static,
 {
-    let call =
-        move |root: Arc<Root>, input| async move { root.run(move |root| work(root, &input)).await };
+    let call = move |root: Arc<Root>, input| async move {
+        root.run_blocking(move |root| work(root, &input)).await
+    };
     BundledTool::new(name, title, description, root.clone(), call)
 }
 
 impl FileFault {
     /// Returns the error for a file that another process has changed.
-    pub(super) fn changed(path: &RelativePath) -> Self {
+    pub(super) fn file_changed_error(path: &RelativePath) -> Self {
         Self::Other(format!(
             "Another process changed {path}, so it was not saved. Load it again."
         ))
@@ -400,7 +424,7 @@ fn read_start(file: File, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
-fn system(path: &RelativePath, error: &io::Error) -> FileFault {
+fn to_file_fault(path: &RelativePath, error: &io::Error) -> FileFault {
     tracing::debug!(%path, %error, "a file operation failed");
     // Only the error kind is used, because the message may contain the absolute path.
     FileFault::Other(format!("{path}: {}.", error.kind()))

@@ -1,6 +1,6 @@
 //! Paths from models, and rules for the names in them.
 //!
-//! A path is a list of names below the root without `..`. `root.rs` refuses links, so the names
+//! A path is a list of names below the root folder without `..`. `Root` refuses links, so the names
 //! alone identify a file.
 
 use std::{fmt, path::Path};
@@ -101,7 +101,7 @@ impl RelativePath {
     }
 
     /// Returns the path that consists of the first `names` names.
-    pub(in crate::workspace) fn start(&self, names: usize) -> Self {
+    pub(in crate::workspace) fn first_names(&self, names: usize) -> Self {
         Self {
             names: self.names.iter().take(names).cloned().collect(),
         }
@@ -151,20 +151,20 @@ pub(in crate::workspace) enum Access {
 /// The rules for hidden and secret names.
 #[derive(Debug, Clone, Default)]
 pub(in crate::workspace) struct NameRules {
-    /// Allowed names in lower case.
+    /// Hidden or secret names that the user allows, in lower case.
     allowed: Vec<String>,
 }
 
 impl NameRules {
     pub(in crate::workspace) fn new(allowed: &[String]) -> Self {
         Self {
-            allowed: allowed.iter().map(|name| fold(name)).collect(),
+            allowed: allowed.iter().map(|name| fold_name(name)).collect(),
         }
     }
 
-    /// Checks every name of a path, because the content of a hidden folder is hidden too. Hidden
-    /// files usually configure tools. The error is for the model.
-    pub(in crate::workspace) fn check(
+    /// Checks that every name of a path is allowed, because the content of a hidden folder is
+    /// hidden too. Hidden files usually configure tools. The error is for the model.
+    pub(in crate::workspace) fn check_access(
         &self,
         path: &RelativePath,
         access: Access,
@@ -186,19 +186,19 @@ impl NameRules {
     }
 
     pub(in crate::workspace) fn is_secret(&self, name: &str) -> bool {
-        let name = fold(name);
+        let name = fold_name(name);
         (name.starts_with(".env") || SECRET.contains(&name.as_str()))
             && !self.allowed.contains(&name)
     }
 
     pub(in crate::workspace) fn is_hidden(&self, name: &str) -> bool {
-        let name = fold(name);
+        let name = fold_name(name);
         name.starts_with('.') && !self.allowed.contains(&name)
     }
 }
 
 /// Folds the case of a file name and removes invisible characters, which some file systems ignore.
-fn fold(name: &str) -> String {
+fn fold_name(name: &str) -> String {
     let visible = name.chars().filter(|character| {
         !matches!(
             character,
@@ -208,7 +208,7 @@ fn fold(name: &str) -> String {
                 | '\u{feff}'
         )
     });
-    // Both conversions are needed, because some letters, such as the long s, are equal only in
+    // Converts to upper case first, because some letters, such as the long s, equal others only in
     // upper case.
     let folded = visible.flat_map(char::to_uppercase);
     folded.flat_map(char::to_lowercase).collect()

@@ -33,8 +33,8 @@ fn secrets_are_not_read_and_hidden_files_not_written() {
     let check = |rules: &NameRules, text: &str| {
         let path = RelativePath::parse(text, Path::new(ROOT)).unwrap();
         (
-            rules.check(&path, Access::Read).is_ok(),
-            rules.check(&path, Access::Write).is_ok(),
+            rules.check_access(&path, Access::Read).is_ok(),
+            rules.check_access(&path, Access::Write).is_ok(),
         )
     };
     for (text, read, write) in [

@@ -30,7 +30,7 @@ impl Walk {
     /// Passes each entry below the folder `start` to `take`, until `take` returns `false`. The
     /// entries of a folder precede those of its subfolders. Returns whether all entries were
     /// visited.
-    pub(in crate::workspace) fn run(
+    pub(in crate::workspace) fn visit_entries(
         self,
         root: &Root,
         start: &RelativePath,
@@ -40,10 +40,10 @@ impl Walk {
         let mut complete = true;
         let mut folders = VecDeque::from([start.clone()]);
         while let Some(folder) = folders.pop_front() {
-            let entries = match root.list(&folder) {
+            let entries = match root.list_folder(&folder) {
                 Ok(entries) => entries,
                 Err(fault) if folder == *start => return Err(fault),
-                // The folder was removed in the meantime, or its permissions do not allow reading.
+                // Skips a folder that was removed meanwhile or cannot be read.
                 Err(_) => continue,
             };
             for (name, meta) in entries {

@@ -5,7 +5,7 @@
 //! belong to ([`Elicitation::candidates`]) have the same principal and the same run. Otherwise the
 //! wrong person could see it: the server gets `cancel`, and the runs get a warning.
 
-mod check;
+mod answer_validation;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -15,7 +15,7 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_domain::{
-    Candidates, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, Warning,
+    CandidateCalls, Elicitation, ElicitationAnswer, ElicitationForm, Elicitor, Principal, Warning,
     WarningKind,
 };
 use tokio::sync::oneshot;
@@ -32,8 +32,8 @@ const MAX_ENDED_CALLS: usize = 1024;
 ///
 /// The same value is the elicitor of the tool host and a setting of the agents
 /// ([`Agent::with_questions`](crate::Agent::with_questions)). A question is published as
-/// [`RunEventKind::QuestionAsked`] in the run of its tool call. [`Questions::answer`] answers it.
-/// [`RunEventKind::QuestionAnswered`] follows in any case.
+/// [`RunEventKind::QuestionAsked`] in the run of its tool call. After an answer
+/// ([`Questions::answer_question`]) or without one, [`RunEventKind::QuestionAnswered`] follows.
 #[derive(Clone, Default)]
 pub struct Questions(Arc<Mutex<QuestionRegistry>>);
 
@@ -77,7 +77,7 @@ struct PendingQuestion {
 /// A question of a tool server that waits for an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
-    /// Id of the question, for [`Questions::answer`].
+    /// Id of the question, for [`Questions::answer_question`].
     pub id: String,
     /// The question and the tool call that it belongs to.
     pub question: Elicitation,
@@ -96,7 +96,7 @@ pub struct NoSuchQuestion {
 impl Questions {
     /// Answers a question in a run. Only the first answer has an effect; a second answer returns an
     /// error.
-    pub fn answer(
+    pub fn answer_question(
         &self,
         run: &str,
         id: &str,
@@ -111,7 +111,7 @@ impl Questions {
                 id: id.to_owned(),
             });
         };
-        // Sending fails if the tool call just ended.
+        // Sending fails if the tool call has just ended. The answer is then discarded.
         let _ = open.answer.send(answer);
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Elicitor for Questions {
             questions: self,
             id: &id,
         };
-        // Receiving fails if the tool call ends before the question is answered.
+        // Receiving fails if the tool call ends before a person answers the question.
         answered.await.unwrap_or(ElicitationAnswer::Cancel)
     }
 }
@@ -237,7 +237,7 @@ impl Elicitor for Questions {
 impl QuestionRegistry {
     /// Returns the newest running tool call among the candidates. Returns `None` if a candidate is
     /// unknown or the candidates have different owners.
-    fn find_candidate_call<'a>(&self, candidates: &'a Candidates) -> Option<&'a str> {
+    fn find_candidate_call<'a>(&self, candidates: &'a CandidateCalls) -> Option<&'a str> {
         if candidates.others {
             return None;
         }
@@ -263,7 +263,7 @@ impl QuestionRegistry {
 
     /// Adds a warning to each run that the hidden question could belong to. The warning omits the
     /// question's text, which may be for another person.
-    fn warn_about_hidden_question(&mut self, server: &str, candidates: &Candidates) {
+    fn warn_about_hidden_question(&mut self, server: &str, candidates: &CandidateCalls) {
         let mut warned_runs: HashSet<Arc<str>> = HashSet::new();
         for key in &candidates.calls {
             let Some(call) = self.calls.get_mut(key) else {
@@ -329,7 +329,7 @@ impl Drop for CallGuard {
 /// the candidate calls, which may belong to other runs.
 fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicitation {
     let mut question = Elicitation {
-        candidates: Candidates::default(),
+        candidates: CandidateCalls::default(),
         ..question.clone()
     };
     let redact = |text: &mut String| *text = context.redact_text(text).into_owned();
@@ -340,7 +340,7 @@ fn redact_question(question: &Elicitation, context: &ContextInjection) -> Elicit
             redact(url);
             redact(id);
         }
-        // Forms of unknown kinds are not shown, so they need no redaction.
+        // Unknown kinds of forms are not shown to people, so they need no redaction.
         _ => {}
     }
     question

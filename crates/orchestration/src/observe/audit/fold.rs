@@ -24,8 +24,8 @@ pub type CostFunction = Arc<dyn Fn(&ModelId, &Usage) -> Option<f64> + Send + Syn
 #[derive(Debug, Default)]
 pub(in crate::observe) struct RunEventReducer {
     model: Option<ModelId>,
-    /// Start time and audit data of the unfinished model call. Its end is `Cancelled` until it is
-    /// known.
+    /// Start time and audit data of the unfinished model call. The result in the data is
+    /// `Cancelled` until the call ends.
     open_model_call: Option<(Timestamp, ModelCallEntry)>,
     /// Number of the latest model call in the run.
     step: u32,

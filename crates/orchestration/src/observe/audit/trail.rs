@@ -52,8 +52,8 @@ impl AuditTrail {
         }
     }
 
-    /// Converts one event to audit records: none, one or several.
-    pub fn records_of_event(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
+    /// Converts one run event to zero or more audit records.
+    pub fn create_records(&mut self, event: &RunEvent) -> Vec<AuditRecord> {
         let facts = self.fold.reduce_event(event, self.options.cost.as_ref());
         let records = facts.into_iter().map(|kind| AuditRecord {
             time: event.time,
@@ -61,12 +61,12 @@ impl AuditTrail {
             seq: event.seq,
             session_id: self.options.session_id.clone(),
             principal: self.options.principal.clone(),
-            kind: self.redacted(kind, &event.kind),
+            kind: self.redact_record(kind, &event.kind),
         });
         records.collect()
     }
 
-    fn redacted(&self, mut kind: AuditKind, event: &RunEventKind) -> AuditKind {
+    fn redact_record(&self, mut kind: AuditKind, event: &RunEventKind) -> AuditKind {
         let redactor = &self.options.redactor;
         let redact = |text: &mut String| *text = redactor.redact_text(text);
         match &mut kind {

@@ -13,7 +13,7 @@ fn lines(options: AuditOptions, kinds: impl IntoIterator<Item = RunEventKind>) -
     let mut trail = AuditTrail::new(options);
     let events = (1..).zip(kinds);
     let records: Vec<_> = events
-        .flat_map(|(seq, kind)| trail.records_of_event(&event("run-1", seq, kind)))
+        .flat_map(|(seq, kind)| trail.create_records(&event("run-1", seq, kind)))
         .collect();
     let lines = records.iter().map(|record| {
         let line = serde_json::to_string(record).unwrap();

@@ -54,16 +54,16 @@ pub struct Metrics {
 /// Counting state of a run that has not ended.
 #[derive(Default)]
 struct UnfinishedRun {
-    /// Reducer of the run's events. Unused if only audit records are counted.
+    /// Reducer of the run's events to audit data. Unused if only audit records are counted.
     fold: RunEventReducer,
     last_event: Timestamp,
     is_parked: bool,
     model: Option<ModelId>,
     /// Ids of the tool calls that have no result yet.
     open_calls: HashSet<String>,
-    /// Keys of the tool calls whose result existed before the latest model call.
+    /// Hashes of the tool calls that had a result before the latest model call.
     answered: HashSet<u64>,
-    /// Keys of the tool calls whose result arrived after the latest model call. Calls of the same
+    /// Hashes of the tool calls whose result arrived after the latest model call. Calls of the same
     /// model answer do not repeat each other.
     newly_answered: Vec<u64>,
 }
@@ -98,7 +98,7 @@ impl Metrics {
         let run = self.runs.entry(Arc::clone(&event.run_id)).or_default();
         run.last_event = event.time;
         for fact in run.fold.reduce_event(event, self.cost.as_ref()) {
-            self.count_fact(&event.run_id, &fact);
+            self.count_audit_fact(&event.run_id, &fact);
         }
     }
 
@@ -106,8 +106,8 @@ impl Metrics {
     ///
     /// Audit records contain redacted inputs of limited size. Two calls whose inputs differ only in
     /// the removed parts count as a call and its unnecessary repetition.
-    pub fn count_record(&mut self, record: &AuditRecord) {
-        self.count_fact(&record.run_id, &record.kind);
+    pub fn count_audit_record(&mut self, record: &AuditRecord) {
+        self.count_audit_fact(&record.run_id, &record.kind);
     }
 
     /// Removes the counting state of a run that was dropped before its end.
@@ -116,7 +116,7 @@ impl Metrics {
     }
 
     /// Returns a copy of the current counts.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn take_snapshot(&self) -> Snapshot {
         let tools = self.tools.iter();
         let tools = tools.map(|((server, tool), (calls, latency))| ToolMetrics {
             server: server.clone(),
@@ -133,21 +133,21 @@ impl Metrics {
 
     /// Returns the number of tool calls that started and have no result. Snapshots do not include
     /// them.
-    pub fn unfinished_calls(&self) -> usize {
+    pub fn unfinished_call_count(&self) -> usize {
         self.runs.values().map(|run| run.open_calls.len()).sum()
     }
 
     /// Returns the number of runs that started and neither ended nor were parked.
-    pub fn unfinished_runs(&self) -> usize {
+    pub fn unfinished_run_count(&self) -> usize {
         self.runs.values().filter(|run| !run.is_parked).count()
     }
 
     /// Returns the number of runs that are stored and wait for an approval decision.
-    pub fn parked_runs(&self) -> usize {
+    pub fn parked_run_count(&self) -> usize {
         self.runs.values().filter(|run| run.is_parked).count()
     }
 
-    fn count_fact(&mut self, run_id: &str, fact: &AuditKind) {
+    fn count_audit_fact(&mut self, run_id: &str, fact: &AuditKind) {
         match fact {
             AuditKind::Run(entry) => self.count_run(run_id, entry),
             AuditKind::ModelCall(call) => self.count_model_call(run_id, call),
@@ -164,7 +164,7 @@ impl Metrics {
         match entry.moment {
             RunStage::Started | RunStage::Resumed => {
                 let run = self.find_or_add_run(run_id);
-                // A resumed run counts as a new run only if this process did not observe its start.
+                // A resumed run counts as new only if this process did not observe its start.
                 let is_new = entry.moment == RunStage::Started || run.model.is_none();
                 run.is_parked = false;
                 run.model.get_or_insert_with(|| entry.model.clone());
@@ -216,7 +216,7 @@ impl Metrics {
         }
         run.open_calls.remove(&call.id);
         let mut tool = (call.server.clone(), call.tool.clone());
-        let key = call_key(&tool, &call.input);
+        let key = hash_call(&tool, &call.input);
         let repeated = run.answered.contains(&key);
         if call.is_error != Some(true) {
             run.newly_answered.push(key);
@@ -277,7 +277,7 @@ impl fmt::Debug for Metrics {
 
 /// Returns a hash that is equal for calls of the same tool with equal input. The order of object
 /// keys does not matter.
-fn call_key(tool: &ToolKey, input: &Value) -> u64 {
+fn hash_call(tool: &ToolKey, input: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     tool.hash(&mut hasher);
     canonical_json_value(input).hash(&mut hasher);

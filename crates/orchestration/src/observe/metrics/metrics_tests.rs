@@ -73,7 +73,7 @@ impl Feed {
     }
 
     fn calls(&self, tool: &str) -> CallCounts {
-        let tools = self.metrics.snapshot().tools;
+        let tools = self.metrics.take_snapshot().tools;
         tools.iter().find(|it| it.tool == tool).unwrap().calls
     }
 
@@ -86,7 +86,7 @@ impl Feed {
         let records = self
             .events
             .iter()
-            .flat_map(|event| trail.records_of_event(event));
+            .flat_map(|event| trail.create_records(event));
         records
             .map(|record| serde_json::to_string(&record).unwrap())
             .map(|line| serde_json::from_str(&line).unwrap())
@@ -97,7 +97,7 @@ impl Feed {
 fn recorded(feeds: &[&Feed]) -> Metrics {
     let mut metrics = Metrics::default();
     for record in feeds.iter().flat_map(|feed| feed.records()) {
-        metrics.count_record(&record);
+        metrics.count_audit_record(&record);
     }
     metrics
 }
@@ -123,7 +123,7 @@ fn complete_run() -> Feed {
 #[test]
 fn every_call_is_counted_once_per_tool_and_once_per_model() {
     let feed = complete_run();
-    let snapshot = feed.metrics.snapshot();
+    let snapshot = feed.metrics.take_snapshot();
     let names = snapshot.tools.iter().map(|tool| tool.tool.as_str());
     assert_eq!(names.collect::<Vec<_>>(), ["(unknown)", "delete", "get"]);
     let get = &snapshot.tools[2];
@@ -176,10 +176,10 @@ fn audit_records_give_the_same_counts_as_events() {
         feed
     });
     let recorded = recorded(&feeds.each_ref());
-    assert_eq!(recorded.snapshot(), live.snapshot());
-    assert_eq!(recorded.snapshot().runs_completed, 3);
-    assert_eq!(recorded.unfinished_runs(), 0);
-    assert_eq!(recorded.unfinished_calls(), 0);
+    assert_eq!(recorded.take_snapshot(), live.take_snapshot());
+    assert_eq!(recorded.take_snapshot().runs_completed, 3);
+    assert_eq!(recorded.unfinished_run_count(), 0);
+    assert_eq!(recorded.unfinished_call_count(), 0);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn every_failure_is_in_exactly_one_class() {
     ] {
         let mut feed = Feed::new();
         feed.call_tool("get", json!({}), Some(failure));
-        let calls = feed.metrics.snapshot().tools[0].calls;
+        let calls = feed.metrics.take_snapshot().tools[0].calls;
         assert_eq!(calls.total, 1);
         let classes = [
             calls.successful,
@@ -250,7 +250,7 @@ fn the_number_of_names_and_runs_is_limited() {
     for n in 0..MAX_NAMES + 50 {
         feed.call_tool(&format!("tool-{n:04}"), json!({}), None);
     }
-    assert_eq!(feed.metrics.snapshot().tools.len(), MAX_NAMES + 1);
+    assert_eq!(feed.metrics.take_snapshot().tools.len(), MAX_NAMES + 1);
     assert_eq!(feed.calls("(other)").total, 50);
     for n in 0..MAX_RUNS + 50 {
         let mut event = feed.events[0].clone();
@@ -276,7 +276,7 @@ fn invented_model_names_do_not_displace_known_models() {
     }
     feed.fail_model_call("known-1");
     feed.call_model("known-2");
-    let models = feed.metrics.snapshot().models;
+    let models = feed.metrics.take_snapshot().models;
     let counted = |name: &str| {
         let found = models.iter().find(|model| &*model.model.name == name);
         found.map(|model| (model.requests.successful, model.requests.failed))
@@ -297,9 +297,9 @@ fn calls_and_runs_without_an_end_are_not_counted() {
     let last = feed.events.iter().rposition(is_start);
     feed.events.truncate(last.unwrap() + 1);
     let metrics = recorded(&[&feed]);
-    assert_eq!(metrics.unfinished_calls(), 1);
-    assert_eq!(metrics.unfinished_runs(), 1);
-    let snapshot = metrics.snapshot();
+    assert_eq!(metrics.unfinished_call_count(), 1);
+    assert_eq!(metrics.unfinished_run_count(), 1);
+    let snapshot = metrics.take_snapshot();
     assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 0));
     assert_eq!(snapshot.tools[2].calls.total, 3);
 }
@@ -314,7 +314,10 @@ fn a_parked_run_continues_as_the_same_run() {
         waiting: vec!["c".into()],
     });
     let metrics = recorded(&[&first]);
-    assert_eq!((metrics.parked_runs(), metrics.unfinished_runs()), (1, 0));
+    assert_eq!(
+        (metrics.parked_run_count(), metrics.unfinished_run_count()),
+        (1, 0)
+    );
     // Another process has its own audit trail.
     let mut second = Feed::new();
     second.emit(started(true));
@@ -322,19 +325,25 @@ fn a_parked_run_continues_as_the_same_run() {
     second.call_tool("get", json!({"id": 1}), None);
     second.emit(finished(None));
     let metrics = recorded(&[&first, &second]);
-    let snapshot = metrics.snapshot();
-    assert_eq!((metrics.parked_runs(), metrics.unfinished_runs()), (0, 0));
+    let snapshot = metrics.take_snapshot();
+    assert_eq!(
+        (metrics.parked_run_count(), metrics.unfinished_run_count()),
+        (0, 0)
+    );
     assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
     assert_eq!(snapshot.tools[0].calls.unnecessary, 1);
     // A run whose start is not recorded is counted as well.
-    let snapshot = recorded(&[&second]).snapshot();
+    let snapshot = recorded(&[&second]).take_snapshot();
     assert_eq!((snapshot.runs_started, snapshot.runs_completed), (1, 1));
 }
 
 #[test]
 fn the_table_lists_tools_and_models() {
-    assert_eq!(Metrics::default().snapshot().to_text_table(), "");
-    insta::assert_snapshot!("table", complete_run().metrics.snapshot().to_text_table());
+    assert_eq!(Metrics::default().take_snapshot().to_text_table(), "");
+    insta::assert_snapshot!(
+        "table",
+        complete_run().metrics.take_snapshot().to_text_table()
+    );
 }
 
 #[cfg(feature = "prometheus")]

@@ -48,7 +48,7 @@ pub struct MetricsCollector(pub Arc<Mutex<Metrics>>);
 impl Collector for MetricsCollector {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let metrics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let snapshot = metrics.snapshot();
+        let snapshot = metrics.take_snapshot();
         drop(metrics);
         let mut encoder = MetricsEncoder(encoder);
         encoder.encode_runs(&snapshot)?;

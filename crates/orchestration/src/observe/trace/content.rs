@@ -100,6 +100,6 @@ fn part_to_json(part: &Part) -> Value {
             "id": result.tool_use_id,
             "response": result.as_text(),
         }),
-        other => json!({"type": "generic", "content": format!("[{}]", other.in_words())}),
+        other => json!({"type": "generic", "content": format!("[{}]", other.describe_kind())}),
     }
 }

@@ -58,7 +58,7 @@ impl RunLog {
             let message = "repeated tool call answered with its earlier result";
             debug!(target: LOG, run, call = entry, "{message}");
         } else if let RunEventKind::ToolFinished { content, .. } = kind {
-            // The result of a call that did not run is a text of this program with the reason.
+            // If the tool did not run, the result is this program's text with the reason.
             let did_not_run = call.failure.is_some_and(ToolFailure::did_not_run);
             let why = did_not_run.then(|| {
                 let pieces: Vec<String> = content.iter().map(ToolContent::as_text).collect();

@@ -20,11 +20,11 @@ const AGENT: &str = "switchboard";
 /// Value of `error.type` for a span that was dropped without a result.
 const CANCELLED: &str = "cancelled";
 
-/// A span that has not ended. Dropping it records the error, if there is one.
+/// A span that has not ended. Dropping it records the error type, if there is one.
 #[derive(Debug)]
 struct OpenSpan {
     span: Span,
-    /// Value of `error.type`. `None` after a success.
+    /// Value of the span field `error.type`. `None` after a success.
     error_type: Option<String>,
 }
 
@@ -59,8 +59,8 @@ impl Drop for OpenSpan {
 pub struct AgentTrace(OpenSpan);
 
 impl AgentTrace {
-    /// Opens the span as a child of the current span. The driver of the run must be instrumented
-    /// with [`span`](Self::span), so that the other spans of the run become its children.
+    /// Opens the span as a child of the current span. Instrument the driver of the run with
+    /// [`clone_span`](Self::clone_span), so that the other spans of the run become its children.
     ///
     /// `agent_name` is the name of the agent or recipe, `switchboard` by default.
     pub fn open_span(
@@ -97,7 +97,7 @@ impl AgentTrace {
     }
 
     /// Returns a handle of the span of the run.
-    pub fn span(&self) -> Span {
+    pub fn clone_span(&self) -> Span {
         self.0.span.clone()
     }
 
@@ -181,7 +181,7 @@ impl ChatTrace {
     }
 
     /// Returns a handle of the span of the model call.
-    pub fn span(&self) -> Span {
+    pub fn clone_span(&self) -> Span {
         self.open.span.clone()
     }
 
@@ -216,7 +216,7 @@ impl ChatTrace {
 
     /// Closes the span of a model call that has no complete answer.
     pub fn close_with_error(self, error: &ModelError) {
-        let status = error.status().map(i64::from);
+        let status = error.http_status().map(i64::from);
         record_if_known(&self.open.span, "http.response.status_code", status);
         self.open.mark_failed(error.kind.as_str());
     }
@@ -248,7 +248,7 @@ impl ToolTrace {
     }
 
     /// Returns a handle of the span of the tool execution.
-    pub fn span(&self) -> Span {
+    pub fn clone_span(&self) -> Span {
         self.0.span.clone()
     }
 

@@ -47,7 +47,7 @@ fn request() -> ChatRequest {
 }
 
 fn answer() -> ChatResponse {
-    let input = ToolInput::parse(r#"{"n": 1, "api_key": "abc"}"#);
+    let input = ToolInput::parse_input(r#"{"n": 1, "api_key": "abc"}"#);
     ChatResponse {
         message: Message::new(
             Role::Assistant,
@@ -71,7 +71,7 @@ fn answer() -> ChatResponse {
 /// Emits the spans of a run with one model call and one tool call.
 fn a_run() {
     let run = AgentTrace::open_span(Some("support"), "run-1", &model(), Some("session-1"));
-    run.span().in_scope(|| {
+    run.clone_span().in_scope(|| {
         let chat = ChatTrace::open_span(1, &model(), &request(), Some("session-1"));
         chat.record_first_chunk();
         chat.close_with_answer(&answer());
@@ -200,7 +200,7 @@ fn failures_have_an_error_type() {
 fn dropped_spans_are_cancelled() {
     let captured = CapturedTrace::of(false, || {
         let run = AgentTrace::open_span(None, "run-1", &model(), None);
-        let _in_run = run.span().entered();
+        let _in_run = run.clone_span().entered();
         drop(ChatTrace::open_span(1, &model(), &request(), None));
         drop(ToolTrace::open_span("c1", None, "add", &JsonObject::new()));
         drop(run);

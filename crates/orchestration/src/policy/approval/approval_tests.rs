@@ -318,17 +318,17 @@ fn the_fingerprint_equals_that_of_the_mcp_host() {
     // Fixed digits, because stored decisions and the MCP host use them.
     let mut tool = tool("s", "read");
     tool.annotations.read_only = Some(true);
-    let one = fingerprint(&tool);
+    let one = tool_fingerprint(&tool);
     assert_eq!(
         one,
         "774d78d94bafff04bde600b092b54c3ef015da05e53e5fee7a75c5186e77dab7"
     );
     tool.name = "another_alias".to_owned();
-    assert_eq!(fingerprint(&tool), one, "the alias does not count");
+    assert_eq!(tool_fingerprint(&tool), one, "the alias does not count");
     tool.input_schema = json!({"properties": {"id": {"type": "string"}}, "type": "object"});
-    assert_eq!(fingerprint(&tool), one, "nor does the order of keys");
+    assert_eq!(tool_fingerprint(&tool), one, "nor does the order of keys");
     tool.annotations.read_only = None;
-    assert_ne!(fingerprint(&tool), one);
+    assert_ne!(tool_fingerprint(&tool), one);
 }
 
 fn any_rule() -> impl Strategy<Value = Rule> {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use switchboard_domain::{ApprovalDecision, ApprovalScope, Principal, ToolDefinition, ToolOrigin};
 
-use super::{CheckedCall, Requester, fingerprint};
+use super::{CheckedCall, Requester, tool_fingerprint};
 
 /// Maximum number of remembered session decisions per person. A session can end without notice, so
 /// its decisions would otherwise accumulate.
@@ -31,7 +31,7 @@ pub struct RememberedDecision {
     /// Server of the tool and the name of the tool there. `None` for a tool without a server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<ToolOrigin>,
-    /// The [`fingerprint`] of the tool definition that the person allowed or denied.
+    /// The [`tool_fingerprint`] of the tool definition that the person allowed or denied.
     pub fingerprint: String,
     /// Whether the person allowed the tool.
     pub allowed: bool,
@@ -95,7 +95,7 @@ impl Decisions {
             session,
             name: tool.name.clone(),
             origin: tool.origin.clone(),
-            fingerprint: fingerprint(tool),
+            fingerprint: tool_fingerprint(tool),
             allowed,
             reason,
             expires_at,
@@ -139,7 +139,7 @@ impl Decisions {
                     reason: entry.reason.clone(),
                 });
             }
-            let shown = fingerprint_now.get_or_insert_with(|| fingerprint(call.tool));
+            let shown = fingerprint_now.get_or_insert_with(|| tool_fingerprint(call.tool));
             if entry.fingerprint == *shown {
                 answer = Some(DecisionStatus::Allow);
             } else if answer.is_none() {

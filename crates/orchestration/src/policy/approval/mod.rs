@@ -227,7 +227,7 @@ impl Approvals {
             .iter()
             .filter_map(|rules| find_first_match(rules, call));
         matching_rules
-            // Of several equally strict rules, the first one supplies the reason.
+            // Selects the strictest rule, and the first one of several equally strict rules.
             .min_by_key(|rule| Reverse(rule.verdict))
             .or_else(|| find_first_match(&self.rules, call))
     }
@@ -260,7 +260,7 @@ pub struct CheckedCall<'a> {
 }
 
 impl<'a> CheckedCall<'a> {
-    /// Creates a call of this tool.
+    /// Describes a call of this tool for an approval check.
     pub fn from_tool(tool: &'a ToolDefinition) -> Self {
         Self {
             tool,
@@ -278,15 +278,14 @@ impl<'a> CheckedCall<'a> {
         self
     }
 
-    /// Sets whether the definition of the tool changed since it was last seen, approved or asked
-    /// about.
+    /// Sets whether the definition of the tool changed since a person last saw or approved it.
     #[must_use]
     pub fn with_redefined_tool(mut self, redefined: bool) -> Self {
         self.redefined = redefined;
         self
     }
 
-    /// Returns the call with default annotations instead of those of the tool.
+    /// Returns the same call with default annotations instead of those of the tool.
     fn without_annotations(mut self) -> Self {
         self.annotations = ToolAnnotations::default();
         self
@@ -306,12 +305,12 @@ pub struct Requester<'a> {
     pub session: &'a str,
 }
 
-/// Returns the SHA-256 of a tool's [identity](ToolDefinition::identity) as 64 hexadecimal digits.
+/// Returns the SHA-256 of a tool's [canonical text](ToolDefinition::canonical_text) in hexadecimal.
 ///
 /// The MCP host uses the same digests
 /// ([`ToolHostChange::ToolRedefined`](switchboard_domain::ToolHostChange::ToolRedefined)).
-pub fn fingerprint(tool: &ToolDefinition) -> String {
-    hex_sha256(&tool.identity())
+pub fn tool_fingerprint(tool: &ToolDefinition) -> String {
+    hex_sha256(&tool.canonical_text())
 }
 
 /// Returns `now` plus `span`, at most [`Timestamp::MAX`].

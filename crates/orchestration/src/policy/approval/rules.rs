@@ -12,8 +12,8 @@ pub(super) fn find_first_match<'r>(rules: &'r Rules, call: &CheckedCall<'_>) -> 
     rules.iter().find(|rule| rule.matches_call(call))
 }
 
-/// A rule for tool calls. All set conditions must match. A rule without conditions matches every
-/// call.
+/// A rule for tool calls. A call must match all conditions that are set. A rule without conditions
+/// matches every call.
 ///
 /// Missing annotations have MCP's defaults: the tool is not read-only, is destructive, is not
 /// idempotent and reaches the open world. Annotations come from the tool's server.

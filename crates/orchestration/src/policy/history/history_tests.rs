@@ -24,7 +24,7 @@ fn policy(max_tokens: u64) -> HistoryPolicy {
 fn thought(minter: &str) -> Part {
     Part::Reasoning(Reasoning {
         text: "hm".to_owned(),
-        provider_state: Some(ProviderState::minted_by(
+        provider_state: Some(ProviderState::new_for_model(
             &ModelId::new(minter, "m"),
             json!({"signature": "s"}),
         )),
@@ -35,12 +35,12 @@ fn thought(minter: &str) -> Part {
 fn calls(minter: &str, ids: &[String]) -> Message {
     let uses = ids
         .iter()
-        .map(|id| Part::ToolUse(ToolUse::new(id, "look", ToolInput::parse("{}"))));
+        .map(|id| Part::ToolUse(ToolUse::new(id, "look", ToolInput::parse_input("{}"))));
     Message::new(Role::Assistant, [thought(minter)].into_iter().chain(uses))
 }
 
 fn results(ids: &[String], tokens: usize) -> Message {
-    Message::tool_results(
+    Message::from_tool_results(
         ids.iter()
             .map(|id| ToolResult::text(id, "look", words(tokens))),
     )
@@ -117,7 +117,7 @@ fn a_long_current_turn_loses_the_ends_of_its_oldest_results_and_no_call() {
     }
     assert!((1..=4).contains(&trims), "{trims} {tokens}");
     let sent = history.messages_to_send(&messages);
-    let oldest = sent[2].results().next().unwrap().as_text();
+    let oldest = sent[2].iter_tool_results().next().unwrap().as_text();
     assert!(oldest.starts_with("word word"));
     assert!(oldest.contains("removed later"), "{oldest}");
     assert!(!oldest.contains("[… about 0"));
@@ -141,24 +141,24 @@ fn the_newest_results_are_cut_as_little_as_possible() {
 #[test]
 fn images_and_data_are_cut_like_text() {
     let mut seen = ToolResult::text("c", "look", words(50));
-    seen = seen.with_content([ToolContent::Image(Media::base64("image/png", "AA=="))]);
+    seen = seen.with_content([ToolContent::Image(Media::from_base64("image/png", "AA=="))]);
     seen = seen.with_content([ToolContent::text(words(500))]);
     let mut data = ToolResult::text("d", "look", "");
     data.content = Arc::default();
     data.structured = Some(json!({"rows": vec!["abcdefgh"; 500]}).into());
-    let message = Message::tool_results([seen, data]);
-    let short = super::shorten::shorten_results(&message, 100).unwrap();
-    let texts: Vec<String> = short.results().map(ToolResult::as_text).collect();
+    let message = Message::from_tool_results([seen, data]);
+    let short = super::shorten::shorten_tool_results(&message, 100).unwrap();
+    let texts: Vec<String> = short.iter_tool_results().map(ToolResult::as_text).collect();
     assert!(texts[0].starts_with("word "));
     assert!(!texts[0].contains("[image"));
     assert!(texts[1].starts_with(r#"{"rows":["abcdefgh","#));
-    for (result, text) in short.results().zip(&texts) {
+    for (result, text) in short.iter_tool_results().zip(&texts) {
         assert!(result.structured.is_none());
         assert!(text.contains("removed later"), "{text}");
     }
     assert!(estimate_message(&short) < 400);
     assert_eq!(
-        super::shorten::shorten_results(&short, 100),
+        super::shorten::shorten_tool_results(&short, 100),
         None,
         "only once"
     );
@@ -193,15 +193,15 @@ fn a_summary_replaces_omitted_messages() {
     let mut history = History::default();
     let policy = policy(1_000);
     history.set_summary("Too early: nothing is left out.");
-    assert!(history.summary_source(&messages).is_empty());
+    assert!(history.messages_to_summarize(&messages).is_empty());
     history.fit_to_limit(&policy, &messages, 0);
-    let source = history.summary_source(&messages);
+    let source = history.messages_to_summarize(&messages);
     assert!(Arc::ptr_eq(&source[0], &messages[1]));
     let before = history.fit_to_limit(&policy, &messages, 0).tokens;
     history.set_summary("Five questions were answered.");
     let after = history.fit_to_limit(&policy, &messages, 0).tokens;
     assert!(after > before);
-    assert!(history.summary_source(&messages).is_empty());
+    assert!(history.messages_to_summarize(&messages).is_empty());
     let sent = history.messages_to_send(&messages);
     assert_eq!(sent[0].text(), "Question 0?");
     assert_eq!(sent[1].role, Role::User);
@@ -217,7 +217,7 @@ fn a_summary_replaces_omitted_messages() {
     }
     messages.push(Arc::new(Message::user("And now?")));
     restored.fit_to_limit(&policy, &messages, 0);
-    let source = restored.summary_source(&messages);
+    let source = restored.messages_to_summarize(&messages);
     assert!(source[0].text().contains("Five questions"));
     assert!(source.len() > 2);
     restored.set_summary("x".repeat(100_000));
@@ -232,7 +232,7 @@ fn a_summary_request_has_the_whole_text_and_no_tools() {
     let mut dropped = turn(1, 1, 3_000);
     dropped.push(Message::new(
         Role::User,
-        [Part::Image(Media::base64("image/png", "AA=="))],
+        [Part::Image(Media::from_base64("image/png", "AA=="))],
     ));
     let request = summary_request(&arcs(dropped));
     assert_eq!(request.len(), 2);
@@ -304,9 +304,9 @@ fn origins(sent: &[Arc<Message>], messages: &[Arc<Message>], history: &History) 
     let same = |message: &Arc<Message>, at: usize| {
         let by_calls = shortened.contains(&at)
             && message
-                .results()
+                .iter_tool_results()
                 .map(|r| &r.tool_use_id)
-                .eq(messages[at].results().map(|r| &r.tool_use_id));
+                .eq(messages[at].iter_tool_results().map(|r| &r.tool_use_id));
         Arc::ptr_eq(message, &messages[at]) || by_calls
     };
     sent.iter()

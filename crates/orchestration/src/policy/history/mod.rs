@@ -62,7 +62,7 @@ pub struct HistoryPolicy {
     pub max_tokens: Option<u64>,
     /// Size of the request after a trim, in percent of the maximum. Values above 100 count as 100.
     pub low_water_percent: u8,
-    /// Size to which a tool result is shortened, in tokens. A second pass removes the rest.
+    /// Number of tokens that a shortened tool result keeps. A second pass keeps none.
     pub shortened_tokens: u64,
     /// Whether the model summarises the messages that a trim omits. Each trim then costs a model
     /// call.
@@ -87,7 +87,7 @@ pub struct FitResult {
     pub tokens: u64,
     /// Effect of the trim. `None` if nothing was omitted or shortened.
     pub trimmed: Option<TrimEffect>,
-    /// Whether the request is still too long.
+    /// Whether the request still exceeds the maximum.
     pub is_over: bool,
 }
 

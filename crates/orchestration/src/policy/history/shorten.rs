@@ -11,14 +11,14 @@ const WORTHWHILE: u64 = 60;
 /// Returns the message with each tool result cut to about `keep` tokens, or `None` if no result is
 /// longer.
 ///
-/// Equal arguments give equal bytes.
-pub(super) fn shorten_results(message: &Message, keep: u64) -> Option<Message> {
+/// The same arguments always return the same text, so that prompt caches stay valid.
+pub(super) fn shorten_tool_results(message: &Message, keep: u64) -> Option<Message> {
     let mut changed = false;
     let parts = message
         .parts
         .iter()
         .map(|part| match part {
-            Part::ToolResult(result) => match cut_result(result, keep) {
+            Part::ToolResult(result) => match shorten_tool_result(result, keep) {
                 Some(result) => {
                     changed = true;
                     Part::ToolResult(result)
@@ -31,7 +31,7 @@ pub(super) fn shorten_results(message: &Message, keep: u64) -> Option<Message> {
     changed.then(|| Message::new(message.role, parts))
 }
 
-fn cut_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
+fn shorten_tool_result(result: &ToolResult, keep: u64) -> Option<ToolResult> {
     let structured;
     let content = match &result.structured {
         // The model reads structured content only if the result has no other content.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_domain::{Message, Part, Role};
 
 use super::{
-    FitResult, HistoryPolicy, TrimEffect, shorten::shorten_results, summary::summary_message,
+    FitResult, HistoryPolicy, TrimEffect, shorten::shorten_tool_results, summary::summary_message,
 };
 use crate::tools::tokens::estimate_message;
 
@@ -31,11 +31,11 @@ pub struct History {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct HistorySummary {
     text: String,
-    /// Index of the first message that the summary does not cover.
+    /// Index of the first message after those that the summary covers.
     covers: usize,
 }
 
-/// Sizes and turns of a conversation.
+/// Token counts and turns of a conversation.
 #[derive(Debug, Default)]
 struct MeasuredConversation {
     /// Estimated number of tokens of each message as it is sent.
@@ -122,7 +122,7 @@ impl History {
     ///
     /// The list is empty if no message was omitted since. It is the input of
     /// [`summary_request`](super::summary_request).
-    pub fn summary_source(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+    pub fn messages_to_summarize(&self, messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
         let covered = self.summary.as_ref().map_or(0, |summary| summary.covers);
         let new: Vec<Arc<Message>> = self
             .left_out
@@ -156,7 +156,7 @@ impl History {
 
     fn message_as_sent(&self, at: usize, message: &Arc<Message>) -> Arc<Message> {
         let keep = self.shortened.get(&at);
-        let shorter = keep.and_then(|keep| shorten_results(message, *keep));
+        let shorter = keep.and_then(|keep| shorten_tool_results(message, *keep));
         shorter.map_or_else(|| Arc::clone(message), Arc::new)
     }
 
@@ -176,7 +176,7 @@ impl History {
             total: summary.map_or(0, |summary| estimate_message(&summary)) + overhead_tokens,
             ..MeasuredConversation::default()
         };
-        // Whether the previous message, apart from system messages, is a question of the person.
+        // Whether the previous message is a question of the person. System messages are ignored.
         let mut follows_question = false;
         for (at, message) in messages.iter().enumerate() {
             let tokens = estimate_message(&self.message_as_sent(at, message));
@@ -223,7 +223,7 @@ impl History {
             }
             count += 1;
             measured.total -= measured.tokens[at];
-            // An omitted message need not be shortened.
+            // The message is now omitted, so it no longer counts as shortened.
             self.shortened.remove(&at);
             match self.left_out.last_mut() {
                 Some(range) if range.end == at => range.end += 1,
@@ -244,7 +244,7 @@ impl History {
         (target, max): (u64, u64),
         measured: &mut MeasuredConversation,
     ) {
-        let has_result = |at: &usize| messages[*at].results().next().is_some();
+        let has_result = |at: &usize| messages[*at].iter_tool_results().next().is_some();
         let turn = measured.current_turn_start()..messages.len();
         let Some(last) = turn.clone().rfind(has_result) else {
             return;
@@ -260,7 +260,7 @@ impl History {
                 return;
             }
         }
-        let results = u64::try_from(messages[last].results().count()).unwrap_or(u64::MAX);
+        let results = u64::try_from(messages[last].iter_tool_results().count()).unwrap_or(u64::MAX);
         let others = measured.total - measured.tokens[last];
         let markers = results.saturating_mul(MARKER);
         let share = max.saturating_sub(others).saturating_sub(markers) / results.max(1);
@@ -282,7 +282,7 @@ impl History {
         {
             return;
         }
-        let Some(message) = shorten_results(&messages[at], keep) else {
+        let Some(message) = shorten_tool_results(&messages[at], keep) else {
             return;
         };
         let (tokens, before) = (estimate_message(&message), measured.tokens[at]);

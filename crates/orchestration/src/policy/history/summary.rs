@@ -90,6 +90,6 @@ fn write_message_part(out: &mut String, role: Role, part: &Part) -> std::fmt::Re
             Some(text) => writeln!(out, "{who}: {}", truncate_text(text, TEXT)),
             None => Ok(()),
         },
-        other => writeln!(out, "{who} gives {}.", other.in_words()),
+        other => writeln!(out, "{who} gives {}.", other.describe_kind()),
     }
 }

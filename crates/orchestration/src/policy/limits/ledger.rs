@@ -81,7 +81,7 @@ impl Ledger {
         self.steps = self.steps.saturating_add(1);
     }
 
-    /// Subtracts a model call whose answer was lost and that is repeated.
+    /// Subtracts one model call, because its answer was lost and it is repeated.
     pub fn undo_model_call(&mut self) {
         self.steps = self.steps.saturating_sub(1);
     }
@@ -173,7 +173,7 @@ impl Ledger {
             return Err(tool_call_limit_error(max, " in one answer", setting));
         }
         if let Some(max) = limits.max_calls_per_minute {
-            // Later times are removed too: if the clock was set back, the wait is at most a minute.
+            // Times after `now` are removed too, because the system clock may have been set back.
             self.recent_calls.retain(|then| {
                 let age = now.duration_since(*then);
                 age < MINUTE && !age.is_negative()
@@ -191,8 +191,8 @@ impl Ledger {
 
     /// Adds the token usage and the cost of a model answer.
     ///
-    /// `estimate` replaces counts that the provider does not report. `pricing` is the price of the
-    /// model that answered.
+    /// Counts of `usage` that are `None` add nothing. `pricing` is the price of the model that
+    /// answered.
     pub fn record_usage(&mut self, usage: &Usage, pricing: Option<&Pricing>, now: Timestamp) {
         self.latest_time = Some(now);
         let (input, output) = (usage.input_tokens, usage.output_tokens);

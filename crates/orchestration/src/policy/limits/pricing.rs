@@ -80,7 +80,7 @@ impl Pricing {
         let read = usage.cache_read_tokens.unwrap_or(0);
         let long = usage.cache_write_long_tokens.unwrap_or(0);
         let short = usage.cache_write_tokens.unwrap_or(0).saturating_sub(long);
-        // The reported number of input tokens includes the cached tokens.
+        // The reported input tokens include cached tokens, which have their own prices.
         let plain = usage
             .input_tokens
             .unwrap_or(0)
@@ -91,14 +91,14 @@ impl Pricing {
         let long_price = self
             .cache_write_long
             .unwrap_or_else(|| f64::max(2.0 * self.input, short_price));
-        let millionths = of(plain) * self.input
-            + of(usage.output_tokens.unwrap_or(0)) * self.output
-            + of(read) * self.cache_read.unwrap_or(self.input)
-            + of(short) * short_price
-            + of(long) * long_price;
+        let millionths = to_f64(plain) * self.input
+            + to_f64(usage.output_tokens.unwrap_or(0)) * self.output
+            + to_f64(read) * self.cache_read.unwrap_or(self.input)
+            + to_f64(short) * short_price
+            + to_f64(long) * long_price;
         let requests = usage.server_tool_requests.unwrap_or(0);
         AnswerCost {
-            usd: millionths / 1e6 + of(requests) * self.server_tool_request.unwrap_or(0.0),
+            usd: millionths / 1e6 + to_f64(requests) * self.server_tool_request.unwrap_or(0.0),
             unpriced_requests: match self.server_tool_request {
                 Some(_) => 0,
                 None => requests,
@@ -109,6 +109,6 @@ impl Pricing {
 
 /// Converts a token count to a floating-point number. Above 2^53 the last digits are lost.
 #[expect(clippy::cast_precision_loss, reason = "see above")]
-fn of(count: u64) -> f64 {
+fn to_f64(count: u64) -> f64 {
     count as f64
 }

@@ -6,7 +6,7 @@ use switchboard_domain::json_schema::SchemaValidator;
 use super::json;
 use crate::tools::arguments::describe_faults;
 
-/// Name of the only field of the wrapper object, for schemas of other types. Tools and providers
+/// Name of the only field of the object that wraps an answer of another type. Tools and providers
 /// accept only object schemas.
 const WRAPPER: &str = "answer";
 
@@ -66,7 +66,7 @@ pub(super) fn validate_answer(
     if validator.is_valid(&value) == Ok(true) {
         return Ok((value, repairs));
     }
-    // Some providers get optional fields as nullable fields, and models set these fields to null.
+    // Models set optional fields to null, because some providers get these fields as nullable.
     let mut without_nulls = value.clone();
     remove_null_fields(&mut without_nulls);
     if validator.is_valid(&without_nulls) == Ok(true) {

@@ -7,7 +7,7 @@ use switchboard_domain::{check_depth, json_schema::SchemaValidator};
 
 /// A compiled JSON Schema for answers. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Form {
+pub struct AnswerSchema {
     schema: Arc<Value>,
     validator: Arc<SchemaValidator>,
 }
@@ -20,7 +20,7 @@ pub struct InvalidSchemaError {
     pub reason: String,
 }
 
-impl Form {
+impl AnswerSchema {
     /// Compiles a schema. References to other documents return an error, because nothing is
     /// fetched.
     pub fn new(schema: Value) -> Result<Self, InvalidSchemaError> {
@@ -43,7 +43,7 @@ impl Form {
     }
 
     /// Returns the JSON Schema as a JSON value.
-    pub fn schema(&self) -> &Value {
+    pub fn json_schema(&self) -> &Value {
         &self.schema
     }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_text_is_checked_against_the_schema() {
-        let form = Form::new(json!({
+        let form = AnswerSchema::new(json!({
             "type": "object",
             "properties": {"n": {"$ref": "#/$defs/n"}},
             "required": ["n"],
@@ -72,7 +72,7 @@ mod tests {
         for other in [r#"{"n": "3"}"#, "{}", "three", "", "[3]"] {
             assert!(!form.matches_text(other), "{other}");
         }
-        let any = Form::for_any_object().unwrap();
+        let any = AnswerSchema::for_any_object().unwrap();
         assert!(any.matches_text("{}") && !any.matches_text("[]"));
     }
 
@@ -86,7 +86,7 @@ mod tests {
             json!({"$ref": "#/$defs/missing"}),
             json!({"$ref": "https://schemas.invalid/one.json"}),
         ] {
-            assert!(Form::new(wrong.clone()).is_err(), "{wrong}");
+            assert!(AnswerSchema::new(wrong.clone()).is_err(), "{wrong}");
         }
     }
 }

@@ -82,7 +82,7 @@ fn the_model_is_told_to_use_only_the_formatter() {
         let told = format!(
             "{}---\n{}\n",
             state.system_prompt(Some("Be kind.\n")),
-            state.new_answer_request().text()
+            state.build_answer_request().text()
         );
         insta::assert_snapshot!(name, told);
     }
@@ -130,7 +130,7 @@ fn text_outside_of_the_tool_becomes_part_of_the_answer() {
 
 #[test]
 fn malformed_input_is_repaired_if_possible() {
-    let fenced = ToolInput::parse(&format!("```json\n{}\n```", hello()));
+    let fenced = ToolInput::parse_input(&format!("```json\n{}\n```", hello()));
     assert!(matches!(fenced, ToolInput::Malformed { .. }));
     let formatted = done(read(&mut state(&can(false, true)), &calls(&[fenced])));
     assert_eq!(formatted.to_markdown(), "Hello");
@@ -173,7 +173,7 @@ fn a_call_of_another_tool_is_not_executed() {
         panic!("it was read");
     };
     assert!(error.contains("does not call"), "{error}");
-    assert_eq!(message.results().count(), 1);
+    assert_eq!(message.iter_tool_results().count(), 1);
     assert_eq!(state.current_mode(), FormatterMode::Required);
     // Called by another name it is the formatter all the same.
     let named = ToolUse::new(
@@ -188,7 +188,7 @@ fn a_call_of_another_tool_is_not_executed() {
 #[test]
 fn an_answer_at_the_output_limit_keeps_its_text() {
     let raw = "{\"conversation\": [{\"type\": \"text\", \"content\": \"Half an ans";
-    let cut = calls(&[ToolInput::malformed(raw, "cut off")]);
+    let cut = calls(&[ToolInput::malformed_input(raw, "cut off")]);
     let mut tool = state(&can(false, true));
     let formatted = done(tool.read_response(&cut, &FinishReason::Length, ""));
     assert_eq!(formatted.to_markdown(), "Half an ans");
@@ -244,7 +244,7 @@ fn answer() -> impl Strategy<Value = Message> {
             ToolUse::new("id", name, ToolInput::from_json(json))
         )),
         "\\PC{0,20}|\\{\"conversation\": \\[\"[a-z]{0,5}".prop_map(|raw| Part::ToolUse(
-            ToolUse::new("id", TOOL, ToolInput::malformed(raw, "not valid"))
+            ToolUse::new("id", TOOL, ToolInput::malformed_input(raw, "not valid"))
         )),
     ];
     prop::collection::vec(part, 0..3).prop_map(|parts| Message::new(Role::Assistant, parts))
@@ -290,7 +290,7 @@ proptest! {
                     break;
                 }
                 FormatDecision::Reask { message, .. } => {
-                    prop_assert_eq!(message.results().count(), answer.tool_uses().count());
+                    prop_assert_eq!(message.iter_tool_results().count(), answer.tool_uses().count());
                 }
                 FormatDecision::Silent => {
                     prop_assert!(!said);

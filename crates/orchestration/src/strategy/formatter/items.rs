@@ -7,7 +7,7 @@ use crate::AnswerItem;
 
 /// Items that were read from an answer, and descriptions of the repairs.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct AnswerReading {
+pub(super) struct AnswerItems {
     pub(super) items: Vec<AnswerItem>,
     pub(super) repairs: Vec<String>,
 }
@@ -26,7 +26,7 @@ fn is_answer_item(fields: &Map<String, Value>) -> bool {
     is_typed && fields.contains_key("content")
 }
 
-impl AnswerReading {
+impl AnswerItems {
     /// Adds the description of a repair, unless it is already listed.
     pub(super) fn add_repair(&mut self, repair: impl Into<String>) {
         let repair = repair.into();
@@ -35,7 +35,7 @@ impl AnswerReading {
         }
     }
 
-    pub(super) fn add_text(&mut self, text: &str) {
+    pub(super) fn add_text_item(&mut self, text: &str) {
         let text = text.trim();
         if !text.is_empty() {
             self.items.push(AnswerItem::Text {
@@ -45,11 +45,11 @@ impl AnswerReading {
     }
 
     /// Adds the items of a formatted answer, and repairs it if necessary.
-    pub(super) fn add_answer(&mut self, value: Value) {
+    pub(super) fn add_answer_items(&mut self, value: Value) {
         match value {
             Value::Object(mut fields) => {
                 if let Some(conversation) = fields.shift_remove("conversation") {
-                    self.add_conversation(conversation);
+                    self.add_conversation_items(conversation);
                 } else if is_answer_item(&fields) {
                     self.add_repair("a single item had no enclosing list");
                     self.add_item(fields);
@@ -57,12 +57,12 @@ impl AnswerReading {
             }
             list => {
                 self.add_repair("the list of items had no enclosing object");
-                self.add_conversation(list);
+                self.add_conversation_items(list);
             }
         }
     }
 
-    fn add_conversation(&mut self, value: Value) {
+    fn add_conversation_items(&mut self, value: Value) {
         match value {
             Value::Array(items) => {
                 for item in items {
@@ -70,7 +70,7 @@ impl AnswerReading {
                         Value::Object(fields) => self.add_item(fields),
                         Value::String(text) => {
                             self.add_repair("an item was a plain string");
-                            self.add_text(&text);
+                            self.add_text_item(&text);
                         }
                         _ => {}
                     }
@@ -86,9 +86,9 @@ impl AnswerReading {
                 {
                     Some(found) => {
                         self.add_repair("JSON inside of a string was decoded");
-                        self.add_answer(found.value);
+                        self.add_answer_items(found.value);
                     }
-                    None => self.add_text(&text),
+                    None => self.add_text_item(&text),
                 }
             }
             _ => {}
@@ -121,7 +121,7 @@ impl AnswerReading {
             }
         };
         if !is_artifact {
-            return self.add_text(&content);
+            return self.add_text_item(&content);
         }
         if content.trim().is_empty() {
             return;
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(value: Value) -> AnswerReading {
-        let mut reading = AnswerReading::default();
-        reading.add_answer(value);
+    fn read(value: Value) -> AnswerItems {
+        let mut reading = AnswerItems::default();
+        reading.add_answer_items(value);
         reading
     }
 
@@ -211,7 +211,7 @@ mod tests {
             artifact("x-music", "T", "c d", None),
         ];
         let repairs = vec![];
-        assert_eq!(reading, AnswerReading { items, repairs });
+        assert_eq!(reading, AnswerItems { items, repairs });
     }
 
     #[test]

@@ -27,8 +27,8 @@ pub(super) fn find_json(text: &str, cut_off: bool) -> Option<FoundJson> {
         });
     }
     let is_value = |text: &&str| text.trim_start().starts_with(['{', '[']);
-    let text = fenced_content(text).filter(is_value).unwrap_or(text);
-    let (value, is_complete) = parse_prefix(&text[text.find(['{', '['])?..]);
+    let text = find_fenced_content(text).filter(is_value).unwrap_or(text);
+    let (value, is_complete) = parse_json_prefix(&text[text.find(['{', '['])?..]);
     let value = value.filter(|value| match value {
         Value::Object(fields) => !fields.is_empty(),
         Value::Array(items) => !items.is_empty(),
@@ -51,7 +51,7 @@ fn parse_strictly(text: &str) -> Option<Value> {
 }
 
 /// Returns the content of the first code fence, which may be unclosed.
-fn fenced_content(text: &str) -> Option<&str> {
+fn find_fenced_content(text: &str) -> Option<&str> {
     let (_, after) = text.split_once("```")?;
     let (_, inside) = after.split_once('\n')?;
     Some(
@@ -67,7 +67,7 @@ fn fenced_content(text: &str) -> Option<&str> {
 /// Incomplete strings are included, except for keys. Superfluous and missing commas, raw control
 /// characters in strings and unknown escapes are accepted. Keys must be quoted, so that prose in
 /// brackets is not an object.
-pub(super) fn parse_prefix(text: &str) -> (Option<Value>, bool) {
+pub(super) fn parse_json_prefix(text: &str) -> (Option<Value>, bool) {
     let mut reader = LenientParser {
         rest: text,
         depth: 0,
@@ -183,7 +183,7 @@ impl LenientParser<'_> {
                 Some(c) => c,
                 None => {
                     self.is_complete = false;
-                    // The other half of the surrogate pair may still follow.
+                    // Removes half of a surrogate pair, because the other half may still follow.
                     units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
                     break;
                 }

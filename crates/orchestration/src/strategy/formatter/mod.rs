@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use switchboard_domain::ToolDefinition;
 
 use crate::AnswerItem;
-pub use form::{Form, InvalidSchemaError};
+pub use form::{AnswerSchema, InvalidSchemaError};
 pub use mode::FormatterMode;
 pub use partial::PartialFormatter;
-pub use render::render;
+pub use render::render_markdown;
 pub use state::{FormatDecision, FormatState};
 
 /// Name of the tool whose input is the answer.
@@ -124,9 +124,9 @@ pub struct FormattedAnswer {
 }
 
 impl FormattedAnswer {
-    /// Returns the answer as Markdown, see [`render()`].
+    /// Returns the answer as Markdown, see [`render_markdown`].
     pub fn to_markdown(&self) -> String {
-        render(&self.items)
+        render_markdown(&self.items)
     }
 }
 

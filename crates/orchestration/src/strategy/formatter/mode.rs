@@ -28,8 +28,8 @@ impl FormatterMode {
     pub(super) fn supported_modes(capabilities: &ModelCapabilities) -> Vec<Self> {
         let forced = capabilities.forced_tool_choice;
         let native = match capabilities.structured_output {
-            // A server may ignore an unknown response format silently, so a forced tool is
-            // preferred if the model supports it.
+            // With unknown support for response formats, a forced tool is preferred, because a
+            // server may ignore an unknown format silently.
             None => forced == Some(false) || capabilities.tools == Some(false),
             Some(is_supported) => is_supported,
         };

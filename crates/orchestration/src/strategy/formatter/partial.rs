@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    items::{AnswerReading, looks_like_answer},
+    items::{AnswerItems, looks_like_answer},
     json,
-    render::{self, info_is_language},
+    render::{self, uses_language_info},
 };
 use crate::AnswerItem;
 
@@ -29,7 +29,7 @@ use crate::AnswerItem;
 pub struct PartialFormatter {
     is_silent: bool,
     input: String,
-    /// Length of the input at which it is parsed again.
+    /// Length of the input in bytes from which it is parsed again.
     next_length: usize,
     shown: String,
 }
@@ -60,7 +60,7 @@ impl PartialFormatter {
             return String::new();
         }
         self.next_length = self.input.len() + self.input.len() / 512;
-        let text = known_text(&self.input);
+        let text = extract_known_text(&self.input);
         let new = text
             .strip_prefix(&self.shown)
             .unwrap_or_default()
@@ -77,11 +77,11 @@ impl PartialFormatter {
 }
 
 /// Returns the text of an incomplete answer as far as it is known.
-fn known_text(input: &str) -> String {
+fn extract_known_text(input: &str) -> String {
     let input = input.trim_start();
     let json = match input.strip_prefix("```") {
         Some(fence) => fence.split_once('\n').map_or("", |(_, inside)| inside),
-        // The input may be the start of a code fence.
+        // Nothing is known yet, because the input may be the start of a code fence.
         None if "```".starts_with(input) => "",
         None => input,
     };
@@ -89,7 +89,7 @@ fn known_text(input: &str) -> String {
     if !json.is_empty() && !json.starts_with(['{', '[']) {
         return input.trim_end().to_owned();
     }
-    let (Some(mut answer), is_complete) = json::parse_prefix(json) else {
+    let (Some(mut answer), is_complete) = json::parse_json_prefix(json) else {
         return String::new();
     };
     let mut open = None;
@@ -103,9 +103,9 @@ fn known_text(input: &str) -> String {
         };
         open = list.pop();
     }
-    let mut reading = AnswerReading::default();
+    let mut reading = AnswerItems::default();
     if looks_like_answer(&answer) {
-        reading.add_answer(answer);
+        reading.add_answer_items(answer);
     }
     let open = open.as_ref().and_then(parse_incomplete_item);
     render::render_partial(&reading.items, open.as_ref())
@@ -125,7 +125,7 @@ fn parse_incomplete_item(item: &Value) -> Option<AnswerItem> {
             let artifact_type = text_of("artifactType")?;
             let language = text_of("language");
             let is_known = language.is_some()
-                || !info_is_language(&render::short_artifact_type(&artifact_type));
+                || !uses_language_info(&render::short_artifact_type(&artifact_type));
             is_known.then_some(AnswerItem::Artifact {
                 artifact_type,
                 title: text_of("title")?,

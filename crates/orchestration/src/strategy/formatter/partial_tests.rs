@@ -126,8 +126,8 @@ proptest! {
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&str> = cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-        let mut reading = AnswerReading::default();
-        reading.add_answer(written);
-        prop_assert_eq!(shown(&pieces), render::render(&reading.items));
+        let mut reading = AnswerItems::default();
+        reading.add_answer_items(written);
+        prop_assert_eq!(shown(&pieces), render::render_markdown(&reading.items));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use switchboard_domain::Message;
 
 use super::{FormatterMode, TOOL};
-use crate::strategy::prompt::with_instructions;
+use crate::strategy::prompt::prepend_instructions;
 
 const RULES: &str = "\
 # This phase: answer
@@ -40,7 +40,7 @@ pub(super) fn system_prompt(
     instructions: Option<&str>,
     schema: Option<&Value>,
 ) -> String {
-    let mut prompt = with_instructions(instructions, RULES);
+    let mut prompt = prepend_instructions(instructions, RULES);
     prompt.push_str(if schema.is_some() { OWN_FORM } else { FORM });
     let request = match mode {
         FormatterMode::Native => {
@@ -58,7 +58,7 @@ pub(super) fn system_prompt(
 }
 
 /// Returns the last message of the request, which asks the model for the answer.
-pub(super) fn new_answer_request(mode: FormatterMode) -> Message {
+pub(super) fn build_answer_request(mode: FormatterMode) -> Message {
     if mode == FormatterMode::Native {
         Message::user("Write the answer to my question now, as the JSON object that was described.")
     } else {

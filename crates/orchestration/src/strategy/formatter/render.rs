@@ -23,7 +23,7 @@ pub(super) const UNTITLED: &str = "Untitled";
 /// ];
 /// assert_eq!(render(&items), "Two rows:\n\n**Rows**\n\n```\na | b\n```");
 /// ```
-pub fn render(items: &[AnswerItem]) -> String {
+pub fn render_markdown(items: &[AnswerItem]) -> String {
     let mut answer = String::new();
     for item in items {
         // The code fence must be longer than the longest run of backticks in the content.
@@ -81,7 +81,7 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
     } = item
     {
         let kind = short_artifact_type(artifact_type);
-        // Markdown may contain code blocks with three backticks.
+        // An artifact in Markdown may contain code blocks with three backticks.
         let marks = if kind == "markdown" { 4 } else { 3 };
         let fence = "`".repeat(min_marks.max(marks));
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -96,7 +96,7 @@ fn write_item(item: &AnswerItem, min_marks: usize, answer: &mut String) -> Strin
 }
 
 fn code_block_info(kind: &str, language: Option<&str>) -> String {
-    let info = if info_is_language(kind) {
+    let info = if uses_language_info(kind) {
         language.map_or("", str::trim)
     } else if matches!(kind, "table" | "chart" | "plain") {
         ""
@@ -111,7 +111,7 @@ fn code_block_info(kind: &str, language: Option<&str>) -> String {
 
 /// Returns whether the info string of the code block is the language of the artifact. For other
 /// artifacts it is their kind, or empty.
-pub(super) fn info_is_language(kind: &str) -> bool {
+pub(super) fn uses_language_info(kind: &str) -> bool {
     !matches!(
         kind,
         "markdown" | "mermaid" | "html" | "svg" | "json" | "csv" | "table" | "chart" | "plain"
@@ -133,7 +133,7 @@ fn longest_backtick_run(text: &str) -> usize {
         run = if byte == b'`' { run + 1 } else { 0 };
         longest = longest.max(run);
     }
-    // One or two backticks cannot end a code fence.
+    // Runs of one or two backticks are ignored, because they cannot end a code fence.
     if longest < 3 { 0 } else { longest }
 }
 
@@ -183,7 +183,10 @@ mod tests {
                 "```\na `b` ``c``\n```",
             ),
         ] {
-            assert_eq!(render(&[item]), format!("**A title**\n\n{expected}"));
+            assert_eq!(
+                render_markdown(&[item]),
+                format!("**A title**\n\n{expected}")
+            );
         }
     }
 
@@ -196,7 +199,7 @@ mod tests {
             artifact("code", " \n", None),
             text("b"),
         ];
-        assert_eq!(render(&items), "a\n\nb");
-        assert_eq!(render(&[]), "");
+        assert_eq!(render_markdown(&items), "a\n\nb");
+        assert_eq!(render_markdown(&[]), "");
     }
 }

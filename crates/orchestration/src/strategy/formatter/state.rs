@@ -12,7 +12,7 @@ use switchboard_domain::{
 use super::{
     FormattedAnswer, FormatterMode, PartialFormatter, TOOL, answer_schema, custom_schema,
     formatter_definition,
-    items::{self, AnswerReading},
+    items::{self, AnswerItems},
     json::{self, FoundJson},
     prompts,
 };
@@ -29,7 +29,7 @@ pub struct FormatState {
     left: Vec<FormatterMode>,
     /// Whether the model was called again with the fault of its response.
     asked_again: bool,
-    /// Text of a malformed response. It becomes the answer if the next response is malformed too.
+    /// Text of a malformed response. It becomes the answer if the second response is malformed too.
     said: Option<String>,
     /// Custom JSON Schema of the answer.
     schema: Option<Value>,
@@ -74,7 +74,7 @@ impl FormatState {
         }
     }
 
-    /// Returns the current mode.
+    /// Returns the formatting mode that the next request uses.
     pub fn current_mode(&self) -> FormatterMode {
         self.mode
     }
@@ -85,8 +85,8 @@ impl FormatState {
     }
 
     /// Returns the last message of the request, which is not part of the history.
-    pub fn new_answer_request(&self) -> Message {
-        prompts::new_answer_request(self.mode)
+    pub fn build_answer_request(&self) -> Message {
+        prompts::build_answer_request(self.mode)
     }
 
     /// Adapts a request to the mode. The messages do not change.
@@ -222,12 +222,12 @@ impl FormatState {
         let text = prompts::format_fault_message(self.mode, error);
         let results: Vec<ToolResult> = answer
             .tool_uses()
-            .map(|tool_use| ToolResult::error(&tool_use.id, &tool_use.name, &text))
+            .map(|tool_use| ToolResult::from_error_message(&tool_use.id, &tool_use.name, &text))
             .collect();
         if results.is_empty() {
             Message::user(text)
         } else {
-            Message::tool_results(results)
+            Message::from_tool_results(results)
         }
     }
 }
@@ -236,7 +236,7 @@ impl<'a> ResponseParts<'a> {
     fn from_message(answer: &'a Message) -> Self {
         let (answers, others) = answer.tool_uses().partition(|tool_use| {
             let name = tool_use.name.to_ascii_lowercase();
-            // Some models write a prefix, as in `functions.response_formatter`.
+            // Some models add a prefix to the tool name, as in `functions.response_formatter`.
             name.ends_with(TOOL)
                 || tool_use
                     .input
@@ -260,20 +260,20 @@ impl<'a> ResponseParts<'a> {
     }
 
     fn read_answer(&self, mode: FormatterMode, cut_off: bool) -> Result<FormattedAnswer, String> {
-        let mut reading = AnswerReading::default();
+        let mut reading = AnswerItems::default();
         for tool_use in &self.answers {
             match &tool_use.input {
-                ToolInput::Object(input) => reading.add_answer(input.as_value().clone()),
+                ToolInput::Object(input) => reading.add_answer_items(input.as_value().clone()),
                 ToolInput::Malformed { raw, .. } => {
                     if let Some(found) = json::find_json(raw, cut_off) {
                         reading.add_repair(found.repair.unwrap_or("its JSON was not an object"));
-                        reading.add_answer(found.value);
+                        reading.add_answer_items(found.value);
                     }
                 }
             }
         }
         if !self.text.is_empty() {
-            self.add_text(&mut reading, mode, json::find_json(&self.text, cut_off));
+            self.add_surrounding_text(&mut reading, mode, json::find_json(&self.text, cut_off));
         }
         for other in &self.others {
             reading.add_repair(format!(
@@ -293,12 +293,17 @@ impl<'a> ResponseParts<'a> {
 
     /// Adds the text outside of the formatter call. The text is the answer as JSON, or text before
     /// the answer.
-    fn add_text(&self, reading: &mut AnswerReading, mode: FormatterMode, found: Option<FoundJson>) {
+    fn add_surrounding_text(
+        &self,
+        reading: &mut AnswerItems,
+        mode: FormatterMode,
+        found: Option<FoundJson>,
+    ) {
         let found = found.filter(|found| items::looks_like_answer(&found.value));
         if let Some(found) = found {
             // JSON in the text may repeat the answer of the formatter call.
             if reading.items.is_empty() {
-                reading.add_answer(found.value);
+                reading.add_answer_items(found.value);
             }
             if mode != FormatterMode::Native {
                 reading
@@ -350,7 +355,7 @@ impl<'a> ResponseParts<'a> {
         };
         match json::find_json(raw, false) {
             Some(found) => format_custom_answer(schema, found.value, found.repair),
-            // A custom schema may require a plain number or string.
+            // The text may be a plain number or string that the custom schema requires.
             None => {
                 format_custom_answer(schema, serde_json::from_str(raw).map_err(|_| fault)?, None)
             }

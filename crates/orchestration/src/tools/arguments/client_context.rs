@@ -32,7 +32,7 @@ impl ClientContext {
         self.0.values().filter_map(Value::as_str)
     }
 
-    pub(super) fn values(&self) -> &Map<String, Value> {
+    pub(super) fn context_values(&self) -> &Map<String, Value> {
         &self.0
     }
 

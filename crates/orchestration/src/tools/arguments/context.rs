@@ -20,12 +20,12 @@ use super::{
     schema::{collect_applied_schemas, escape_pointer_key},
     template::{ContextScope, ContextTemplate},
 };
-use crate::tools::per_definition::DefinitionCache;
+use crate::tools::definition_cache::DefinitionCache;
 
 /// An error about a required hidden argument that has no value. The tool call cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.error_message())]
-pub struct MissingContext {
+pub struct MissingHiddenArgument {
     /// Name of the tool on its server.
     pub tool: String,
     /// Name of the argument.
@@ -35,7 +35,7 @@ pub struct MissingContext {
     pub client: Vec<String>,
 }
 
-impl MissingContext {
+impl MissingHiddenArgument {
     fn error_message(&self) -> String {
         let Self {
             tool,
@@ -197,20 +197,27 @@ impl ContextInjection {
 
     /// Sets the values that a client sent for one run. Returns an error for an unknown name.
     pub fn with_client(mut self, client: ClientContext) -> Result<Self, ClientContextError> {
-        client.check_names_and_values(&self.client_names())?;
+        client.check_names_and_values(&self.client_value_names())?;
         self.client = client;
         self.redactor = self.make_redactor();
         Ok(self)
     }
 
     /// Returns the names of the values that a client may send with a run.
-    pub fn client_names(&self) -> BTreeSet<String> {
+    pub fn client_value_names(&self) -> BTreeSet<String> {
         let templates = self.declared.values.values();
-        templates.flat_map(ContextTemplate::client_names).collect()
+        templates
+            .flat_map(ContextTemplate::client_value_names)
+            .collect()
     }
 
     /// Returns a copy whose placeholders refer to one run, with its session and principal.
-    pub(crate) fn for_run(&self, run: &str, session: Option<&str>, principal: &Principal) -> Self {
+    pub(crate) fn scope_to_run(
+        &self,
+        run: &str,
+        session: Option<&str>,
+        principal: &Principal,
+    ) -> Self {
         let session = session.or(self.conversation.as_deref()).unwrap_or(run);
         Self {
             scope: Some(Arc::new(ContextScope {
@@ -236,7 +243,7 @@ impl ContextInjection {
         let defaults = defaults.iter().map(|((_, name), value)| (name, value));
         let mut secrets = Vec::new();
         for (name, value) in values.iter().chain(defaults) {
-            value.add_secrets(name, self.client.values(), &mut secrets);
+            value.add_secrets(name, self.client.context_values(), &mut secrets);
         }
         let secrets = secrets.iter();
         let secrets = secrets.map(|(key, text)| (key.as_str(), text.as_str()));
@@ -286,11 +293,11 @@ impl ContextInjection {
         &self,
         original: &Arc<ToolDefinition>,
         mut input: JsonObject,
-    ) -> Result<JsonObject, MissingContext> {
-        let (scope, client) = (self.scope.as_deref(), self.client.values());
+    ) -> Result<JsonObject, MissingHiddenArgument> {
+        let (scope, client) = (self.scope.as_deref(), self.client.context_values());
         for argument in &self.find_hidden_arguments(original).arguments {
             input.shift_remove(&argument.name);
-            let missing = |client: Vec<String>| MissingContext {
+            let missing = |client: Vec<String>| MissingHiddenArgument {
                 tool: match &original.origin {
                     Some(origin) => origin.tool.clone(),
                     None => original.name.clone(),
@@ -334,7 +341,7 @@ impl ContextInjection {
     }
 
     fn find_hidden_arguments(&self, original: &Arc<ToolDefinition>) -> Arc<HiddenArguments> {
-        if tool_server(original).is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
+        if tool_server_name(original).is_some_and(|it| self.excluded.iter().any(|out| out == it)) {
             return Arc::default();
         }
         self.arguments
@@ -368,7 +375,7 @@ impl ContextInjection {
         let schema = &original.input_schema;
         let mut arguments: Vec<HiddenArgument> = Vec::new();
         for name in self.argument_names() {
-            let value = self.find_value(tool_server(original), name);
+            let value = self.find_value(tool_server_name(original), name);
             if value.is_some() || self.declared.reserved.contains(name) {
                 arguments.extend(find_schema_argument(schema, name, value));
             }
@@ -392,7 +399,7 @@ impl fmt::Debug for ContextInjection {
     }
 }
 
-fn tool_server(tool: &ToolDefinition) -> Option<&str> {
+fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 

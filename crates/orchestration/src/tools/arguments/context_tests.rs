@@ -250,18 +250,18 @@ fn principal() -> Principal {
 }
 
 fn of_run(context: &ContextInjection) -> ContextInjection {
-    context.for_run("run-1", Some("s-1"), &principal())
+    context.scope_to_run("run-1", Some("s-1"), &principal())
 }
 
 #[test]
 fn a_run_without_a_session_has_its_own_conversation() {
     let tool = tool(json!({"properties": {"id": {}}}));
     let context = ContextInjection::new().with_template("id", template(&json!("${session.id}")));
-    let own = context.for_run("run-1", None, &principal());
+    let own = context.scope_to_run("run-1", None, &principal());
     assert_eq!(injected(&own, &tool), json!({"id": "run-1"}));
     let shared = context
         .with_default_session("c-1")
-        .for_run("run-1", None, &principal());
+        .scope_to_run("run-1", None, &principal());
     assert_eq!(injected(&shared, &tool), json!({"id": "c-1"}));
 }
 
@@ -276,7 +276,7 @@ fn secrets_of_templates_are_redacted_and_ids_are_not() {
         .with_template("authorization", template(&json!("Bearer ${client.pin}")))
         .with_client(of_client(json!({"pin": "p1n4"})))
         .unwrap();
-    let of_run = context.for_run("r", Some("session-0001"), &principal());
+    let of_run = context.scope_to_run("r", Some("session-0001"), &principal());
     assert_eq!(
         of_run.redact_text("https://graph.internal/session-0001 of acme: Bearer p1n4"),
         "[redacted]session-0001 of acme: Bearer [redacted]"

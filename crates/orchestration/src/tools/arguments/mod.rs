@@ -22,7 +22,7 @@ mod validators;
 pub use canonical::{canonical_digest, canonical_json};
 pub(crate) use canonical::{canonical_json_value, hex_sha256};
 pub use client_context::{ClientContext, ClientContextError};
-pub use context::{ContextInjection, MissingContext};
+pub use context::{ContextInjection, MissingHiddenArgument};
 pub use template::{ContextTemplate, UnknownPlaceholder};
 pub(crate) use validators::describe_faults;
 pub use validators::{CheckedInput, InputFault, InputValidators};

@@ -39,7 +39,7 @@ pub(super) type Repaired<T> = (T, Vec<String>);
 /// `reason` is the parse error of the malformed input. Returns `None` if the text has other errors,
 /// or if the input is malformed for a reason outside of its text, such as a cut-off response.
 pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject>> {
-    match ToolInput::parse(raw) {
+    match ToolInput::parse_input(raw) {
         ToolInput::Malformed { reason: own, .. } if own == reason => {}
         _ => return None,
     }
@@ -55,8 +55,8 @@ pub(super) fn repair_text(raw: &str, reason: &str) -> Option<Repaired<JsonObject
         1 => repairs.push("removed a trailing comma".to_owned()),
         n => repairs.push(format!("removed {n} trailing commas")),
     }
-    match ToolInput::parse(&text) {
-        // An empty text would parse as an empty object.
+    match ToolInput::parse_input(&text) {
+        // An empty text is rejected, because it would be parsed as an empty object.
         ToolInput::Object(object) if !repairs.is_empty() && !text.is_empty() => {
             Some((object.into_object(), repairs))
         }
@@ -134,7 +134,7 @@ fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonOb
     let (key, value) = wrapper?;
     let inner = match value {
         Value::Object(inner) => inner.clone(),
-        Value::String(text) => match ToolInput::parse(text) {
+        Value::String(text) => match ToolInput::parse_input(text) {
             ToolInput::Object(inner) => inner.into_object(),
             ToolInput::Malformed { .. } => return None,
         },
@@ -148,7 +148,7 @@ fn unwrap_arguments(tool: &ToolDefinition, input: &JsonObject) -> Option<(JsonOb
 /// had no fault.
 fn repair_scalars(validator: &SchemaValidator, mut value: Value) -> Option<Repaired<Value>> {
     let mut changes: Vec<Change> = Vec::new();
-    for fault in validator.errors(&value).ok()?.iter().take(MAX_FAULTS) {
+    for fault in validator.list_errors(&value).ok()?.iter().take(MAX_FAULTS) {
         propose_changes(&value, fault, &mut changes);
     }
     let mut repairs = Vec::new();
@@ -186,7 +186,7 @@ fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<
             return;
         }
         (Some(Value::String(text)), ValidationErrorKind::Type { kind }) => {
-            let Some(value) = read_scalar(text, kind) else {
+            let Some(value) = parse_scalar(text, kind) else {
                 return;
             };
             let name = if value.is_boolean() {
@@ -206,7 +206,7 @@ fn propose_changes(root: &Value, fault: &ValidationError<'_>, changes: &mut Vec<
 
 /// Parses a text as the number or boolean that the schema requires. A number must keep all its
 /// digits, because a longer sequence of digits is an id.
-fn read_scalar(text: &str, required: &TypeKind) -> Option<Value> {
+fn parse_scalar(text: &str, required: &TypeKind) -> Option<Value> {
     let is_required = |wanted: JsonType| match required {
         TypeKind::Single(single) => *single == wanted,
         TypeKind::Multiple(several) => several.contains(wanted),

@@ -75,9 +75,11 @@ impl ContextTemplate {
     }
 
     /// Returns the names of the client values that the template uses.
-    pub fn client_names(&self) -> BTreeSet<String> {
+    pub fn client_value_names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
-        visit_texts("", &self.0, &mut |_, text| names.extend(client_names(text)));
+        visit_texts("", &self.0, &mut |_, text| {
+            names.extend(find_client_names(text))
+        });
         names
     }
 
@@ -146,8 +148,8 @@ impl ContextTemplate {
         needed: &mut BTreeSet<String>,
     ) -> Self {
         if is_required {
-            // Members of lists and objects are omitted individually, so these require none.
-            needed.extend(text_client_names(&self.0));
+            // Only a text needs its client values. Lists and objects omit members without a value.
+            needed.extend(find_value_client_names(&self.0));
         }
         let Value::Object(members) = &self.0 else {
             return self.clone();
@@ -166,7 +168,7 @@ impl ContextTemplate {
         let mut part = Map::new();
         for (key, value) in members {
             if schemas.iter().any(|it| it.requires_property(key)) {
-                needed.extend(text_client_names(value));
+                needed.extend(find_value_client_names(value));
             }
             if allows_others || schemas.iter().any(|it| it.find_property(key).is_some()) {
                 part.insert(key.clone(), value.clone());
@@ -236,7 +238,7 @@ fn fill_text(
     client: &Map<String, Value>,
 ) -> Option<Value> {
     let pieces: Vec<TemplatePart> = split_valid_placeholders(text).collect();
-    // If the placeholder is the whole text, a number from the client stays a number.
+    // If the text consists of one placeholder, a number from the client stays a number.
     if let [TemplatePart::Client(name)] = &*pieces {
         return client.get(name).cloned();
     }
@@ -304,15 +306,15 @@ fn parse_placeholder(name: &str) -> Option<TemplatePart> {
     }
 }
 
-fn client_names(text: &str) -> impl Iterator<Item = String> {
+fn find_client_names(text: &str) -> impl Iterator<Item = String> {
     split_valid_placeholders(text).filter_map(|piece| match piece {
         TemplatePart::Client(name) => Some(name),
         _ => None,
     })
 }
 
-fn text_client_names(value: &Value) -> impl Iterator<Item = String> {
-    value.as_str().into_iter().flat_map(client_names)
+fn find_value_client_names(value: &Value) -> impl Iterator<Item = String> {
+    value.as_str().into_iter().flat_map(find_client_names)
 }
 
 #[cfg(test)]

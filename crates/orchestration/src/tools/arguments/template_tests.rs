@@ -82,7 +82,7 @@ fn names_and_literals_are_listed() {
     let template =
         json!({"a": "${client.b} and ${client.a}", "c": ["${client.b}", "plain"], "n": 1});
     let template = ContextTemplate::parse(&template).unwrap();
-    let names: Vec<_> = template.client_names().into_iter().collect();
+    let names: Vec<_> = template.client_value_names().into_iter().collect();
     assert_eq!(names, ["a", "b"]);
     assert_eq!(template.literal_texts(), [" and ", "plain"]);
     assert_eq!(format!("{template:?}"), "[hidden]");

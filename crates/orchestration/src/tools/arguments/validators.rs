@@ -8,7 +8,7 @@ use switchboard_domain::{
 };
 
 use super::repair::{repair_text, repair_values};
-use crate::tools::per_definition::DefinitionCache;
+use crate::tools::definition_cache::DefinitionCache;
 
 /// Maximum number of faults that one error message lists.
 const MAX_FAULTS: usize = 6;
@@ -117,14 +117,14 @@ fn accept_or_repair(
         let (input, repairs) = repair_values(validator, definition, object.as_value())?;
         (input.into(), repairs)
     };
-    // The depth is checked again, because an object that was parsed from a string adds levels.
+    // The depth is checked again, because parsing an object from a string adds levels.
     check_depth(input.as_value()).ok()?;
     Some(CheckedInput { input, repairs })
 }
 
 /// Describes the faults of a value for a model or a person.
 pub(crate) fn describe_faults(validator: &SchemaValidator, value: &Value) -> String {
-    let errors = match validator.errors(value) {
+    let errors = match validator.list_errors(value) {
         Ok(errors) => errors,
         Err(error) => return format!("{error}; send a smaller input"),
     };

@@ -12,7 +12,7 @@ fn check(schema: &Value, input: &Value) -> Result<(), String> {
 fn examine(schema: &Value, raw: &str) -> Result<(Value, Vec<String>), InputFault> {
     let definition = Arc::new(ToolDefinition::new("lookup", "", schema.clone()));
     let checked =
-        InputValidators::default().validate_or_repair(&definition, &ToolInput::parse(raw))?;
+        InputValidators::default().validate_or_repair(&definition, &ToolInput::parse_input(raw))?;
     Ok((Value::Object(checked.input.into_object()), checked.repairs))
 }
 
@@ -142,7 +142,7 @@ fn text_with_other_errors_stays_malformed() {
     let definition = Arc::new(ToolDefinition::new("t", "", json!({})));
     let reason = "cut off before it was complete";
     for raw in [r#"{"a": 1}"#, r#"{"a": 1,}"#] {
-        let cut = ToolInput::malformed(raw, reason);
+        let cut = ToolInput::malformed_input(raw, reason);
         let reason = reason.to_owned();
         let fault = InputValidators::default().validate_or_repair(&definition, &cut);
         assert_eq!(fault, Err(InputFault::Malformed { reason }));
@@ -376,7 +376,7 @@ proptest! {
         let text = Value::Object(object).to_string();
         let text = if in_fence { format!("```json\n{text}\n```") } else { text };
         let text = &text[..text.floor_char_boundary(cut.index(text.len()))];
-        if let ToolInput::Malformed { .. } = ToolInput::parse(text) {
+        if let ToolInput::Malformed { .. } = ToolInput::parse_input(text) {
             prop_assert!(examine(&json!({}), text).is_err(), "{}", text);
         }
     }

@@ -41,7 +41,7 @@ const MAX_NAME_BYTES: usize = 64;
 ///     }
 /// })
 /// .read_only();
-/// assert_eq!(weather.definition().input_schema["properties"]["town"]["type"], "string");
+/// assert_eq!(weather.tool_definition().input_schema["properties"]["town"]["type"], "string");
 /// ```
 #[derive(Clone)]
 #[must_use]
@@ -146,7 +146,7 @@ impl Function {
     }
 
     /// Returns the definition of the tool.
-    pub fn definition(&self) -> &ToolDefinition {
+    pub fn tool_definition(&self) -> &ToolDefinition {
         &self.definition
     }
 

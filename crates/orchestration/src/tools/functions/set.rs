@@ -146,8 +146,8 @@ impl fmt::Debug for ToolSet {
 
 #[async_trait]
 impl ToolHost for ToolSet {
-    async fn tools(&self) -> ToolCatalog {
-        let catalogs = join_all(self.hosts.iter().map(|host| host.tools())).await;
+    async fn list_tools(&self) -> ToolCatalog {
+        let catalogs = join_all(self.hosts.iter().map(|host| host.list_tools())).await;
         let mut all = ToolCatalog::default();
         let mut members = lock_members(&self.members);
         for (host, catalog) in catalogs.into_iter().enumerate() {
@@ -168,32 +168,32 @@ impl ToolHost for ToolSet {
         all
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let mut known = self.find_host(&call.name);
         if known.is_none() {
-            // The tools may not have been listed yet, for example after a run was resumed.
-            let _ = self.tools().await;
+            // Lists the tools, because no list exists yet if a run has just been resumed.
+            let _ = self.list_tools().await;
             known = self.find_host(&call.name);
         }
         let outer = call.name.clone();
         if let Some((host, name)) = known {
-            match host.call(ToolCall { name, ..call }).await {
-                // The host's error lists the host's own tool names, so it is replaced below.
+            match host.call_tool(ToolCall { name, ..call }).await {
+                // The host's error lists its own tool names, so it is replaced below.
                 Err(ToolCallError::UnknownTool { .. }) => {}
                 answer => return answer,
             }
         }
-        let tools = self.tools().await.tools;
+        let tools = self.list_tools().await.tools;
         Err(ToolCallError::UnknownTool {
             name: outer,
             available: tools.iter().map(|tool| tool.name.clone()).collect(),
         })
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         let all = self.hosts.iter().enumerate().map(|(position, host)| {
             let members = Arc::clone(&self.members);
-            host.changes().map(move |mut change| {
+            host.watch_changes().map(move |mut change| {
                 if let ToolHostChange::ToolRedefined { tool, .. } = &mut change
                     && let Some(name) = find_known_name(&lock_members(&members), position, tool)
                 {

@@ -38,7 +38,7 @@ impl Fake {
 
 #[async_trait]
 impl ToolHost for Fake {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         if let Some(barrier) = &self.barrier {
             barrier.wait().await;
         }
@@ -51,7 +51,7 @@ impl ToolHost for Fake {
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let tools = self.tools.lock().unwrap();
         if let Some(tool) = tools.iter().find(|tool| tool.name == call.name) {
             return Ok(ToolOutput::text(format!(
@@ -65,13 +65,13 @@ impl ToolHost for Fake {
         })
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::iter(self.changes.clone()))
     }
 }
 
 async fn names(set: &ToolSet) -> Vec<String> {
-    let tools = set.tools().await.tools;
+    let tools = set.list_tools().await.tools;
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
@@ -80,7 +80,7 @@ async fn call(set: &ToolSet, name: &str) -> Result<String, ToolCallError> {
         name: name.to_owned(),
         ..ToolCall::default()
     };
-    let output = set.call(call).await?;
+    let output = set.call_tool(call).await?;
     Ok(output.content.iter().map(ToolContent::as_text).collect())
 }
 
@@ -98,7 +98,7 @@ async fn tools_are_in_the_order_of_hosts_and_calls_reach_their_host() {
     assert_eq!(call(&set, "b__one").await.unwrap(), "one of b");
     assert_eq!(call(&set, "host3__one").await.unwrap(), "one of ");
     assert_eq!(call(&set, "three").await.unwrap(), "three of b");
-    assert_eq!(set.tools().await.problems.len(), 3);
+    assert_eq!(set.list_tools().await.problems.len(), 3);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_definition_is_the_same_arc_each_time() {
     let set = ToolSet::new()
         .with_host(Fake::of("a", &["one"]))
         .with_host(Fake::of("b", &["one"]));
-    let (first, second) = (set.tools().await.tools, set.tools().await.tools);
+    let (first, second) = (set.list_tools().await.tools, set.list_tools().await.tools);
     for (first, second) in first.iter().zip(&second) {
         assert!(Arc::ptr_eq(first, second), "{}", first.name);
     }
@@ -170,7 +170,7 @@ async fn changes_use_the_names_of_the_set() {
     b.changes = vec![redefined("one"), redefined("never listed")];
     let set = ToolSet::new().with_host(a).with_host(b);
     let _ = names(&set).await;
-    let changes: Vec<_> = set.changes().collect().await;
+    let changes: Vec<_> = set.watch_changes().collect().await;
     assert_eq!(changes.len(), 4);
     for wanted in [
         listed,

@@ -36,7 +36,7 @@ const DEFAULT_SERVER: &str = "functions";
 /// }
 ///
 /// let tools = FunctionTools::new()
-///     .with("sum", "Adds numbers.", |input: Sum| async move {
+///     .with_handler("sum", "Adds numbers.", |input: Sum| async move {
 ///         Ok::<f64, String>(input.numbers.iter().sum())
 ///     })
 ///     .with_function(
@@ -68,7 +68,7 @@ impl FunctionTools {
 
     /// Adds a Rust function as a tool. See [`Function::new`] for its parameters.
     #[must_use]
-    pub fn with<A, F, R, O, E>(
+    pub fn with_handler<A, F, R, O, E>(
         self,
         name: impl Into<String>,
         description: impl Into<String>,
@@ -129,7 +129,7 @@ impl FunctionTools {
 
 #[async_trait]
 impl ToolHost for FunctionTools {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         let problem = |message: &String| ServerProblem {
             server: self.server_name().to_owned(),
             message: message.clone(),
@@ -141,7 +141,7 @@ impl ToolHost for FunctionTools {
     }
 
     /// Executes a function and enforces the deadline of the call, which needs a tokio runtime.
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let Some(function) = self.find_function(&call.name) else {
             return Err(ToolCallError::UnknownTool {
                 name: call.name,
@@ -173,7 +173,7 @@ impl ToolHost for FunctionTools {
     }
 
     /// Returns an empty stream, because functions never change.
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::empty())
     }
 }

@@ -58,7 +58,7 @@ fn call(name: &str, input: Value) -> ToolCall {
 }
 
 async fn ask(tools: &FunctionTools, name: &str, input: Value) -> ToolOutput {
-    tools.call(call(name, input)).await.unwrap()
+    tools.call_tool(call(name, input)).await.unwrap()
 }
 
 fn words(output: &ToolOutput) -> String {
@@ -75,13 +75,13 @@ async fn the_definition_comes_from_the_types() {
             .open_world()
             .sequential(),
     );
-    let catalog = tools.tools().await;
+    let catalog = tools.list_tools().await;
     insta::assert_json_snapshot!(catalog.tools[0]);
     assert!(catalog.problems.is_empty());
     // The same one every time, so that nothing is compiled twice.
     assert!(Arc::ptr_eq(
         &catalog.tools[0],
-        &tools.tools().await.tools[0]
+        &tools.list_tools().await.tools[0]
     ));
     assert!(jsonschema::meta::is_valid(&catalog.tools[0].input_schema));
 }
@@ -117,14 +117,14 @@ async fn errors_and_invalid_input_are_error_results() {
 #[tokio::test]
 async fn results_of_any_type_and_functions_without_arguments_work() {
     let tools = FunctionTools::new()
-        .with("text", "", |(): ()| async {
+        .with_handler("text", "", |(): ()| async {
             Ok::<_, String>("plain \"text\"")
         })
-        .with("nothing", "", |_: Value| async { Ok::<_, String>(()) })
-        .with("list", "", |_: JsonObject| async {
+        .with_handler("nothing", "", |_: Value| async { Ok::<_, String>(()) })
+        .with_handler("list", "", |_: JsonObject| async {
             Ok::<_, String>([1, 2])
         })
-        .with("not_json", "", |(): ()| async {
+        .with_handler("not_json", "", |(): ()| async {
             Ok::<_, String>(HashMap::from([((1, 2), 3)]))
         });
     assert_eq!(
@@ -144,7 +144,7 @@ async fn results_of_any_type_and_functions_without_arguments_work() {
     let not_json = ask(&tools, "not_json", json!({})).await;
     assert!(not_json.is_error && words(&not_json).contains("cannot be serialized as JSON"));
     let schemas: Vec<_> = tools
-        .tools()
+        .list_tools()
         .await
         .tools
         .iter()
@@ -158,11 +158,11 @@ async fn results_of_any_type_and_functions_without_arguments_work() {
 #[tokio::test]
 async fn a_panic_is_an_error_result_without_its_message() {
     let tools = FunctionTools::new()
-        .with("at_once", "", |input: JsonObject| {
+        .with_handler("at_once", "", |input: JsonObject| {
             assert!(!input.is_empty(), "secret words");
             async { Ok::<_, String>(()) }
         })
-        .with("later", "", |(): ()| async {
+        .with_handler("later", "", |(): ()| async {
             tokio::task::yield_now().await;
             let nothing: Option<u8> = None;
             nothing.map(Ok::<_, String>).expect("secret words")
@@ -184,21 +184,22 @@ async fn the_deadline_drops_the_function() {
     }
     let dropped = Arc::new(AtomicBool::new(false));
     let seen = dropped.clone();
-    let tools = FunctionTools::new()
-        .with_server_name("local")
-        .with("hang", "", move |(): ()| {
-            let guard = Dropped(seen.clone());
-            async move {
-                let _guard = guard;
-                std::future::pending::<Result<(), String>>().await
-            }
-        });
+    let tools =
+        FunctionTools::new()
+            .with_server_name("local")
+            .with_handler("hang", "", move |(): ()| {
+                let guard = Dropped(seen.clone());
+                async move {
+                    let _guard = guard;
+                    std::future::pending::<Result<(), String>>().await
+                }
+            });
     let after = Duration::from_secs(3);
     let late = ToolCall {
         deadline: Some(after),
         ..call("hang", json!({}))
     };
-    let error = tools.call(late).await.unwrap_err();
+    let error = tools.call_tool(late).await.unwrap_err();
     assert!(
         matches!(&error, ToolCallError::Timeout { server, tool, after: limit }
             if server == "local" && tool == "hang" && *limit == after),
@@ -213,7 +214,7 @@ async fn a_raw_function_gets_the_whole_call() {
     let tools = FunctionTools::new().with_function(Function::from_definition(
         definition,
         |call: ToolCall| async move {
-            call.progress.report(ToolProgress {
+            call.progress.report_progress(ToolProgress {
                 progress: 1.0,
                 total: None,
                 message: call.idempotency_key,
@@ -222,7 +223,7 @@ async fn a_raw_function_gets_the_whole_call() {
                 return Err("no pencil");
             }
             Ok(ToolOutput {
-                content: vec![ToolContent::Image(Media::base64("image/png", "AA=="))],
+                content: vec![ToolContent::Image(Media::from_base64("image/png", "AA=="))],
                 ..ToolOutput::default()
             })
         },
@@ -236,7 +237,7 @@ async fn a_raw_function_gets_the_whole_call() {
         }),
         ..call("draw", json!({}))
     };
-    let output = tools.call(with_progress).await.unwrap();
+    let output = tools.call_tool(with_progress).await.unwrap();
     assert_eq!(words(&output), "[image image/png]");
     assert_eq!(*told.lock().unwrap(), [Some("key".to_owned())]);
     let failed = ask(&tools, "draw", json!({"fail": true})).await;
@@ -251,13 +252,13 @@ async fn a_function_that_cannot_be_offered_is_a_problem() {
     let nothing = |(): ()| async { Ok::<_, String>(()) };
     let tools = FunctionTools::new()
         .with_server_name("local")
-        .with("good", "", nothing)
-        .with("good", "another", nothing)
-        .with("not good", "", nothing)
-        .with("", "", nothing)
-        .with("text", "", |_: String| async { Ok::<_, String>(()) })
-        .with("list", "", |_: Vec<u8>| async { Ok::<_, String>(()) });
-    let catalog = tools.tools().await;
+        .with_handler("good", "", nothing)
+        .with_handler("good", "another", nothing)
+        .with_handler("not good", "", nothing)
+        .with_handler("", "", nothing)
+        .with_handler("text", "", |_: String| async { Ok::<_, String>(()) })
+        .with_handler("list", "", |_: Vec<u8>| async { Ok::<_, String>(()) });
+    let catalog = tools.list_tools().await;
     let names: Vec<_> = catalog
         .tools
         .iter()
@@ -285,7 +286,7 @@ async fn a_function_that_cannot_be_offered_is_a_problem() {
             .iter()
             .all(|problem| problem.server == "local")
     );
-    let error = tools.call(call("text", json!({}))).await.unwrap_err();
+    let error = tools.call_tool(call("text", json!({}))).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "there is no tool `text`; there are: good"
@@ -295,14 +296,17 @@ async fn a_function_that_cannot_be_offered_is_a_problem() {
 #[tokio::test]
 async fn the_server_name_is_the_origin_of_all_functions() {
     let nothing = |(): ()| async { Ok::<_, String>(()) };
-    let unnamed = FunctionTools::new().with("a", "", nothing).tools().await;
+    let unnamed = FunctionTools::new()
+        .with_handler("a", "", nothing)
+        .list_tools()
+        .await;
     assert_eq!(unnamed.tools[0].origin, None);
     let named = FunctionTools::new()
-        .with("a", "", nothing)
+        .with_handler("a", "", nothing)
         .with_server_name("local")
-        .with("b", "", nothing);
+        .with_handler("b", "", nothing);
     let origins: Vec<_> = named
-        .tools()
+        .list_tools()
         .await
         .tools
         .iter()

@@ -26,7 +26,7 @@ pub struct CacheOptions {
     pub max_bytes: usize,
 }
 
-/// Returns 5 minutes, 256 results and 16 MiB.
+/// By default, the cache stores at most 256 results and 16 MiB, for 5 minutes.
 impl Default for CacheOptions {
     fn default() -> Self {
         Self {
@@ -103,7 +103,7 @@ impl ResultCache {
     pub fn get_result(&self, key: &CacheKey, now: Timestamp) -> Option<ToolOutput> {
         let entries = &mut *self.lock_entries();
         let entry = entries.by_key.get_mut(key)?;
-        // If the clock was set back, the age of the result is unknown.
+        // If the clock was set back, the age of the result is unknown and the result is not used.
         let age = Duration::try_from(now.duration_since(entry.stored));
         if age.is_ok_and(|age| age < self.options.lifetime) {
             entries.uses += 1;

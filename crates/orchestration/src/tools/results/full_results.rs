@@ -63,7 +63,10 @@ impl FullResult {
 
     /// Returns the full text of the tool result; empty if it was removed.
     pub fn full_text(&self) -> &str {
-        let results = self.message.iter().flat_map(|message| message.results());
+        let results = self
+            .message
+            .iter()
+            .flat_map(|message| message.iter_tool_results());
         let mut content = results.flat_map(|result| &*result.content);
         match content.next() {
             Some(ToolContent::Text { text }) => text,
@@ -261,7 +264,7 @@ fn read_page(text: &str, offset: usize, max_bytes: usize, max_tokens: u64) -> St
     let max_bytes = rest.floor_char_boundary(max_bytes);
     let mut length = tokens::prefix_length_within(&rest[..max_bytes], max_tokens);
     if length == 0 {
-        // A page has at least one character, so that repeated reading reaches the end.
+        // A page has at least one character, so that reading page by page reaches the end.
         length = rest.chars().next().map_or(0, char::len_utf8);
     }
     let end = offset + length;

@@ -19,7 +19,7 @@ pub struct ResultLimit {
     pub preview_tokens: u64,
 }
 
-/// Returns a limit of 20,000 tokens and a preview of 2,000 tokens.
+/// By default, the limit is 20,000 tokens and the preview has 2,000 tokens.
 impl Default for ResultLimit {
     fn default() -> Self {
         Self {

@@ -100,7 +100,7 @@ fn large_structured_content_is_replaced_by_the_id_of_the_result() {
 
 #[test]
 fn a_cut_result_has_the_beginning_of_its_text_and_fitting_images() {
-    let image = || ToolContent::Image(Media::base64("image/png", "AA=="));
+    let image = || ToolContent::Image(Media::from_base64("image/png", "AA=="));
     let limit = ResultLimit {
         max_tokens: 2_000,
         preview_tokens: 20,
@@ -140,7 +140,7 @@ fn content() -> impl Strategy<Value = ToolContent> {
     prop_oneof![
         "[a-z \\n\"é漢{]{0,600}".prop_map(ToolContent::text),
         json_value().prop_map(|value| ToolContent::Unknown { value }),
-        Just(ToolContent::Image(Media::base64("image/png", "AA=="))),
+        Just(ToolContent::Image(Media::from_base64("image/png", "AA=="))),
     ]
 }
 

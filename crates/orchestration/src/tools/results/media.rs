@@ -18,7 +18,7 @@ pub(crate) fn replace_unsupported_media(messages: &mut [Arc<Message>], model: &M
     };
     for message in messages {
         let has_unsupported = message
-            .results()
+            .iter_tool_results()
             .any(|result| result.content.iter().any(|piece| note_of(piece).is_some()));
         if !has_unsupported {
             continue;
@@ -53,22 +53,22 @@ mod tests {
     fn unsupported_media_become_notes() {
         let content = [
             ToolContent::text("a chart"),
-            ToolContent::Image(Media::base64("image/png", "A".repeat(4_600))),
-            ToolContent::Audio(Media::url("audio/wav", "https://example.com/a.wav")),
+            ToolContent::Image(Media::from_base64("image/png", "A".repeat(4_600))),
+            ToolContent::Audio(Media::from_url("audio/wav", "https://example.com/a.wav")),
         ];
         let result = ToolResult {
             content: content.to_vec().into(),
             ..ToolResult::text("1", "t", "")
         };
         let for_model = |images, audio| {
-            let mut messages = [Arc::new(Message::tool_results([result.clone()]))];
+            let mut messages = [Arc::new(Message::from_tool_results([result.clone()]))];
             let model = ModelCapabilities {
                 images,
                 audio,
                 ..ModelCapabilities::default()
             };
             replace_unsupported_media(&mut messages, &model);
-            let result = messages[0].results().next().unwrap();
+            let result = messages[0].iter_tool_results().next().unwrap();
             result.content.to_vec()
         };
         let texts: Vec<_> = for_model(Some(false), Some(false))

@@ -8,7 +8,7 @@ use std::{
 
 use bm25::{Embedder, EmbedderBuilder, Scorer, Tokenizer};
 use serde_json::Value;
-use switchboard_domain::{ToolDefinition, nearest::nearest};
+use switchboard_domain::{ToolDefinition, nearest::find_most_similar};
 
 use super::words::StemSplitter;
 use crate::{tools::is_read_only, tools::tokens::estimate_tools};
@@ -77,7 +77,10 @@ impl SearchIndex {
                 .filter(|it| it.len() > stem.len() && it.starts_with(stem)),
         );
         if terms.len() == 2 && !self.vocabulary.contains(stem) {
-            terms.extend(nearest(stem, known.filter(|it| it.len() >= MIN_STEM_BYTES)));
+            terms.extend(find_most_similar(
+                stem,
+                known.filter(|it| it.len() >= MIN_STEM_BYTES),
+            ));
         }
         terms
     }
@@ -100,7 +103,7 @@ impl ToolIndex {
     pub fn set_catalog(&mut self, tools: &[Arc<ToolDefinition>]) -> bool {
         let is_equal = self.tools.len() == tools.len()
             && self.tools.iter().zip(tools).all(|(old, new)| {
-                // Pointers are compared first, because comparing definitions is slower.
+                // Pointers are compared first, because comparing tool definitions is slower.
                 Arc::ptr_eq(old, new) || old == new
             });
         self.tools = tools.to_vec();
@@ -112,7 +115,7 @@ impl ToolIndex {
     }
 
     /// Returns all tools in the order of the catalog.
-    pub fn tools(&self) -> &[Arc<ToolDefinition>] {
+    pub fn catalog_tools(&self) -> &[Arc<ToolDefinition>] {
         &self.tools
     }
 
@@ -129,7 +132,7 @@ impl ToolIndex {
     /// Returns the names of the tool servers in the order of the catalog.
     pub fn server_names(&self) -> Vec<&str> {
         let mut servers: Vec<&str> = Vec::new();
-        for server in self.tools.iter().filter_map(|tool| tool_server(tool)) {
+        for server in self.tools.iter().filter_map(|tool| tool_server_name(tool)) {
             if !servers.contains(&server) {
                 servers.push(server);
             }
@@ -163,7 +166,7 @@ impl ToolIndex {
         let embedded = search.embedder.embed(&terms.join(" "));
         let candidates = tools.iter().enumerate();
         let candidates =
-            candidates.filter(|(_, tool)| server.is_none() || tool_server(tool) == server);
+            candidates.filter(|(_, tool)| server.is_none() || tool_server_name(tool) == server);
         let mut found: Vec<(bool, f32, usize)> = candidates
             .map(|(position, tool)| {
                 let mut score = search.scorer.score(&position, &embedded).unwrap_or(0.0);
@@ -192,7 +195,7 @@ impl fmt::Debug for ToolIndex {
     }
 }
 
-pub(super) fn tool_server(tool: &ToolDefinition) -> Option<&str> {
+pub(super) fn tool_server_name(tool: &ToolDefinition) -> Option<&str> {
     tool.origin.as_ref().map(|origin| origin.server.as_str())
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolDefinition, ToolOutput};
 
-use super::{SearchPolicy, ToolIndex, index::tool_server};
+use super::{SearchPolicy, ToolIndex, index::tool_server_name};
 use crate::tools::{annotations::BUILTIN_TOOL, create_error_output, shorten_text};
 
 /// Name of the search tool. A number is appended if another tool has the same name.
@@ -42,13 +42,13 @@ impl ToolSelection {
         policy: &SearchPolicy,
         index: &ToolIndex,
     ) -> Vec<Arc<ToolDefinition>> {
-        let is_large =
-            index.tools().len() > policy.above_tools || index.total_tokens() > policy.above_tokens;
+        let is_large = index.catalog_tools().len() > policy.above_tools
+            || index.total_tokens() > policy.above_tokens;
         if !policy.enabled || (self.search_tool.is_none() && !is_large) {
-            self.offer_tools(index.tools().iter());
-            return index.tools().to_vec();
+            self.offer_tools(index.catalog_tools().iter());
+            return index.catalog_tools().to_vec();
         }
-        let always = index.tools().iter().filter(|tool| {
+        let always = index.catalog_tools().iter().filter(|tool| {
             let own = tool.origin.as_ref().map(|origin| origin.tool.as_str());
             policy.always.iter().any(|pattern| {
                 pattern.matches(&tool.name) || own.is_some_and(|own| pattern.matches(own))
@@ -168,7 +168,7 @@ fn build_search_tool(policy: &SearchPolicy, index: &ToolIndex, shown: &[String])
     }
     let shown: HashSet<&str> = shown.iter().map(String::as_str).collect();
     let is_hidden = |tool: &&Arc<ToolDefinition>| !shown.contains(tool.name.as_str());
-    let hidden = index.tools().iter().filter(is_hidden).count();
+    let hidden = index.catalog_tools().iter().filter(is_hidden).count();
     let mut servers = index.server_names();
     let more = servers.len().saturating_sub(MAX_SERVERS);
     servers.truncate(MAX_SERVERS);
@@ -229,8 +229,8 @@ fn find_server<'i>(index: &'i ToolIndex, name: &str) -> Result<Option<&'i str>, 
 
 /// Lists the tool names of a server for the model.
 fn list_tools(index: &ToolIndex, server: &str) -> String {
-    let tools = index.tools().iter();
-    let tools = tools.filter(|tool| tool_server(tool) == Some(server));
+    let tools = index.catalog_tools().iter();
+    let tools = tools.filter(|tool| tool_server_name(tool) == Some(server));
     let names: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
     let listed = names.len().min(MAX_LISTED);
     let mut text = format!(

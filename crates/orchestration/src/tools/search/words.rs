@@ -1,4 +1,4 @@
-//! Stems of texts.
+//! Word stems of texts, for tool search.
 
 use heck::ToSnakeCase;
 use rust_stemmers::{Algorithm, Stemmer};

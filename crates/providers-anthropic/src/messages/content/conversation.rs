@@ -1,4 +1,4 @@
-//! Converts the conversation.
+//! Converts the messages of a conversation to messages of the Messages API.
 
 use std::collections::HashSet;
 
@@ -15,8 +15,8 @@ use crate::{
 /// A conversation in the form of the API.
 #[derive(Debug)]
 pub(crate) struct WireConversation<'a> {
-    /// The instructions before the conversation, and later instructions that the model does not
-    /// support in their place.
+    /// The instructions before the conversation, and later instructions, if the model does not
+    /// support instructions between messages.
     pub(crate) system: Vec<Block<'a>>,
     /// Number of blocks in `system` that precede the conversation.
     pub(crate) leading: usize,
@@ -42,10 +42,10 @@ impl WireConversation<'_> {
 /// Converts the messages of a request.
 ///
 /// Leading system messages become `system`. Later ones stay at the end of the user's turn if the
-/// model supports that. Otherwise they are added to the leading ones, which keeps their authority,
-/// with a warning. Consecutive messages of one role are joined. Tool results come first in the
-/// message after their calls. A missing result is added, and a result without its call is sent as
-/// text.
+/// model supports that. Otherwise they are added to `system`, with a warning, so that the model
+/// still reads them as instructions. Consecutive messages of one role are joined. Tool results come
+/// first in the message after their calls. A missing result is added, and a result without its call
+/// is sent as text.
 ///
 /// Fails with [`ModelErrorKind::InvalidRequest`] when there is no message to answer.
 pub(crate) fn map_conversation<'a>(
@@ -95,7 +95,7 @@ pub(crate) fn map_conversation<'a>(
         return Err(ModelError::new(&*mapper.model.provider, kind, message));
     }
     turns.pair_results(&mut mapper);
-    turns.start_with_user(&mut mapper);
+    turns.ensure_first_turn_is_user(&mut mapper);
     turns.adjust_last_turn(rules, &mut mapper);
     Ok(WireConversation {
         leading: turns.system.len() - turns.moved_instructions,
@@ -131,7 +131,7 @@ struct ConversationTurn<'a> {
 
 impl<'a> ConversationTurns<'a> {
     fn add_message(&mut self, message: &'a Message, mapper: &mut ContentMapper<'_>) {
-        for result in message.results() {
+        for result in message.iter_tool_results() {
             let mut after_results = Vec::new();
             let block = mapper.map_tool_result(result, &mut after_results);
             let turn = self.current_turn(wire::Role::User);
@@ -210,7 +210,7 @@ impl<'a> ConversationTurns<'a> {
         }
     }
 
-    fn start_with_user(&mut self, mapper: &mut ContentMapper<'_>) {
+    fn ensure_first_turn_is_user(&mut self, mapper: &mut ContentMapper<'_>) {
         let first = self.list.first();
         if first.is_some_and(|first| first.role == wire::Role::User) {
             return;
@@ -263,7 +263,7 @@ impl<'a> ConversationTurn<'a> {
 
     fn user_turn(text: &'static str) -> Self {
         Self {
-            content: vec![Block::text(text)],
+            content: vec![Block::from_text(text)],
             ..Self::new(wire::Role::User)
         }
     }
@@ -297,7 +297,7 @@ impl<'a> ConversationTurn<'a> {
                          does not contain the call"
                     );
                     mapper.add_warning(WarningKind::PartDowngraded, message);
-                    unmatched.push(Block::text(lead));
+                    unmatched.push(Block::from_text(lead));
                     unmatched.extend(content);
                 }
                 other => unmatched.push(other),
@@ -309,7 +309,7 @@ impl<'a> ConversationTurn<'a> {
                 mapper.add_warning(WarningKind::PartDowngraded, message);
                 self.results.push(Block::ToolResult {
                     tool_use_id: call.clone().into(),
-                    content: vec![Block::text("No result of this call was recorded.")],
+                    content: vec![Block::from_text("No result of this call was recorded.")],
                     is_error: true,
                 });
             }

@@ -25,7 +25,7 @@ fn map_with(
     let request = ChatRequest::new(messages);
     let model = ModelId::new("anthropic", model);
     let mut warnings = Vec::new();
-    let names = ToolNames::of(&request, NameRule::ANTHROPIC);
+    let names = ToolNames::from_request(&request, NameRule::ANTHROPIC);
     let options = MessagesOptions {
         replay_reasoning,
         ..MessagesOptions::default()
@@ -66,7 +66,7 @@ fn user(blocks: &[Value]) -> Value {
 }
 
 fn call(id: &str) -> Part {
-    Part::ToolUse(ToolUse::new(id, "f", ToolInput::parse("{}")))
+    Part::ToolUse(ToolUse::new(id, "f", ToolInput::parse_input("{}")))
 }
 
 fn result(id: &str) -> ToolResult {
@@ -106,7 +106,7 @@ fn later_instructions_stay_in_place_if_the_model_supports_it() {
             Message::user("2"),
             Message::new(Role::Assistant, [Part::text("3"), call("x")]),
             Message::system("c"),
-            Message::tool_results([result("x")]),
+            Message::from_tool_results([result("x")]),
             Message::system("d"),
         ]
     };
@@ -159,10 +159,10 @@ fn instructions_after_the_last_assistant_message_become_system() {
 fn unmatched_calls_and_results_are_repaired_with_warnings() {
     let mapped = map(
         [
-            Message::tool_results([result("gone")]),
+            Message::from_tool_results([result("gone")]),
             Message::user("1"),
             Message::new(Role::Assistant, [call("a"), call("b")]),
-            Message::tool_results([result("a"), result("a")]),
+            Message::from_tool_results([result("a"), result("a")]),
             Message::new(Role::Assistant, [call("c")]),
         ],
         OLD,
@@ -238,7 +238,7 @@ fn a_conversation_that_ends_with_the_assistant_is_adjusted_for_the_model() {
 #[test]
 fn further_fields_of_a_call_are_sent_back_but_cannot_override_it() {
     let carrying = |data: Value| {
-        let mut tool_use = ToolUse::new("a.b", "f", ToolInput::parse("[1]"));
+        let mut tool_use = ToolUse::new("a.b", "f", ToolInput::parse_input("[1]"));
         tool_use.provider_state = Some(ProviderState {
             provider: "anthropic".into(),
             model: None,
@@ -247,7 +247,7 @@ fn further_fields_of_a_call_are_sent_back_but_cannot_override_it() {
         let conversation = [
             Message::user("1"),
             Message::new(Role::Assistant, [Part::ToolUse(tool_use)]),
-            Message::tool_results([result("a.b")]),
+            Message::from_tool_results([result("a.b")]),
         ];
         map(conversation, NEW).messages
     };
@@ -273,13 +273,16 @@ fn unsupported_media_are_sent_as_text() {
     let document = |media: Media| Part::Document(Document { media, title: None });
     let parts = || {
         [
-            Part::Image(Media::base64("image/JPG", "AA==")),
-            Part::Image(Media::url("image/png", "data:image/png;base64,AA==")),
-            Part::Image(Media::base64("image/tiff", "AA==")),
-            document(Media::url("application/pdf", "https://example.org/a.pdf")),
-            document(Media::url("text/html", "https://example.org/a.html")),
-            document(Media::base64("text/csv", "YSxi")),
-            document(Media::base64("text/csv", "/w==")),
+            Part::Image(Media::from_base64("image/JPG", "AA==")),
+            Part::Image(Media::from_url("image/png", "data:image/png;base64,AA==")),
+            Part::Image(Media::from_base64("image/tiff", "AA==")),
+            document(Media::from_url(
+                "application/pdf",
+                "https://example.org/a.pdf",
+            )),
+            document(Media::from_url("text/html", "https://example.org/a.html")),
+            document(Media::from_base64("text/csv", "YSxi")),
+            document(Media::from_base64("text/csv", "/w==")),
         ]
     };
     let sees = map([Message::new(Role::User, parts())], NEW);
@@ -345,7 +348,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     let state = state.prop_map(|data| {
         let data = data?;
         let model = ModelId::new("anthropic", NEW);
-        Some(ProviderState::minted_by(&model, data))
+        Some(ProviderState::new_for_model(&model, data))
     });
     prop_oneof![
         3 => prop_oneof![Just(""), Just(" "), Just("text")].prop_map(Part::text),
@@ -354,7 +357,7 @@ fn any_part() -> impl Strategy<Value = Part> {
             Part::ToolResult(ToolResult { is_error, ..result(id) })
         }),
         1 => state.prop_map(|provider_state| Part::Reasoning(Reasoning { text: "t".into(), provider_state })),
-        1 => Just(Part::Image(Media::base64("image/png", "AA=="))),
+        1 => Just(Part::Image(Media::from_base64("image/png", "AA=="))),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 ///
 /// An id of another provider that does not match is replaced by a hash. The hash is the same in
 /// the call and in its result, on every machine and in every release.
-pub(crate) fn wire_id(id: &str) -> Cow<'_, str> {
+pub(crate) fn to_valid_tool_use_id(id: &str) -> Cow<'_, str> {
     let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !id.is_empty() && id.bytes().all(is_valid) {
         return Cow::Borrowed(id);
@@ -28,19 +28,25 @@ mod tests {
     #[test]
     fn valid_ids_are_sent_unchanged() {
         for id in ["toolu_01A-b", "call_1", "0"] {
-            assert_eq!(wire_id(id), id);
+            assert_eq!(to_valid_tool_use_id(id), id);
         }
     }
 
     #[test]
     fn an_invalid_id_is_always_replaced_by_the_same_valid_one() {
         for id in ["functions.get:0", "", "ü", "a b", "chatcmpl/1"] {
-            let sent = wire_id(id);
+            let sent = to_valid_tool_use_id(id);
             assert!(sent.starts_with("call_") && sent.is_ascii(), "{sent}");
-            assert_eq!(sent, wire_id(&sent), "already valid");
+            assert_eq!(sent, to_valid_tool_use_id(&sent), "already valid");
         }
         // Prompt caches need the same bytes in every release.
-        assert_eq!(wire_id("functions.get:0"), "call_26b11359279f1206");
-        assert_ne!(wire_id("functions.get:0"), wire_id("functions.get:1"));
+        assert_eq!(
+            to_valid_tool_use_id("functions.get:0"),
+            "call_26b11359279f1206"
+        );
+        assert_ne!(
+            to_valid_tool_use_id("functions.get:0"),
+            to_valid_tool_use_id("functions.get:1")
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use switchboard_domain::{Document, Media, MediaSource, WarningKind};
-use switchboard_providers_common::media::{decode_text, essence, is_text};
+use switchboard_providers_common::media::{decode_text, is_text, media_type_essence};
 
 use super::{ContentMapper, owned_text_block};
 use crate::messages::wire::{Block, Source};
@@ -18,7 +18,7 @@ impl ContentMapper<'_> {
                 source: Source::Base64 { media_type, data },
             });
         }
-        if essence(media_type).eq_ignore_ascii_case("application/pdf") {
+        if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
             let supported = self.capabilities.documents != Some(false);
             return supported.then_some(Block::Document {
                 source: Source::Base64 {
@@ -65,7 +65,7 @@ impl ContentMapper<'_> {
             },
             _ => return self.media_as_text("document", media, "its source is not supported"),
         };
-        let source = if essence(media_type).eq_ignore_ascii_case("application/pdf") {
+        let source = if media_type_essence(media_type).eq_ignore_ascii_case("application/pdf") {
             Some(Source::Base64 {
                 media_type: "application/pdf",
                 data,
@@ -91,10 +91,11 @@ impl ContentMapper<'_> {
         }
     }
 
-    /// Converts a document URL, from which the API downloads. The API supports only PDF documents
-    /// there.
+    /// Converts a document with a URL. The API downloads only PDF documents. Another document
+    /// becomes a text with its title and URL.
     fn map_document_url<'a>(&mut self, url: &'a str, document: &'a Document) -> Block<'a> {
-        let is_pdf = essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
+        let is_pdf =
+            media_type_essence(&document.media.media_type).eq_ignore_ascii_case("application/pdf");
         let title = document.title.as_deref();
         if is_pdf && self.capabilities.documents != Some(false) {
             return Block::Document {
@@ -105,13 +106,13 @@ impl ContentMapper<'_> {
         let name = format!("[{}: {url}]", title.unwrap_or("document"));
         let message = format!("{name} was sent as this text: this API downloads only PDF");
         self.add_warning(WarningKind::PartDowngraded, message);
-        Block::text(name)
+        Block::from_text(name)
     }
 }
 
 /// Returns the media type of an image if the API supports it.
 fn supported_image_type(media_type: &str) -> Option<&'static str> {
-    match essence(media_type).to_ascii_lowercase().as_str() {
+    match media_type_essence(media_type).to_ascii_lowercase().as_str() {
         "image/jpeg" | "image/jpg" => Some("image/jpeg"),
         "image/png" => Some("image/png"),
         "image/gif" => Some("image/gif"),

@@ -22,7 +22,7 @@ impl<'a> UnpairedBlocks<'a> {
     /// A call may still get its result until the next message of the user: the turn paused, or the
     /// provider's code waits for results of the request's tools.
     pub(super) fn find_in_request(request: &'a ChatRequest, model: &ModelId) -> Self {
-        // Ids of calls without a result: in this turn, and in earlier turns.
+        // Ids of calls without a result: `waiting` in the current turn, `lost` in earlier turns.
         let (mut waiting, mut lost) = (HashSet::new(), HashSet::new());
         let mut results = HashSet::new();
         for message in &request.messages {
@@ -34,7 +34,7 @@ impl<'a> UnpairedBlocks<'a> {
                 let Part::Opaque(opaque) = part else {
                     continue;
                 };
-                let Some(block) = opaque.provider_state.for_model(model) else {
+                let Some(block) = opaque.provider_state.data_for_model(model) else {
                     continue;
                 };
                 if let Some(id) = call_id(block) {
@@ -128,7 +128,7 @@ mod tests {
     fn a_pair_may_span_several_messages() {
         let together = vec![Message::user("?"), assistant(&[search("s"), found("s")])];
         assert_eq!(unpaired(together, "s"), (false, false));
-        let results = Message::tool_results([ToolResult::text("t", "f", "x")]);
+        let results = Message::from_tool_results([ToolResult::text("t", "f", "x")]);
         let apart = vec![
             Message::user("?"),
             assistant(&[search("s")]),

@@ -64,7 +64,7 @@ pub enum Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
+    pub(crate) fn from_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::Text {
             text: text.into(),
             citations: Vec::new(),

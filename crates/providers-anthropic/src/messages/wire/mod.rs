@@ -1,5 +1,5 @@
-//! The serde types of the Messages API. Request types borrow from the domain request and are
-//! strict. Response types accept unknown, missing and mistyped fields.
+//! The serde types of the Messages API. Request types borrow from the domain request. Response
+//! types accept unknown, missing and mistyped fields.
 
 mod content;
 mod request;

@@ -1,4 +1,4 @@
-//! Requests. Texts, media and schemas are borrowed from the domain request.
+//! Request types. Texts, media and schemas are borrowed from the domain request.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{BodyFields, body_fields::non_empty, schema::ToolSchema};
+use switchboard_providers_common::{BodyFields, body_fields::none_if_empty, schema::ToolSchema};
 
 use super::content::Block;
 use crate::{CacheLifetime, Effort};
@@ -25,8 +25,8 @@ pub struct Body<'a> {
     pub system_breakpoint: Option<CacheBreakpoint>,
     /// The conversation. User and assistant messages alternate, and the first one is of the user.
     pub messages: Vec<Message<'a>>,
-    /// The server tools, which the API runs. They precede the other tools, because they change
-    /// least.
+    /// The server tools, which the API runs. They come first in the list of tools, because they
+    /// change least, which preserves prompt caches.
     pub server_tools: Vec<ServerTool>,
     pub tools: Vec<Tool<'a>>,
     /// The tool choice. The API refuses it in a request without tools.
@@ -57,7 +57,7 @@ impl Serialize for Body<'_> {
         fields.put("max_tokens", Some(self.max_tokens))?;
         fields.put(
             "system",
-            non_empty(&self.system).map(|blocks| BlocksWithBreakpoint {
+            none_if_empty(&self.system).map(|blocks| BlocksWithBreakpoint {
                 blocks,
                 breakpoint: self.system_breakpoint,
             }),
@@ -73,10 +73,10 @@ impl Serialize for Body<'_> {
         fields.put("output_config", self.output_config.as_ref())?;
         fields.put("temperature", self.temperature)?;
         fields.put("top_p", self.top_p)?;
-        fields.put("stop_sequences", non_empty(&self.stop_sequences))?;
+        fields.put("stop_sequences", none_if_empty(&self.stop_sequences))?;
         fields.put("container", self.container)?;
         fields.put("metadata", self.metadata.as_ref())?;
-        fields.end(self.stream)
+        fields.end_body(self.stream)
     }
 }
 

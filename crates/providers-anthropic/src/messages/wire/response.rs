@@ -1,10 +1,10 @@
-//! Responses. A field of the wrong type counts as missing, so that one unexpected field does not
-//! lose the answer.
+//! Response types. A field of the wrong type counts as missing, so that one unexpected field does
+//! not make the answer unreadable.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
-use switchboard_providers_common::lenient::{lenient, lenient_list};
+use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
 
 /// An event of a response stream. A response without streaming is read as a `message` event.
 #[derive(Debug, Default, Deserialize)]
@@ -18,15 +18,15 @@ pub struct StreamEvent {
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
     /// The message in a `message_start` event.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub message: Option<MessageStart>,
     /// The content block in a `content_block_start` event.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub content_block: Option<JsonObject>,
     /// The change of a content block or of the message.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub delta: Option<JsonObject>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub usage: Option<UsageReport>,
     /// The error in an `error` event.
     pub error: Option<Value>,
@@ -44,15 +44,15 @@ pub struct MessageStart {
     /// The content blocks. Empty at the start of a stream.
     #[serde(deserialize_with = "lenient_list")]
     pub content: Vec<JsonObject>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub usage: Option<UsageReport>,
     /// The stop reason of the API, such as `end_turn`.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub stop_details: Option<StopDetails>,
     /// The container of the code execution tool.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub container: Option<JsonObject>,
 }
 
@@ -63,10 +63,10 @@ pub struct MessageDelta {
     /// The stop reason of the API, such as `end_turn`.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub stop_details: Option<StopDetails>,
     /// The container of the code execution tool.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub container: Option<JsonObject>,
 }
 
@@ -92,7 +92,7 @@ pub struct UsageReport {
     #[serde(deserialize_with = "lenient")]
     pub cache_creation_input_tokens: Option<u64>,
     /// Numbers of prompt tokens written to a cache, by cache lifetime.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub cache_creation: Option<CacheCreation>,
     /// Number of prompt tokens read from a cache.
     #[serde(deserialize_with = "lenient")]
@@ -101,10 +101,10 @@ pub struct UsageReport {
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
     /// Breakdown of the answer tokens.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
     /// Numbers of server tool requests: `web_search_requests`, `web_fetch_requests` and others.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub server_tool_use: Option<ServerToolUse>,
 }
 

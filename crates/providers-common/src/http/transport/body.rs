@@ -1,4 +1,4 @@
-//! The body of an answer, with a time limit.
+//! Reading of response bodies with time limits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,8 +24,8 @@ pub(super) async fn first_piece(
 }
 
 /// Reads the beginning of a failed response's body, at most `max_bytes` and within `limit`. The
-/// text only explains the failure, so that read errors are ignored.
-pub(super) async fn beginning(
+/// text only explains the failure, so read errors are ignored.
+pub(super) async fn read_error_body(
     mut response: reqwest::Response,
     max_bytes: usize,
     limit: Duration,
@@ -71,7 +71,7 @@ pub(super) fn with_idle_timeout(
                 )
             }
         };
-        Some((Err(context.apply(error)), None))
+        Some((Err(context.complete_error(error)), None))
     });
     let first = Some(first).filter(|first| !first.is_empty());
     Box::pin(stream::iter(first.map(Ok)).chain(rest).fuse())
@@ -135,7 +135,7 @@ mod tests {
         let (phase, after) = (TimeoutPhase::Idle, IDLE);
         assert_eq!(error.kind, ModelErrorKind::Timeout { phase, after });
         assert_eq!(
-            (error.status(), error.request_id()),
+            (error.http_status(), error.request_id()),
             (Some(200), Some("req_1"))
         );
         // The connection is closed.

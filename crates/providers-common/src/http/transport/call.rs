@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use super::{
     AnswerContext, HttpAnswer, HttpRequest, HttpTransport, MAX_ERROR_BODY_BYTES, body, failure,
-    hints, redact,
+    redact, response_headers,
 };
-use crate::{Classified, ErrorClassifier, HttpFailure, http::classify};
+use crate::{ClassifiedError, ErrorClassifier, HttpFailure, http::classify};
 
 /// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ pub(super) struct Call<'a> {
 }
 
 /// An HTTP response whose headers have arrived.
-enum Opened {
+enum OpenedResponse {
     /// Successful response, with the first piece of its body.
     Success(reqwest::Response, Option<Bytes>),
     /// Failed response. The text explains why a response with a successful status counts as failed.
@@ -44,7 +44,7 @@ enum Opened {
 }
 
 impl<'a> Call<'a> {
-    /// Checks the address and the headers of `request`, whose answer must begin within `limit`.
+    /// Checks the address and headers of `request`. `limit` is the maximum time to the first byte.
     pub(super) fn new(
         transport: &'a HttpTransport,
         method: Method,
@@ -54,8 +54,8 @@ impl<'a> Call<'a> {
         let wrong = |message: String| {
             ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
         };
-        request.headers.check(transport.provider())?;
-        let address = redact::display_address(&request.url);
+        request.headers.check_headers(transport.provider())?;
+        let address = redact::strip_address_secrets(&request.url);
         let url = Url::parse(&request.url)
             .map_err(|error| wrong(format!("`{address}` is not an address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -63,14 +63,15 @@ impl<'a> Call<'a> {
                 "`{address}` is not an address: it must begin with http:// or https://"
             )));
         }
-        let mut headers = request.headers.map().clone();
+        let mut headers = request.headers.header_map().clone();
         if !request.expected.is_empty()
             && !headers.contains_key(header::ACCEPT)
             && let Ok(accept) = HeaderValue::try_from(request.expected.join(", "))
         {
             headers.insert(header::ACCEPT, accept);
         }
-        // reqwest's request builder moves the user and password of the address into a header.
+        // The request is built once here, because reqwest then moves user and password into a
+        // header.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {
             wrong(format!("`{address}`: {}", failure::root_cause(&error)))
@@ -80,7 +81,7 @@ impl<'a> Call<'a> {
         Ok(Self {
             transport,
             method,
-            redactor: redact::redactor_of(built.url(), &headers),
+            redactor: redact::build_redactor(built.url(), &headers),
             url: built.url().clone(),
             headers,
             expected: request.expected,
@@ -91,16 +92,16 @@ impl<'a> Call<'a> {
     }
 
     /// Sends the request once. `number` is the number of the attempt, from 1.
-    pub(super) async fn attempt(
+    pub(super) async fn send_once(
         &self,
         number: u32,
         classifier: &dyn ErrorClassifier,
     ) -> Result<HttpAnswer, ModelError> {
         let started = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
-        let result = self.outcome(classifier).await;
+        let result = self.send_with_timeout(classifier).await;
         let (status, error) = match &result {
             Ok(answer) => (Some(answer.status), None),
-            Err(error) => (error.status(), Some(error.kind.as_str())),
+            Err(error) => (error.http_status(), Some(error.kind.as_str())),
         };
         tracing::debug!(
             provider = self.provider(),
@@ -115,30 +116,33 @@ impl<'a> Call<'a> {
         result
     }
 
-    async fn outcome(&self, classifier: &dyn ErrorClassifier) -> Result<HttpAnswer, ModelError> {
-        let Ok(opened) = timeout(self.limit, self.open()).await else {
+    async fn send_with_timeout(
+        &self,
+        classifier: &dyn ErrorClassifier,
+    ) -> Result<HttpAnswer, ModelError> {
+        let Ok(opened) = timeout(self.limit, self.open_response()).await else {
             let kind = ModelErrorKind::Timeout {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
-            let error = self.error(kind, self.address.clone());
-            return Err(failure::with_default_hint(error));
+            let error = self.model_error(kind, self.address.clone());
+            return Err(failure::add_default_retry_hint(error));
         };
         match opened? {
-            Opened::Success(response, first) => Ok(self.answered(response, first)),
-            Opened::Failure(response, fault) => {
-                Err(Box::pin(self.explain(response, fault, classifier)).await)
+            OpenedResponse::Success(response, first) => Ok(self.to_answer(response, first)),
+            OpenedResponse::Failure(response, fault) => {
+                Err(Box::pin(self.read_error_response(response, fault, classifier)).await)
             }
         }
     }
 
     /// Converts a successful HTTP response into an answer whose body is still unread.
-    fn answered(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
+    fn to_answer(&self, mut response: reqwest::Response, first: Option<Bytes>) -> HttpAnswer {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let context = AnswerContext {
             status,
-            request_id: hints::request_id(&headers),
+            request_id: response_headers::request_id(&headers),
             redactor: self.redactor.clone(),
         };
         let beginning = first.unwrap_or_default();
@@ -155,8 +159,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Creates the HTTP request for one attempt.
-    fn request(&self) -> reqwest::Request {
+    fn build_request(&self) -> reqwest::Request {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = self.body.clone().map(Into::into);
@@ -164,29 +167,29 @@ impl<'a> Call<'a> {
     }
 
     /// Sends the request and waits for the first byte of a success or the headers of a failure.
-    async fn open(&self) -> Result<Opened, ModelError> {
-        let response = self.transport.client.execute(self.request()).await;
+    async fn open_response(&self) -> Result<OpenedResponse, ModelError> {
+        let response = self.transport.client.execute(self.build_request()).await;
         let mut response = response.map_err(|error| self.connection_error(error))?;
-        let fault = self.fault(response.headers());
+        let fault = self.find_header_fault(response.headers());
         if fault.is_some() || !response.status().is_success() {
-            return Ok(Opened::Failure(response, fault));
+            return Ok(OpenedResponse::Failure(response, fault));
         }
         let first = body::first_piece(&mut response).await;
         let first = first.map_err(|error| self.connection_error(error))?;
-        Ok(Opened::Success(response, first))
+        Ok(OpenedResponse::Success(response, first))
     }
 
     /// Returns the reason why the body of a response cannot be read, according to its headers.
-    fn fault(&self, headers: &HeaderMap) -> Option<String> {
-        if let Some(coding) = hints::compression(headers) {
+    fn find_header_fault(&self, headers: &HeaderMap) -> Option<String> {
+        if let Some(coding) = response_headers::compression(headers) {
             return Some(format!(
                 "the body is compressed with `{}`, which was not requested",
                 coding.escape_debug()
             ));
         }
-        let actual = hints::essence(headers)?;
+        let actual = response_headers::media_type_essence(headers)?;
         let expected = self.expected;
-        if expected.is_empty() || hints::is_expected(actual, expected) {
+        if expected.is_empty() || response_headers::is_expected_media_type(actual, expected) {
             return None;
         }
         Some(format!(
@@ -198,7 +201,7 @@ impl<'a> Call<'a> {
     }
 
     /// Converts a failed HTTP response into an error.
-    async fn explain(
+    async fn read_error_response(
         &self,
         mut response: reqwest::Response,
         fault: Option<String>,
@@ -209,21 +212,21 @@ impl<'a> Call<'a> {
         if status.is_redirection()
             && let Some(location) = headers.get(header::LOCATION)
         {
-            return self.redirected(status, location);
+            return self.redirect_error(status, location);
         }
         let idle = self.transport.shared.config.idle_timeout;
         let limit = ERROR_BODY_TIMEOUT.min(idle);
-        let body = if hints::compression(&headers).is_some() {
+        let body = if response_headers::compression(&headers).is_some() {
             Bytes::new()
         } else {
-            body::beginning(response, MAX_ERROR_BODY_BYTES, limit).await
+            body::read_error_body(response, MAX_ERROR_BODY_BYTES, limit).await
         };
-        // Secrets are redacted before an excerpt is made, because the excerpt might end within a
-        // key.
+        // Secrets are redacted before the text is shortened, because a shortened key is not
+        // recognized.
         let body = String::from_utf8_lossy(&body);
         let body = self.redactor.redact_known(&body);
-        let retry_after = hints::retry_after(&headers, SystemTime::now());
-        let Classified {
+        let retry_after = response_headers::retry_after(&headers, SystemTime::now());
+        let ClassifiedError {
             kind,
             message,
             request_id,
@@ -239,20 +242,21 @@ impl<'a> Call<'a> {
             _ => message,
         };
         let error = self
-            .error(kind, message)
+            .model_error(kind, message)
             .with_status(status.as_u16())
-            .with_request_id(request_id.or_else(|| hints::request_id(&headers)));
+            .with_request_id(request_id.or_else(|| response_headers::request_id(&headers)));
         let error = redact::redact_error(&self.redactor, error);
-        let is_retryable = hints::should_retry(&headers).unwrap_or_else(|| error.is_transient());
+        let is_retryable =
+            response_headers::should_retry(&headers).unwrap_or_else(|| error.is_transient());
         let pause = error.retry_after().or(retry_after);
         error.with_retry_hint(is_retryable, pause)
     }
 
-    fn redirected(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
+    fn redirect_error(&self, status: StatusCode, location: &HeaderValue) -> ModelError {
         let location = String::from_utf8_lossy(location.as_bytes());
         let new_address = match self.url.join(&location) {
-            Ok(url) => redact::display_address(url.as_str()),
-            Err(_) => redact::display_address(&location),
+            Ok(url) => redact::strip_address_secrets(url.as_str()),
+            Err(_) => redact::strip_address_secrets(&location),
         };
         let message = format!(
             "{} redirects to {}. Redirects are not followed, because the key would be sent along. \
@@ -260,9 +264,9 @@ impl<'a> Call<'a> {
              new address is right, configure it",
             self.address,
             self.redactor
-                .redact_known(&classify::excerpt(new_address.as_bytes())),
+                .redact_known(&classify::body_excerpt(new_address.as_bytes())),
         );
-        self.error(ModelErrorKind::Configuration, message)
+        self.model_error(ModelErrorKind::Configuration, message)
             .with_status(status.as_u16())
             .with_retry_hint(false, None)
     }
@@ -276,7 +280,7 @@ impl<'a> Call<'a> {
         self.transport.provider()
     }
 
-    fn error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
+    fn model_error(&self, kind: ModelErrorKind, message: impl Into<String>) -> ModelError {
         ModelError::new(self.provider(), kind, message)
     }
 }

@@ -13,21 +13,21 @@ use switchboard_domain::ModelError;
 ///
 /// let impatient = TransportConfig {
 ///     first_byte_timeout: Duration::from_secs(20),
-///     retry: RetryPolicy::never(),
+///     retry: RetryPolicy::never_retry(),
 ///     ..TransportConfig::default()
 /// };
 /// assert_eq!(impatient.retry.max_attempts, 1);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportConfig {
-    /// Maximum time to connect, with name resolution and TLS. 10 s: the official SDKs allow
-    /// 5 s, which is short for a first connection through a tunnel.
+    /// Maximum time to connect, with name resolution and TLS. Default: 10 s. The official SDKs
+    /// allow 5 s, which is short for a first connection through a tunnel.
     pub connect_timeout: Duration,
-    /// Maximum time from the start of the attempt to the first byte of the body. 10 min, as in the
-    /// official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long, and a local
-    /// model may have to be loaded. A whole answer
+    /// Maximum time from the start of the attempt to the first byte of the body. Default: 10 min,
+    /// as in the official SDKs (anthropic 2.11.0, openai 3.52.0): a model may think for long, and a
+    /// local model may have to be loaded. An answer that is not streamed
     /// ([`Delivery::Whole`](switchboard_domain::Delivery::Whole)) arrives when it is complete, so
-    /// that this limits its whole time.
+    /// this limits its total time.
     pub first_byte_timeout: Duration,
     /// Maximum time between two pieces of an answer. Default: 5 min, because reasoning models pause
     /// within a stream.
@@ -56,9 +56,9 @@ impl Default for TransportConfig {
 
 /// Policy that decides when and how often a request is retried.
 ///
-/// The error decides whether it is repeated
-/// ([`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying)), which
-/// the provider overrides with `x-should-retry`). No output of the answer may have been shown.
+/// [`ModelError::is_worth_retrying`](switchboard_domain::ModelError::is_worth_retrying) decides
+/// whether a request is repeated. The response header `x-should-retry` overrides it. A request is
+/// not repeated after output of its answer was shown.
 ///
 /// The defaults are those of the official SDKs (anthropic 2.11.0, openai 3.52.0: two retries, 0.5 s
 /// growing to 8 s).
@@ -66,13 +66,13 @@ impl Default for TransportConfig {
 pub struct RetryPolicy {
     /// Maximum number of attempts for one request. Default: 3. Zero counts as one.
     pub max_attempts: u32,
-    /// Pause before the second attempt. Default: 500 ms. The pause doubles with each attempt, and a
+    /// Pause before the second attempt. Default: 500 ms. The pause doubles with each attempt. A
     /// random time of up to the same length is added.
     pub min_delay: Duration,
     /// Maximum pause between attempts, without the random time. Default: 8 s.
     pub max_delay: Duration,
-    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). Default: 60
-    /// s. If the provider requests a longer pause, the error is returned immediately with that
+    /// Maximum pause that the provider may request (`retry-after-ms`, `retry-after`). Default: 1
+    /// min. If the provider requests a longer pause, the error is returned immediately with that
     /// pause ([`ModelError::retry_after`](switchboard_domain::ModelError::retry_after)).
     pub max_retry_after: Duration,
 }
@@ -90,7 +90,7 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// Returns a policy that never retries a request.
-    pub fn never() -> Self {
+    pub fn never_retry() -> Self {
         Self {
             max_attempts: 1,
             ..Self::default()
@@ -98,7 +98,7 @@ impl RetryPolicy {
     }
 
     /// Starts to count the attempts of one request.
-    pub(crate) fn attempts(&self) -> Attempts {
+    pub(crate) fn start_attempts(&self) -> Attempts {
         Attempts {
             max_retry_after: self.max_retry_after,
             delays: ExponentialBuilder::new()
@@ -112,8 +112,8 @@ impl RetryPolicy {
     }
 }
 
-/// Counter of the attempts of one request. All retries of the request share it, wherever an attempt
-/// fails.
+/// Counter of the attempts of one request. All attempts share it, whether they fail before or
+/// during the answer.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     max_retry_after: Duration,
@@ -124,19 +124,20 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     /// Returns the number of the current attempt. The first is 1.
-    pub(crate) fn number(&self) -> u32 {
+    pub(crate) fn attempt_number(&self) -> u32 {
         self.number
     }
 
     /// Counts the next attempt and returns the pause before it. Returns `None` if the policy allows
     /// no other attempt after this error.
-    pub(crate) fn pause_after(&mut self, error: &ModelError) -> Option<Duration> {
+    pub(crate) fn take_next_pause(&mut self, error: &ModelError) -> Option<Duration> {
         if !error.is_worth_retrying() {
             return None;
         }
         let default = self.delays.next()?;
         let pause = match error.retry_after() {
-            // Without a pause, all clients would retry at the same time.
+            // A requested pause of zero is ignored, because all clients would retry at the same
+            // time.
             None | Some(Duration::ZERO) => default,
             Some(requested) if requested <= self.max_retry_after => requested,
             Some(_) => return None,
@@ -160,13 +161,13 @@ mod tests {
             max_delay: 3 * SECOND,
             ..RetryPolicy::default()
         };
-        let pauses: Vec<_> = policy.attempts().delays.collect();
+        let pauses: Vec<_> = policy.start_attempts().delays.collect();
         let floors = [SECOND, 2 * SECOND, 3 * SECOND, 3 * SECOND];
         assert_eq!(pauses.len(), floors.len());
         for (pause, floor) in pauses.iter().zip(floors) {
             assert!((floor..=2 * floor).contains(pause), "{pauses:?}");
         }
-        let again: Vec<_> = policy.attempts().delays.collect();
+        let again: Vec<_> = policy.start_attempts().delays.collect();
         assert_ne!(pauses, again, "the random part is the same");
     }
 }

@@ -1,11 +1,11 @@
-//! The error of a failed attempt.
+//! Errors of HTTP attempts that failed without a complete response.
 
 use std::{error::Error, io, time::Duration};
 
 use switchboard_domain::{ModelError, ModelErrorKind, TimeoutPhase};
 
-/// Adds the advice to repeat the request, if the error is transient.
-pub(super) fn with_default_hint(error: ModelError) -> ModelError {
+/// Sets the retry hint of an error: a retry is advised if the error is transient.
+pub(super) fn add_default_retry_hint(error: ModelError) -> ModelError {
     let (is_transient, pause) = (error.is_transient(), error.retry_after());
     error.with_retry_hint(is_transient, pause)
 }
@@ -29,7 +29,7 @@ pub(super) fn connection_error(
     } else {
         ModelErrorKind::Connection
     };
-    // An untrusted certificate and a port without TLS are permanent errors.
+    // An untrusted certificate or a port without TLS is a permanent error, so it is not retried.
     let refused_by_tls = error.is_connect() && has_invalid_data(&error);
     let message = match kind {
         ModelErrorKind::Timeout { .. } => address.to_owned(),
@@ -39,7 +39,7 @@ pub(super) fn connection_error(
     if refused_by_tls {
         error.with_retry_hint(false, None)
     } else {
-        with_default_hint(error)
+        add_default_retry_hint(error)
     }
 }
 

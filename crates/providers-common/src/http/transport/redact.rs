@@ -8,8 +8,8 @@ use switchboard_domain::{ModelError, ModelErrorKind, redact::Redactor};
 
 /// Returns a redactor of the secrets of a request: the secret headers, the password and the secret
 /// parameters of the address.
-pub(super) fn redactor_of(url: &Url, headers: &HeaderMap) -> Redactor {
-    // The scheme of `Bearer …` and `Basic …` is not secret, so that only the rest is redacted.
+pub(super) fn build_redactor(url: &Url, headers: &HeaderMap) -> Redactor {
+    // In `Bearer …` and `Basic …`, only the part after the space is secret.
     let secrets = headers
         .values()
         .filter(|value| value.is_sensitive())
@@ -35,23 +35,25 @@ pub(super) fn redact_error(redactor: &Redactor, mut error: ModelError) -> ModelE
     let message = clean(error.message());
     let request_id = error.request_id().map(clean);
     let error = error.with_message(message).with_request_id(request_id);
-    let causes: Vec<String> = causes(&error).skip(1).map(ToString::to_string).collect();
+    let causes: Vec<String> = error_chain(&error)
+        .skip(1)
+        .map(ToString::to_string)
+        .collect();
     let all = format!("{error:?} {causes:?}");
     if causes.is_empty() || clean(&all) == all {
         return error;
     }
-    // The causes of an error cannot be changed, so that their redacted text replaces them.
+    // The causes of an error cannot be changed, so their redacted text replaces them.
     error.with_source(clean(&causes.join(": ")))
 }
 
-/// Returns an error and the chain of its causes.
-fn causes(error: &ModelError) -> impl Iterator<Item = &(dyn Error + 'static)> {
+fn error_chain(error: &ModelError) -> impl Iterator<Item = &(dyn Error + 'static)> {
     let first: &(dyn Error + 'static) = error;
     iter::successors(Some(first), |&cause| cause.source())
 }
 
 /// Returns an address without user, password, query and fragment.
-pub(super) fn display_address(address: &str) -> String {
+pub(super) fn strip_address_secrets(address: &str) -> String {
     if let Ok(mut url) = Url::parse(address) {
         let is_clean = url
             .set_username("")
@@ -100,7 +102,7 @@ mod tests {
             ("", ""),
         ];
         for (address, expected) in table {
-            assert_eq!(display_address(address), expected, "{address}");
+            assert_eq!(strip_address_secrets(address), expected, "{address}");
         }
     }
 
@@ -112,7 +114,7 @@ mod tests {
         headers.insert("x-api-key", sensitive("token-123-longer"));
         headers.insert("x-short", sensitive("ollama"));
         headers.insert("x-open", HeaderValue::from_static("not-a-secret"));
-        let redactor = redactor_of(&Url::parse(url).unwrap(), &headers);
+        let redactor = build_redactor(&Url::parse(url).unwrap(), &headers);
         assert_eq!(
             redactor.redact_known(
                 "token-123 token-123-longer Bearer token-123 query-key-1 pass-word-1"
@@ -126,7 +128,7 @@ mod tests {
     fn redactor() -> Redactor {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", sensitive("Bearer token-123"));
-        redactor_of(&Url::parse("https://a.example").unwrap(), &headers)
+        build_redactor(&Url::parse("https://a.example").unwrap(), &headers)
     }
 
     #[test]
@@ -147,9 +149,9 @@ mod tests {
             let error = error
                 .with_status(200)
                 .with_request_id(Some("req-1".to_owned()));
-            let (shown, causes_before) = (error.to_string(), causes(&error).count());
+            let (shown, causes_before) = (error.to_string(), error_chain(&error).count());
             let clean = redact_error(&redactor(), error);
-            let all: Vec<String> = causes(&clean).map(ToString::to_string).collect();
+            let all: Vec<String> = error_chain(&clean).map(ToString::to_string).collect();
             assert!(
                 !format!("{clean:?} {all:?}").contains("token-123"),
                 "{clean:?}"

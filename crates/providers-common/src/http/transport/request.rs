@@ -21,7 +21,7 @@ const SECRET_HEADERS: [&str; 6] = [
 
 /// Headers of an HTTP request, some of which are secret.
 ///
-/// A name or value that HTTP does not allow is reported by [`check`](Headers::check), or when the
+/// A name or value that HTTP does not allow is reported by [`check_headers`](Headers::check_headers), or when the
 /// request is sent.
 ///
 /// ```
@@ -29,12 +29,12 @@ const SECRET_HEADERS: [&str; 6] = [
 /// use switchboard_providers_common::Headers;
 ///
 /// let headers = Headers::new()
-///     .with("anthropic-version", "2023-06-01")
+///     .with_header("anthropic-version", "2023-06-01")
 ///     .with_bearer(&SecretString::from("sk-do-not-print-me"));
-/// assert!(headers.check("anthropic").is_ok());
+/// assert!(headers.check_headers("anthropic").is_ok());
 /// assert!(!format!("{headers:?}").contains("do-not-print-me"));
 /// ```
-// A sensitive `HeaderValue` prints as `Sensitive`.
+// `Debug` prints no secrets, because a sensitive `HeaderValue` prints as `Sensitive`.
 #[derive(Debug, Clone, Default)]
 pub struct Headers {
     map: HeaderMap,
@@ -51,7 +51,7 @@ impl Headers {
     /// Sets a header. The values of credential headers, such as `authorization` and `x-api-key`,
     /// are always secret.
     #[must_use]
-    pub fn with(mut self, name: &str, value: &str) -> Self {
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.insert(name, value, false);
         self
     }
@@ -93,9 +93,9 @@ impl Headers {
         self.map.contains_key(name)
     }
 
-    /// Checks all headers. Fails with [`ModelErrorKind::Configuration`] if HTTP does not allow one
-    /// of them.
-    pub fn check(&self, provider: &str) -> Result<(), ModelError> {
+    /// Checks all headers. Fails with [`ModelErrorKind::Configuration`] if HTTP does not allow a
+    /// header's name or value.
+    pub fn check_headers(&self, provider: &str) -> Result<(), ModelError> {
         match &self.fault {
             Some(fault) => Err(ModelError::new(
                 provider,
@@ -106,7 +106,7 @@ impl Headers {
         }
     }
 
-    pub(super) fn map(&self) -> &HeaderMap {
+    pub(super) fn header_map(&self) -> &HeaderMap {
         &self.map
     }
 
@@ -148,10 +148,10 @@ impl HttpRequest {
         }
     }
 
-    /// Sets a header of the request, as [`Headers::with`] does.
+    /// Sets a header of the request, as [`Headers::with_header`] does.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
-        self.headers = self.headers.with(name, value);
+        self.headers = self.headers.with_header(name, value);
         self
     }
 
@@ -180,7 +180,7 @@ impl HttpRequest {
     /// `accept` unless that header is set. An answer of another type, such as a proxy's HTML page,
     /// is an error; an answer without a type is accepted.
     #[must_use]
-    pub fn expecting(mut self, media_types: &'static [&'static str]) -> Self {
+    pub fn expect_media_types(mut self, media_types: &'static [&'static str]) -> Self {
         self.expected = media_types;
         self
     }
@@ -189,7 +189,7 @@ impl HttpRequest {
 impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")
-            .field("url", &redact::display_address(&self.url))
+            .field("url", &redact::strip_address_secrets(&self.url))
             .field("headers", &self.headers)
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .field("expected", &self.expected)
@@ -219,31 +219,31 @@ mod tests {
         assert!(debug.contains("x-shown"), "{debug}");
         assert_eq!(request.headers.get("x-api-key"), None);
         assert!(request.headers.contains("X-Api-Key"));
-        assert!(request.headers.check("p").is_ok());
+        assert!(request.headers.check_headers("p").is_ok());
     }
 
     #[test]
     fn an_invalid_value_is_reported_without_the_value() {
         let headers = Headers::new()
-            .with("x-good", "1")
+            .with_header("x-good", "1")
             .with_secret("x-api-key", &SecretString::from("sk-\nhidden"))
-            .with("bad name", "2");
-        let error = headers.check("acme").unwrap_err();
+            .with_header("bad name", "2");
+        let error = headers.check_headers("acme").unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Configuration);
         assert!(error.message().contains("x-api-key"), "{error}");
         assert!(!format!("{error:?}").contains("hidden"), "{error:?}");
         let joined = Headers::new().with_all(&headers);
-        assert!(joined.check("acme").is_err());
+        assert!(joined.check_headers("acme").is_err());
         assert_eq!(joined.get("x-good"), Some("1"));
     }
 
     #[test]
     fn a_later_header_replaces_an_earlier_one() {
-        let defaults = Headers::new().with("x-version", "2");
+        let defaults = Headers::new().with_header("x-version", "2");
         let request = HttpRequest::new("http://a.example")
             .with_header("X-Version", "1")
             .with_headers(&defaults);
         assert_eq!(request.headers.get("x-version"), Some("2"));
-        assert_eq!(request.headers.map().len(), 1);
+        assert_eq!(request.headers.header_map().len(), 1);
     }
 }

@@ -83,12 +83,12 @@ async fn farewell(stream: &mut TcpStream) {
 /// What comes of a POST that is sent once as far as its policy goes.
 async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
     let config = TransportConfig {
-        retry: RetryPolicy::never(),
+        retry: RetryPolicy::never_retry(),
         ..TransportConfig::default()
     };
     let mut transport = HttpTransport::new("acme", &config).unwrap();
     // Without TLS nobody agrees on HTTP/2; all else is as it is made for a provider.
-    let builder = builder(&config).http2_prior_knowledge();
+    let builder = client_builder(&config).http2_prior_knowledge();
     transport.client = builder.build().unwrap();
     let request = HttpRequest::new(address).with_json("{}");
     transport.post(&request, &StatusClassifier).await
@@ -98,7 +98,7 @@ async fn asked(address: &str) -> Result<HttpAnswer, ModelError> {
 async fn a_refused_stream_is_repeated_without_pause() {
     let (address, count) = server(2, Turned::Away(Reason::REFUSED_STREAM)).await;
     let answer = asked(&address).await.unwrap();
-    assert_eq!(answer.beginning().as_ref(), b"{}");
+    assert_eq!(answer.first_bytes().as_ref(), b"{}");
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
 
@@ -125,7 +125,7 @@ async fn a_request_after_goaway_is_repeated_without_pause() {
         answer = asking => answer.unwrap(),
         () = answering => panic!("the client is gone without its answer"),
     };
-    assert_eq!(answer.beginning().as_ref(), b"{}");
+    assert_eq!(answer.first_bytes().as_ref(), b"{}");
 }
 
 #[tokio::test]

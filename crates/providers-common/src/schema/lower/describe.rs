@@ -1,4 +1,4 @@
-//! Text for constraints without a keyword, and replacements of subschemas.
+//! Descriptions and replacements of constraints that a dialect does not support.
 
 use serde_json::{Value, json};
 
@@ -12,9 +12,15 @@ use crate::schema::{
 
 impl Lowering<'_, '_> {
     /// Describes a keyword's constraint as text in the schema's description.
-    pub(super) fn describe(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
-        if let Some(sentence) = text::describe(keyword, value) {
-            text::append(out, &sentence);
+    pub(super) fn describe_constraint(
+        &mut self,
+        out: &mut Map,
+        keyword: &str,
+        value: &Value,
+        at: &str,
+    ) {
+        if let Some(sentence) = text::describe_keyword(keyword, value) {
+            text::append_description(out, &sentence);
             if !is_annotation(keyword) {
                 let message = format!("`{keyword}` moved to the description");
                 self.report(at, ChangeKind::Described, message);
@@ -23,26 +29,38 @@ impl Lowering<'_, '_> {
     }
 
     /// Keeps or removes an annotation, or moves its text to the description.
-    pub(super) fn annotation(&mut self, out: &mut Map, keyword: &str, value: &Value, at: &str) {
+    pub(super) fn lower_annotation(
+        &mut self,
+        out: &mut Map,
+        keyword: &str,
+        value: &Value,
+        at: &str,
+    ) {
         match keyword {
-            "description" => text::prepend(out, value),
-            _ if self.rules.keeps(keyword) => out.set(keyword, value.clone()),
-            // A title mostly repeats the name of the property.
+            "description" => text::prepend_description(out, value),
+            _ if self.rules.keeps_keyword(keyword) => out.set(keyword, value.clone()),
+            // The title is dropped, because it mostly repeats the name of the property.
             "title" => {}
-            _ => self.describe(out, keyword, value, at),
+            _ => self.describe_constraint(out, keyword, value, at),
         }
     }
 
     /// Returns a schema for JSON text in a string, which replaces a schema that the dialect cannot
     /// express.
-    pub(super) fn json_text(&mut self, schema: &Map, at: &str, what: &str, sentence: &str) -> Map {
+    pub(super) fn json_text_schema(
+        &mut self,
+        schema: &Map,
+        at: &str,
+        what: &str,
+        sentence: &str,
+    ) -> Map {
         let message = format!("{what} is written as JSON text");
         self.report(at, ChangeKind::Encoded, message);
-        self.string(schema, at, sentence)
+        self.string_schema(schema, at, sentence)
     }
 
-    /// Returns the schema of a string with JSON text, or of null if `schema` allows it.
-    fn string(&mut self, schema: &Map, at: &str, sentence: &str) -> Map {
+    /// Returns the schema of a string with JSON text. Null is allowed too if `schema` allows it.
+    fn string_schema(&mut self, schema: &Map, at: &str, sentence: &str) -> Map {
         let name = if self.rules.openapi {
             "STRING"
         } else {
@@ -50,29 +68,31 @@ impl Lowering<'_, '_> {
         };
         let mut out = Map::new();
         out.set("type", name);
-        let types = schema.types();
+        let types = schema.get_types();
         if types.len() > 1 && types.contains(&"null") {
             self.make_nullable(&mut out);
         }
         for (keyword, value) in schema {
             match keyword.as_str() {
                 "type" => {}
-                _ if is_annotation(keyword) => self.annotation(&mut out, keyword, value, at),
-                _ => self.describe(&mut out, keyword, value, at),
+                _ if is_annotation(keyword) => self.lower_annotation(&mut out, keyword, value, at),
+                _ => self.describe_constraint(&mut out, keyword, value, at),
             }
         }
-        text::append(&mut out, &format!("{sentence}, written as JSON text."));
+        text::append_description(&mut out, &format!("{sentence}, written as JSON text."));
         out
     }
 
     /// Returns the replacement of a schema that exceeds a size limit.
-    pub(super) fn truncated(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
+    pub(super) fn truncated_schema(&mut self, schema: &Map, at: &str, excess: &str) -> Map {
         let message = format!("{excess}: the nested schema is not enforced");
         self.report(at, ChangeKind::Truncated, message);
         // References are not expanded here, because copies of many large schemas would take long.
         let mut schema = schema;
         for _ in 0..MAX_RECURSION {
-            let target = schema.text("$ref").and_then(|it| self.normal.target(it));
+            let target = schema
+                .get_text("$ref")
+                .and_then(|it| self.normal.find_target(it));
             let Some(target) = target else { break };
             schema = target;
         }
@@ -83,7 +103,7 @@ impl Lowering<'_, '_> {
         let any = (self.rules.any_value == AnyValue::AllTypes).then(all_types);
         let mut stub = Map::new();
         stub.extend(types.or(any).map(|types| ("type".to_owned(), types)));
-        let sentence = match stub.types().as_slice() {
+        let sentence = match stub.get_types().as_slice() {
             ["object"] => "A JSON object",
             ["array"] => "A JSON array",
             _ => "Any JSON value",
@@ -95,12 +115,12 @@ impl Lowering<'_, '_> {
         }
         let keys = text::object_summary(schema);
         if keys != "{}" {
-            text::append(&mut stub, &format!("Its keys: {keys}."));
+            text::append_description(&mut stub, &format!("Its keys: {keys}."));
         }
         if self.rules.any_value == AnyValue::JsonText {
-            return self.string(&stub, at, sentence);
+            return self.string_schema(&stub, at, sentence);
         }
-        if !self.rules.keeps("title") {
+        if !self.rules.keeps_keyword("title") {
             stub.shift_remove("title");
         }
         stub

@@ -1,41 +1,45 @@
-//! Keywords whose value is not a schema.
+//! Conversion of keywords whose value is not a schema.
 
 use serde_json::Value;
 
 use super::{Lowering, Map, SchemaMembers, text};
 use crate::schema::{
     Dialect,
-    keywords::{is_annotation, is_foreign, type_names},
+    keywords::{is_annotation, is_for_other_types, type_names},
 };
 
-/// Maximum number of repetitions in a grammar. Providers refuse larger ones or process them slowly.
+/// Maximum length bound, such as `maxItems`, in a grammar. Providers refuse or delay larger ones.
 const MAX_REPETITION: u64 = 256;
 const MAX_GRAMMAR_NUMBER: f64 = 1e9;
 impl Lowering<'_, '_> {
     /// Converts all keywords of a schema. `lowered` contains the keywords that were already
     /// converted.
-    pub(super) fn keywords(&mut self, schema: Map, at: &str, mut lowered: Map) -> Map {
+    pub(super) fn lower_keywords(&mut self, schema: Map, at: &str, mut lowered: Map) -> Map {
         let mut out = Map::new();
         let type_value = schema.get("type").cloned().unwrap_or_default();
         let types = type_names(&type_value);
         for (keyword, value) in schema {
-            let is_foreign = is_foreign(&keyword, &types);
+            let is_foreign = is_for_other_types(&keyword, &types);
             match keyword.as_str() {
                 _ if let Some(value) = lowered.get_mut(&keyword) => {
                     out.set(&keyword, std::mem::take(value));
                 }
-                "type" => self.types(&mut out, value, &types),
+                "type" => self.lower_types(&mut out, value, &types),
                 "enum" | "const" => out.set(&keyword, value),
-                "format" => self.format(&mut out, value, &types, at),
-                // The caller has already removed these keywords.
+                "format" => self.lower_format(&mut out, value, &types, at),
+                // These keywords are in `lowered`, unless the caller omitted them.
                 "properties" | "required" | "additionalProperties" | "items" | "prefixItems"
                     if !is_foreign => {}
-                _ if is_annotation(&keyword) => self.annotation(&mut out, &keyword, &value, at),
+                _ if is_annotation(&keyword) => {
+                    self.lower_annotation(&mut out, &keyword, &value, at)
+                }
                 _ if is_foreign => {}
-                _ if self.rules.keeps(&keyword) && self.accepts(&keyword, &value, &types) => {
+                _ if self.rules.keeps_keyword(&keyword)
+                    && self.accepts_value(&keyword, &value, &types) =>
+                {
                     out.set(&keyword, value);
                 }
-                _ => self.describe(&mut out, &keyword, &value, at),
+                _ => self.describe_constraint(&mut out, &keyword, &value, at),
             }
         }
         for (keyword, value) in lowered {
@@ -44,7 +48,7 @@ impl Lowering<'_, '_> {
         out
     }
 
-    fn types(&self, out: &mut Map, value: Value, types: &[&str]) {
+    fn lower_types(&self, out: &mut Map, value: Value, types: &[&str]) {
         if !self.rules.openapi {
             return out.set("type", value);
         }
@@ -54,11 +58,11 @@ impl Lowering<'_, '_> {
             out.set("nullable", true);
         }
         if not_null.is_none() {
-            text::append(out, "Always null.");
+            text::append_description(out, "Always null.");
         }
     }
 
-    fn format(&mut self, out: &mut Map, value: Value, types: &[&str], at: &str) {
+    fn lower_format(&mut self, out: &mut Map, value: Value, types: &[&str], at: &str) {
         let format = value.as_str().unwrap_or_default();
         let is_string = types.contains(&"string");
         let is_number = types.iter().any(|it| matches!(*it, "number" | "integer"));
@@ -69,16 +73,16 @@ impl Lowering<'_, '_> {
         };
         let is_accepted = formats == "*" || formats.split_whitespace().any(|it| it == format);
         if format.is_empty() {
-            // An empty format has no meaning, and not every wire accepts it.
-        } else if is_accepted && self.rules.keeps("format") {
+            // An empty format has no meaning, and some providers do not accept it.
+        } else if is_accepted && self.rules.keeps_keyword("format") {
             out.set("format", value);
         } else if is_string {
-            self.describe(out, "format", &value, at);
+            self.describe_constraint(out, "format", &value, at);
         }
     }
 
     /// Returns whether the dialect accepts `value` for a keyword that it supports.
-    fn accepts(&self, keyword: &str, value: &Value, types: &[&str]) -> bool {
+    fn accepts_value(&self, keyword: &str, value: &Value, types: &[&str]) -> bool {
         let text = value.as_str().unwrap_or_default();
         match (self.rules.dialect, keyword) {
             (Dialect::AnthropicStrict, "minItems") => matches!(value.as_u64(), Some(0 | 1)),

@@ -1,4 +1,4 @@
-//! Objects.
+//! Conversion of object schemas.
 
 use std::collections::HashSet;
 
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use super::{Level, Lowering, Map, SchemaMembers};
 use crate::schema::{
     change::ChangeKind,
-    keywords::pointer_below,
-    rules::{Additional, AnyValue},
+    keywords::child_pointer,
+    rules::{AdditionalKeyRule, AnyValue},
 };
 
 impl Lowering<'_, '_> {
-    pub(super) fn object(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
+    pub(super) fn lower_object(&mut self, mut schema: Map, at: &str, level: Level) -> Map {
         if level.objects >= self.rules.max_objects {
-            return self.truncated(&schema, at, "too many nested objects");
+            return self.truncated_schema(&schema, at, "too many nested objects");
         }
         let is_root = at.is_empty();
         if !is_root && self.is_json_text(&schema) {
-            return self.json_text(&schema, at, "an object with any keys", "A JSON object");
+            return self.json_text_schema(&schema, at, "an object with any keys", "A JSON object");
         }
         let has_required = schema.get("required").is_some_and(Value::is_array);
         let has_properties = schema.contains_key("properties");
-        let mut required: Vec<String> = schema.required().map(str::to_owned).collect();
+        let mut required: Vec<String> = schema.required_properties().map(str::to_owned).collect();
         let nodes_left = self.rules.max_nodes.saturating_sub(self.nodes);
-        let count = schema.object("properties").map_or(0, Map::len) + required.len();
+        let count = schema.get_object("properties").map_or(0, Map::len) + required.len();
         if count > nodes_left && !is_root {
-            return self.truncated(&schema, at, "too many properties");
+            return self.truncated_schema(&schema, at, "too many properties");
         }
         // The properties are moved, not copied, because they may be large.
         let mut properties = match schema.get_mut("properties") {
@@ -35,7 +35,7 @@ impl Lowering<'_, '_> {
         };
         for name in &required {
             if !properties.contains_key(name) {
-                let additional = schema.object("additionalProperties");
+                let additional = schema.get_object("additionalProperties");
                 properties.set(name, additional.cloned().unwrap_or_default());
             }
         }
@@ -44,15 +44,15 @@ impl Lowering<'_, '_> {
             self.report(at, ChangeKind::Truncated, message);
             properties = properties.into_iter().take(nodes_left).collect();
         }
-        let properties = self.properties(properties, &required, at, level);
+        let properties = self.lower_properties(properties, &required, at, level);
         if self.rules.all_required {
             required = properties.keys().cloned().collect();
         } else {
             required.retain(|name| properties.contains_key(name));
         }
         let mut lowered = Map::new();
-        let needs_properties =
-            self.rules.additional == Additional::Forbid || (is_root && self.rules.root_properties);
+        let needs_properties = self.rules.additional == AdditionalKeyRule::Forbid
+            || (is_root && self.rules.root_properties);
         let may_be_empty = !self.rules.openapi && (has_properties || needs_properties);
         if !properties.is_empty() || may_be_empty {
             lowered.set("properties", properties);
@@ -60,21 +60,29 @@ impl Lowering<'_, '_> {
         if has_required || self.rules.all_required || !required.is_empty() {
             lowered.set("required", required);
         }
-        self.additional(&mut schema, &mut lowered, at, level);
-        self.keywords(schema, at, lowered)
+        self.lower_additional_keys(&mut schema, &mut lowered, at, level);
+        self.lower_keywords(schema, at, lowered)
     }
 
-    fn properties(&mut self, properties: Map, required: &[String], at: &str, level: Level) -> Map {
+    fn lower_properties(
+        &mut self,
+        properties: Map,
+        required: &[String],
+        at: &str,
+        level: Level,
+    ) -> Map {
         self.nodes += properties.len();
         let required: HashSet<&String> = required.iter().collect();
         let mut lowered = Map::new();
         for (name, property) in properties {
-            let at = pointer_below(at, "properties", &name);
+            let at = child_pointer(at, "properties", &name);
             let Value::Object(property) = property else {
                 continue;
             };
-            let Some(mut property) = self.counted_schema(property, &at, level.in_object()) else {
-                // No value is valid for the property. If it was required, no object was valid.
+            let Some(mut property) = self.lower_counted_schema(property, &at, level.enter_object())
+            else {
+                // No value is valid for the property. It is omitted; if it was required, more
+                // becomes valid.
                 if required.contains(&name) {
                     let message = "removed, because no value is valid";
                     self.report(&at, ChangeKind::Widened, message);
@@ -91,41 +99,47 @@ impl Lowering<'_, '_> {
         lowered
     }
 
-    /// Converts the rule for additional keys of an object.
-    fn additional(&mut self, schema: &mut Map, lowered: &mut Map, at: &str, level: Level) {
+    /// Converts `additionalProperties` of an object.
+    fn lower_additional_keys(
+        &mut self,
+        schema: &mut Map,
+        lowered: &mut Map,
+        at: &str,
+        level: Level,
+    ) {
         let additional = schema.shift_remove("additionalProperties");
         let has_patterns = has_patterns(schema);
         match (self.rules.additional, additional) {
-            (Additional::Keep | Additional::Omit, None)
-            | (Additional::Omit, Some(Value::Bool(true))) => {}
-            (Additional::Keep, Some(Value::Object(schema))) => {
+            (AdditionalKeyRule::Keep | AdditionalKeyRule::Omit, None)
+            | (AdditionalKeyRule::Omit, Some(Value::Bool(true))) => {}
+            (AdditionalKeyRule::Keep, Some(Value::Object(schema))) => {
                 let at = format!("{at}/additionalProperties");
-                let schema = self.schema(schema, &at, level.in_object());
+                let schema = self.lower_schema(schema, &at, level.enter_object());
                 lowered.set(
                     "additionalProperties",
                     schema.map_or(json!(false), Value::Object),
                 );
             }
-            (Additional::Keep, Some(value)) => {
+            (AdditionalKeyRule::Keep, Some(value)) => {
                 if value == false && has_patterns {
                     let message = "keys with a pattern became additional keys";
                     self.report(at, ChangeKind::Widened, message);
                 }
                 lowered.set("additionalProperties", value == true || has_patterns);
             }
-            (Additional::Forbid, additional) => {
+            (AdditionalKeyRule::Forbid, additional) => {
                 lowered.set("additionalProperties", false);
                 if has_patterns || additional.is_some_and(|it| it != false) {
                     let message = "additional keys are not supported";
                     self.report(at, ChangeKind::Narrowed, message);
                 }
             }
-            (Additional::Omit, Some(Value::Bool(false))) => {
+            (AdditionalKeyRule::Omit, Some(Value::Bool(false))) => {
                 let message = "`additionalProperties: false` removed";
                 self.report(at, ChangeKind::Dropped, message);
             }
-            (Additional::Omit, Some(value)) => {
-                self.describe(schema, "additionalProperties", &value, at);
+            (AdditionalKeyRule::Omit, Some(value)) => {
+                self.describe_constraint(schema, "additionalProperties", &value, at);
             }
         }
     }
@@ -134,8 +148,10 @@ impl Lowering<'_, '_> {
     /// has no schema for it.
     fn is_json_text(&self, schema: &Map) -> bool {
         let is_closed = schema.is_false("additionalProperties") && !has_patterns(schema);
-        let has_keys = schema.object("properties").is_some_and(|it| !it.is_empty())
-            || schema.required().next().is_some();
+        let has_keys = schema
+            .get_object("properties")
+            .is_some_and(|it| !it.is_empty())
+            || schema.required_properties().next().is_some();
         self.rules.any_value == AnyValue::JsonText
             && (self.rules.openapi || !is_closed)
             && !has_keys
@@ -143,6 +159,6 @@ impl Lowering<'_, '_> {
 }
 
 fn has_patterns(schema: &Map) -> bool {
-    let patterns = schema.object("patternProperties");
+    let patterns = schema.get_object("patternProperties");
     patterns.is_some_and(|patterns| !patterns.is_empty())
 }

@@ -1,30 +1,35 @@
-//! The types of a schema.
+//! Conversion of schemas by their types.
 
 use serde_json::{Value, json};
 
 use super::{Level, Lowering, Map, SchemaMembers};
 use crate::schema::{
-    keywords::{constrained_types, implied_types, is_annotation, is_foreign, is_of_type},
+    keywords::{constrained_types, implied_types, is_annotation, is_for_other_types, is_of_type},
     rules::AnyValue,
 };
 
 impl Lowering<'_, '_> {
     /// Converts a schema without `$ref` and combinators. Splits it by type where the dialect needs
     /// one schema per type.
-    pub(super) fn typed(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
+    pub(super) fn lower_typed_schema(
+        &mut self,
+        mut schema: Map,
+        at: &str,
+        level: Level,
+    ) -> Option<Map> {
         if let Some(union) = self.null_as_alternative(&schema) {
-            return self.union(union, at, level);
+            return self.lower_union(union, at, level);
         }
-        self.values(&mut schema, at)?;
+        self.lower_values(&mut schema, at)?;
         if !schema.contains_key("type")
             && let Some(types) = implied_types(&schema)
         {
             schema.shift_insert(0, "type".to_owned(), types);
         }
         if !schema.contains_key("type") {
-            return Some(self.any_value(schema, at));
+            return Some(self.lower_any_value(schema, at));
         }
-        let types = schema.types();
+        let types = schema.get_types();
         let not_null: Vec<&str> = types.iter().copied().filter(|it| *it != "null").collect();
         let is_compound = not_null.iter().any(|it| matches!(*it, "object" | "array"));
         let has_structure = || {
@@ -34,32 +39,35 @@ impl Lowering<'_, '_> {
         let must_split = self.rules.openapi
             || (is_compound && (self.rules.any_value == AnyValue::JsonText || has_structure()));
         if not_null.len() > 1 && must_split {
-            let alternatives: Value = types.iter().map(|name| of_type(&schema, name)).collect();
+            let alternatives: Value = types
+                .iter()
+                .map(|name| restrict_to_type(&schema, name))
+                .collect();
             schema.retain(|keyword, _| is_annotation(keyword));
             schema.set("anyOf", alternatives);
-            return self.union(schema, at, level);
+            return self.lower_union(schema, at, level);
         }
         Some(if not_null.contains(&"object") {
-            self.object(schema, at, level)
+            self.lower_object(schema, at, level)
         } else if not_null.contains(&"array") {
-            self.array(schema, at, level)
+            self.lower_array(schema, at, level)
         } else {
-            self.keywords(schema, at, Map::new())
+            self.lower_keywords(schema, at, Map::new())
         })
     }
 
     /// Converts a schema that allows any value.
-    pub(super) fn any_value(&mut self, mut schema: Map, at: &str) -> Map {
+    pub(super) fn lower_any_value(&mut self, mut schema: Map, at: &str) -> Map {
         match self.rules.any_value {
             AnyValue::Empty => {}
             AnyValue::AllTypes => {
                 schema.shift_insert(0, "type".to_owned(), all_types());
             }
             AnyValue::JsonText => {
-                return self.json_text(&schema, at, "any value", "Any JSON value");
+                return self.json_text_schema(&schema, at, "any value", "Any JSON value");
             }
         }
-        self.keywords(schema, at, Map::new())
+        self.lower_keywords(schema, at, Map::new())
     }
 }
 
@@ -70,13 +78,13 @@ pub(super) fn all_types() -> Value {
 
 /// Returns the schema for one type: without annotations, and without keywords and values of other
 /// types.
-fn of_type(schema: &Map, name: &str) -> Value {
+fn restrict_to_type(schema: &Map, name: &str) -> Value {
     let mut schema = schema.clone();
     schema.set("type", name);
     schema.retain(|keyword, _| match keyword.as_str() {
         "title" | "description" | "default" | "examples" => false,
         "format" => name == "string",
-        keyword => !is_foreign(keyword, &[name]),
+        keyword => !is_for_other_types(keyword, &[name]),
     });
     if let Some(constant) = schema.shift_remove("const") {
         schema.set("enum", json!([constant]));

@@ -1,25 +1,25 @@
-//! Unions: `anyOf` and `oneOf`.
+//! Conversion of unions: `anyOf` and `oneOf`.
 
 use serde_json::{Value, json};
 
-use super::{Level, Lowering, Map, Normal, SchemaMembers, text};
+use super::{Level, Lowering, Map, NormalisedSchema, SchemaMembers, text};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{is_annotation, visit},
-    merge::{expand, intersection},
+    keywords::{is_annotation, visit_schemas},
+    merge::{expand_schema, intersect_schemas},
 };
 
 /// Maximum number of subschemas when the common part of a union is copied into each alternative.
 const MAX_COPIES: usize = 400;
-/// Maximum number of alternatives that are compared with each other.
+/// Maximum number of alternatives whose overlap is checked. More count as overlapping.
 const MAX_COMPARED: usize = 32;
 
 impl Lowering<'_, '_> {
     /// Converts a schema without `$ref` and `allOf`, whose `anyOf` or `oneOf` lists alternatives.
-    pub(super) fn union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
+    pub(super) fn lower_union(&mut self, mut schema: Map, at: &str, level: Level) -> Option<Map> {
         match schema.shift_remove("oneOf") {
             Some(one_of) if schema.contains_key("anyOf") => {
-                self.describe(&mut schema, "oneOf", &one_of, at);
+                self.describe_constraint(&mut schema, "oneOf", &one_of, at);
             }
             Some(one_of) => {
                 if !are_disjoint(self.normal, &one_of) {
@@ -31,18 +31,18 @@ impl Lowering<'_, '_> {
             None => {}
         }
         let Some(Value::Array(alternatives)) = schema.shift_remove("anyOf") else {
-            return self.typed(schema, at, level);
+            return self.lower_typed_schema(schema, at, level);
         };
         let keywords = schema.into_iter();
         let (annotations, common): (Map, Map) =
             keywords.partition(|(keyword, _)| is_annotation(keyword));
         let mut size = 0_usize;
-        visit(&common, &mut |_| size += 1);
+        visit_schemas(&common, &mut |_| size += 1);
         if !common.is_empty() && size.saturating_mul(alternatives.len()) > MAX_COPIES {
             let mut schema = common;
             schema.extend(annotations);
-            self.describe(&mut schema, "anyOf", &Value::Array(alternatives), at);
-            return self.typed(schema, at, level);
+            self.describe_constraint(&mut schema, "anyOf", &Value::Array(alternatives), at);
+            return self.lower_typed_schema(schema, at, level);
         }
         let mut is_nullable = false;
         let mut lowered: Vec<Value> = Vec::new();
@@ -51,7 +51,7 @@ impl Lowering<'_, '_> {
                 continue;
             };
             let at = format!("{at}/anyOf/{index}");
-            if self.rules.openapi && alternative.text("type") == Some("null") {
+            if self.rules.openapi && alternative.get_text("type") == Some("null") {
                 is_nullable = true;
                 continue;
             }
@@ -59,7 +59,7 @@ impl Lowering<'_, '_> {
                 let own = std::mem::replace(&mut alternative, common.clone());
                 alternative.set("allOf", json!([own]));
             }
-            let Some(mut alternative) = self.schema(alternative, &at, level) else {
+            let Some(mut alternative) = self.lower_schema(alternative, &at, level) else {
                 continue;
             };
             // An alternative that consists only of a union is replaced by that union's
@@ -75,11 +75,11 @@ impl Lowering<'_, '_> {
                 }
             }
         }
-        self.alternatives(lowered, &annotations, is_nullable, at)
+        self.join_alternatives(lowered, &annotations, is_nullable, at)
     }
 
     /// Joins converted alternatives with the annotations of their union.
-    fn alternatives(
+    fn join_alternatives(
         &mut self,
         mut alternatives: Vec<Value>,
         annotations: &Map,
@@ -90,15 +90,15 @@ impl Lowering<'_, '_> {
         for (keyword, value) in annotations {
             // OpenAPI allows only `description` beside `anyOf`.
             if !self.rules.openapi || keyword == "description" {
-                self.annotation(&mut outer, keyword, value, at);
-            } else if let Some(sentence) = text::describe(keyword, value) {
-                text::append(&mut outer, &sentence);
+                self.lower_annotation(&mut outer, keyword, value, at);
+            } else if let Some(sentence) = text::describe_keyword(keyword, value) {
+                text::append_description(&mut outer, &sentence);
             }
         }
         if alternatives.is_empty() {
             return is_nullable.then(|| {
                 outer.shift_insert(0, "type".to_owned(), json!("null"));
-                self.keywords(outer, at, Map::new())
+                self.lower_keywords(outer, at, Map::new())
             });
         }
         let is_only = alternatives.len() == 1;
@@ -107,7 +107,7 @@ impl Lowering<'_, '_> {
             for alternative in alternatives.iter_mut().filter_map(Value::as_object_mut) {
                 for (keyword, value) in &outer {
                     if keyword == "description" {
-                        text::prepend(alternative, value);
+                        text::prepend_description(alternative, value);
                     } else {
                         alternative.set(keyword, value.clone());
                     }
@@ -129,12 +129,12 @@ impl Lowering<'_, '_> {
 
 /// Returns whether no value is valid against two of the alternatives, judged by their types, listed
 /// values and required keys.
-fn are_disjoint(normal: &Normal, alternatives: &Value) -> bool {
+fn are_disjoint(normal: &NormalisedSchema, alternatives: &Value) -> bool {
     let alternatives = alternatives.as_array().into_iter().flatten();
     let alternatives: Vec<Map> = alternatives
         .filter_map(Value::as_object)
         .take(MAX_COMPARED + 1)
-        .map(|alternative| expand(normal, alternative.clone()).schema)
+        .map(|alternative| expand_schema(normal, alternative.clone()).schema)
         .collect();
     alternatives.len() <= MAX_COMPARED
         && alternatives.iter().enumerate().all(|(index, one)| {
@@ -150,19 +150,19 @@ fn are_exclusive(one: &Map, other: &Map) -> bool {
         schema.retain(|keyword, _| matches!(keyword.as_str(), "type" | "enum" | "const"));
         schema
     });
-    intersection(one, &other).is_never
+    intersect_schemas(one, &other).is_never
 }
 
 /// Returns whether two objects require the same key with different values.
-fn have_exclusive_keys(normal: &Normal, one: &Map, other: &Map) -> bool {
+fn have_exclusive_keys(normal: &NormalisedSchema, one: &Map, other: &Map) -> bool {
     let property = |schema: &Map, key: &str| {
-        let property = schema.object("properties")?.get(key)?.as_object()?;
-        Some(expand(normal, property.clone()).schema)
+        let property = schema.get_object("properties")?.get(key)?.as_object()?;
+        Some(expand_schema(normal, property.clone()).schema)
     };
     let are_objects = [one, other]
         .iter()
-        .all(|it| it.text("type") == Some("object"));
-    let mut keys = one.required().filter(|key| other.requires(key));
+        .all(|it| it.get_text("type") == Some("object"));
+    let mut keys = one.required_properties().filter(|key| other.requires(key));
     are_objects
         && keys.any(|key| match (property(one, key), property(other, key)) {
             (Some(ours), Some(theirs)) => are_exclusive(&ours, &theirs),

@@ -1,4 +1,4 @@
-//! Listed values: `enum` and `const`.
+//! Conversion of listed values: `enum` and `const`.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Lowering, Map, SchemaMembers};
 use crate::schema::{
     change::ChangeKind,
     keywords::{implied_types, is_annotation, is_of_type, listed_values, type_value},
-    rules::Enums,
+    rules::EnumValueRule,
 };
 
 /// Number of strings in one `enum` above which OpenAI limits their total length to
@@ -17,19 +17,19 @@ const MAX_CHARS_OF_MANY: usize = 15_000;
 impl Lowering<'_, '_> {
     /// Converts `enum` and `const` to values that the dialect accepts. Returns `None` if no listed
     /// value is valid.
-    pub(super) fn values(&mut self, schema: &mut Map, at: &str) -> Option<()> {
+    pub(super) fn lower_values(&mut self, schema: &mut Map, at: &str) -> Option<()> {
         if let Some(constant) = schema.get("const").cloned() {
             if let Some(Value::Array(values)) = schema.shift_remove("enum")
                 && !values.contains(&constant)
             {
                 return None;
             }
-            if !self.rules.keeps("const") || constant.is_object() || constant.is_array() {
+            if !self.rules.keeps_keyword("const") || constant.is_object() || constant.is_array() {
                 schema.shift_remove("const");
                 schema.set("enum", json!([constant]));
             }
         }
-        self.match_types(schema, at);
+        self.remove_mistyped_values(schema, at);
         let Some(Value::Array(values)) = schema.get("enum").cloned() else {
             return Some(());
         };
@@ -56,19 +56,19 @@ impl Lowering<'_, '_> {
         }
         schema.shift_remove("enum");
         let is_boolean = values.len() == 2 && values.iter().all(Value::is_boolean);
-        // For other values, the type already describes which values are allowed.
+        // For booleans and nulls, the type already states which values are allowed.
         if !is_boolean && !values.iter().all(Value::is_null) {
-            self.describe(schema, "enum", &Value::Array(values), at);
+            self.describe_constraint(schema, "enum", &Value::Array(values), at);
         }
         Some(())
     }
 
     fn accepts_values(&self, values: &[Value]) -> bool {
         let is_accepted = |value: &Value| match self.rules.enums {
-            Enums::Any => true,
-            Enums::Scalars => !value.is_object() && !value.is_array(),
-            Enums::StringsAndNumbers => value.is_string() || value.is_number(),
-            Enums::Strings => value.is_string(),
+            EnumValueRule::Any => true,
+            EnumValueRule::Scalars => !value.is_object() && !value.is_array(),
+            EnumValueRule::StringsAndNumbers => value.is_string() || value.is_number(),
+            EnumValueRule::Strings => value.is_string(),
         };
         let chars = || -> usize { values.iter().filter_map(Value::as_str).map(str::len).sum() };
         let is_too_large = self.rules.max_enum_values < usize::MAX
@@ -79,7 +79,7 @@ impl Lowering<'_, '_> {
 
     /// Returns a union of null and the other listed values, for a dialect that cannot list null.
     pub(super) fn null_as_alternative(&self, schema: &Map) -> Option<Map> {
-        if self.rules.enums != Enums::StringsAndNumbers {
+        if self.rules.enums != EnumValueRule::StringsAndNumbers {
             return None;
         }
         let mut values = schema.get("enum")?.as_array()?.clone();
@@ -92,7 +92,7 @@ impl Lowering<'_, '_> {
         let (mut union, mut others): (Map, Map) =
             keywords.partition(|(keyword, _)| is_annotation(keyword));
         others.set("enum", values);
-        let mut types = schema.types();
+        let mut types = schema.get_types();
         let allows_null = types.is_empty() || types.contains(&"null");
         types.retain(|name| *name != "null");
         if types.is_empty() {
@@ -109,8 +109,8 @@ impl Lowering<'_, '_> {
     }
 
     /// Removes listed values that do not have the schema's type, or the type if no value has it.
-    fn match_types(&mut self, schema: &mut Map, at: &str) {
-        let types = schema.types();
+    fn remove_mistyped_values(&mut self, schema: &mut Map, at: &str) {
+        let types = schema.get_types();
         let Some(values) = listed_values(schema).filter(|_| schema.contains_key("type")) else {
             return;
         };

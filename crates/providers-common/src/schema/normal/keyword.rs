@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{Map, Normaliser, pointer_below, text};
+use super::{Map, Normaliser, child_pointer, text};
 use crate::schema::{
     change::ChangeKind,
-    keywords::{Form, SchemaMembers, TYPES, form, type_value},
+    keywords::{SchemaMembers, TYPES, ValueForm, type_value, value_form},
 };
 
 impl<'a> Normaliser<'a, '_> {
     /// Adds the draft 2020-12 form of one keyword to `out`. `map` is the schema with the keyword.
-    pub(super) fn keyword(
+    pub(super) fn normalise_keyword(
         &mut self,
         map: &'a Map,
         keyword: &str,
@@ -24,7 +24,7 @@ impl<'a> Normaliser<'a, '_> {
         let has_prefix = map.contains_key("prefixItems");
         let is_true = |keyword: &str| map.get(keyword) == Some(&Value::Bool(true));
         match (keyword, value) {
-            ("$ref", Value::String(reference)) => self.reference(reference, out, at),
+            ("$ref", Value::String(reference)) => self.normalise_reference(reference, out, at),
             // These keywords are not copied. Definitions are normalised where they are referred to.
             // `allow_null` reads `nullable`. The other keywords do not constrain values.
             (
@@ -35,12 +35,12 @@ impl<'a> Normaliser<'a, '_> {
             )
             | ("required", Value::Bool(_))
             | ("id", Value::String(_)) => {}
-            ("type", _) => self.types(value, out, at),
+            ("type", _) => self.normalise_types(value, out, at),
             // In draft 7, `items` may be a list, and `additionalItems` describes the items after
             // that list.
             ("items", Value::Array(list)) if !has_prefix => {
                 if !list.is_empty() {
-                    let list = self.listed(list, "items", at, depth);
+                    let list = self.normalise_list(list, "items", at, depth);
                     out.set("prefixItems", list);
                 }
             }
@@ -48,12 +48,12 @@ impl<'a> Normaliser<'a, '_> {
             ("additionalItems", _) => {
                 let is_rest = map.get("items").is_some_and(Value::is_array) && !has_prefix;
                 if is_rest && *value != true {
-                    let rest = self.value("items", value, at, depth);
+                    let rest = self.normalise_value("items", value, at, depth);
                     out.extend(rest.map(|rest| ("items".to_owned(), rest)));
                 }
             }
             ("dependencies", Value::Object(dependencies)) => {
-                self.dependencies(dependencies, out, at, depth);
+                self.normalise_dependencies(dependencies, out, at, depth);
             }
             // In draft 4, `exclusiveMinimum` and `exclusiveMaximum` are flags of the inclusive
             // bound.
@@ -69,9 +69,9 @@ impl<'a> Normaliser<'a, '_> {
             ("minimum", Value::Number(_)) if is_true("exclusiveMinimum") => {}
             ("maximum", Value::Number(_)) if is_true("exclusiveMaximum") => {}
             // The new description may already contain text about other keywords.
-            ("description", Value::String(_)) => text::prepend(out, value),
+            ("description", Value::String(_)) => text::prepend_description(out, value),
             _ => {
-                let Some(value) = self.value(keyword, value, at, depth) else {
+                let Some(value) = self.normalise_value(keyword, value, at, depth) else {
                     let message = format!("`{keyword}` with an invalid value removed");
                     return self.report(at, ChangeKind::Invalid, message);
                 };
@@ -81,49 +81,57 @@ impl<'a> Normaliser<'a, '_> {
     }
 
     /// Returns the draft 2020-12 form of a keyword's value. Returns `None` if the value is invalid.
-    fn value(&mut self, keyword: &str, value: &'a Value, at: &str, depth: usize) -> Option<Value> {
-        Some(match (form(keyword), value) {
-            (Form::Schema, _) | (Form::SchemaOrFlag, Value::Object(_)) => {
+    fn normalise_value(
+        &mut self,
+        keyword: &str,
+        value: &'a Value,
+        at: &str,
+        depth: usize,
+    ) -> Option<Value> {
+        Some(match (value_form(keyword), value) {
+            (ValueForm::Schema, _) | (ValueForm::SchemaOrFlag, Value::Object(_)) => {
                 let at = format!("{at}/{keyword}");
-                Value::Object(self.schema(value, &at, depth + 1))
+                Value::Object(self.normalise_subschema(value, &at, depth + 1))
             }
-            (Form::Schemas, Value::Array(list)) if !list.is_empty() => {
-                self.listed(list, keyword, at, depth)
+            (ValueForm::Schemas, Value::Array(list)) if !list.is_empty() => {
+                self.normalise_list(list, keyword, at, depth)
             }
-            (Form::NamedSchemas, Value::Object(named)) => {
+            (ValueForm::NamedSchemas, Value::Object(named)) => {
                 let named = named.iter().map(|(name, schema)| {
-                    let at = pointer_below(at, keyword, name);
+                    let at = child_pointer(at, keyword, name);
                     (
                         name.clone(),
-                        Value::Object(self.schema(schema, &at, depth + 1)),
+                        Value::Object(self.normalise_subschema(schema, &at, depth + 1)),
                     )
                 });
                 Value::Object(named.collect())
             }
-            (Form::Divisor, Value::Number(number)) if number.as_f64() > Some(0.0) => value.clone(),
-            (Form::Count, Value::Number(_)) => value.as_u64()?.into(),
-            (Form::List, Value::Array(list)) => match keyword {
+            (ValueForm::Divisor, Value::Number(number)) if number.as_f64() > Some(0.0) => {
+                value.clone()
+            }
+            (ValueForm::Count, Value::Number(_)) => value.as_u64()?.into(),
+            (ValueForm::List, Value::Array(list)) => match keyword {
                 "enum" if list.is_empty() => return None,
-                "enum" => distinct(list.iter()),
-                "required" => distinct(list.iter().filter(|it| it.is_string())),
+                "enum" => distinct_values(list.iter()),
+                "required" => distinct_values(list.iter().filter(|it| it.is_string())),
                 _ => value.clone(),
             },
-            (Form::NamedNames, Value::Object(lists)) => {
+            (ValueForm::NamedNames, Value::Object(lists)) => {
                 let lists = lists.iter().filter_map(|(name, list)| {
                     let list = list.as_array()?.iter().filter(|it| it.is_string());
-                    Some((name.clone(), distinct(list)))
+                    Some((name.clone(), distinct_values(list)))
                 });
                 Value::Object(lists.collect())
             }
-            (Form::SchemaOrFlag | Form::Flag, Value::Bool(_))
-            | (Form::Number, Value::Number(_))
-            | (Form::Text, Value::String(_))
-            | (Form::Any, _) => value.clone(),
+            (ValueForm::SchemaOrFlag | ValueForm::Flag, Value::Bool(_))
+            | (ValueForm::Number, Value::Number(_))
+            | (ValueForm::Text, Value::String(_))
+            | (ValueForm::Any, _) => value.clone(),
             _ => return None,
         })
     }
 
-    fn types(&mut self, value: &Value, out: &mut Map, at: &str) {
+    fn normalise_types(&mut self, value: &Value, out: &mut Map, at: &str) {
         let given = match value {
             Value::Array(names) => names.as_slice(),
             other => std::slice::from_ref(other),
@@ -134,11 +142,11 @@ impl<'a> Normaliser<'a, '_> {
             return;
         }
         if known.is_empty() || known.contains(&"any") {
-            // An unknown type may allow any value.
-            let message = format!("the type {} is unknown", text::compact(value));
+            // The type is dropped, because an unknown type may allow any value.
+            let message = format!("the type {} is unknown", text::compact_json(value));
             self.report(at, ChangeKind::Invalid, message);
             if let Some(name) = value.as_str() {
-                text::append(out, &format!("Type: {}.", text::excerpt(name)));
+                text::append_description(out, &format!("Type: {}.", text::text_excerpt(name)));
             }
             return;
         }
@@ -148,13 +156,19 @@ impl<'a> Normaliser<'a, '_> {
     }
 
     /// Converts `dependencies` of draft 7.
-    fn dependencies(&mut self, dependencies: &'a Map, out: &mut Map, at: &str, depth: usize) {
+    fn normalise_dependencies(
+        &mut self,
+        dependencies: &'a Map,
+        out: &mut Map,
+        at: &str,
+        depth: usize,
+    ) {
         for (name, value) in dependencies {
             let (keyword, value) = match value {
-                Value::Array(names) => ("dependentRequired", distinct(names.iter())),
+                Value::Array(names) => ("dependentRequired", distinct_values(names.iter())),
                 schema => {
-                    let at = pointer_below(at, "dependencies", name);
-                    let schema = self.schema(schema, &at, depth + 1);
+                    let at = child_pointer(at, "dependencies", name);
+                    let schema = self.normalise_subschema(schema, &at, depth + 1);
                     ("dependentSchemas", Value::Object(schema))
                 }
             };
@@ -166,8 +180,8 @@ impl<'a> Normaliser<'a, '_> {
 }
 
 /// Converts `required: true` in properties to `required` of the object.
-pub(super) fn require_children(map: &Map, out: &mut Map) {
-    for (name, property) in map.object("properties").into_iter().flatten() {
+pub(super) fn convert_required_flags(map: &Map, out: &mut Map) {
+    for (name, property) in map.get_object("properties").into_iter().flatten() {
         if property.get("required") == Some(&Value::Bool(true))
             && !out.requires(name)
             && let Value::Array(names) = out.entry("required").or_insert_with(|| json!([]))
@@ -183,8 +197,8 @@ pub(super) fn allow_null(map: &Map, mut out: Map) -> Map {
         return out;
     }
     add_null_value(&mut out);
-    if !out.has_any(&["$ref", "anyOf", "oneOf", "allOf"])
-        || out.list("anyOf").contains(&json!({"type": "null"}))
+    if !out.has_any_keyword(&["$ref", "anyOf", "oneOf", "allOf"])
+        || out.get_array("anyOf").contains(&json!({"type": "null"}))
     {
         return out;
     }
@@ -207,7 +221,7 @@ pub(in crate::schema) fn add_null_value(schema: &mut Map) {
         schema.shift_remove("const");
         schema.set("enum", values);
     }
-    let mut types = schema.types();
+    let mut types = schema.get_types();
     if !types.is_empty() && !types.contains(&"null") {
         types.push("null");
         let types = type_value(&types);
@@ -231,7 +245,7 @@ fn known_type(name: &str) -> Option<&'static str> {
     })
 }
 
-fn distinct<'v>(values: impl Iterator<Item = &'v Value>) -> Value {
+fn distinct_values<'v>(values: impl Iterator<Item = &'v Value>) -> Value {
     let mut seen = HashSet::new();
     let distinct = values.filter(|value| seen.insert(value.to_string()));
     distinct.cloned().collect()

@@ -5,18 +5,18 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, Normal, SchemaMembers, find_kinds, take_step, text,
+    MAX_ALTERNATIVES, MAX_DEPTH, MAX_STEPS, Map, NormalisedSchema, SchemaMembers, find_kinds,
+    take_step, text,
 };
-use crate::schema::{keywords::listed_values, merge::expand};
+use crate::schema::{keywords::listed_values, merge::expand_schema};
 
-/// Adds the properties of all alternatives to `root`. Returns whether the result allows more
-/// values.
-pub(super) fn unite(normal: &Normal, root: &mut Map, alternatives: &[Value]) -> bool {
+/// Adds the properties of all alternatives to `root`. Returns whether more values are valid then.
+pub(super) fn unite(normal: &NormalisedSchema, root: &mut Map, alternatives: &[Value]) -> bool {
     unite_nested(normal, root, alternatives, MAX_DEPTH, &Cell::new(MAX_STEPS))
 }
 
 fn unite_nested(
-    normal: &Normal,
+    normal: &NormalisedSchema,
     root: &mut Map,
     alternatives: &[Value],
     depth: usize,
@@ -31,7 +31,7 @@ fn unite_nested(
         if depth == 0 || !take_step(steps) {
             break;
         }
-        let mut alternative = expand(normal, alternative.clone()).schema;
+        let mut alternative = expand_schema(normal, alternative.clone()).schema;
         if !find_kinds(normal, &alternative, 0, steps).0 {
             continue;
         }
@@ -45,14 +45,14 @@ fn unite_nested(
     if found.len() > 1 {
         let summaries: Vec<String> = found.iter().map(text::object_summary).collect();
         let summaries = summaries.join(" | ");
-        text::append(root, &format!("One of these forms: {summaries}."));
+        text::append_description(root, &format!("One of these forms: {summaries}."));
     }
     let properties = united_properties(root, &found);
     if !properties.is_empty() || root.contains_key("properties") {
         root.set("properties", properties);
     }
-    let mut required: Vec<&str> = root.required().collect();
-    for name in found.first().into_iter().flat_map(Map::required) {
+    let mut required: Vec<&str> = root.required_properties().collect();
+    for name in found.first().into_iter().flat_map(Map::required_properties) {
         if found.iter().all(|it| it.requires(name)) && !required.contains(&name) {
             required.push(name);
         }
@@ -67,13 +67,13 @@ fn unite_nested(
     found.len() > 1
 }
 
-/// Returns the properties of the root and of its alternatives in one map.
+/// Returns the properties of the root and its alternatives in one map, merged by name.
 fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
-    let mut united = root.object("properties").cloned().unwrap_or_default();
+    let mut united = root.get_object("properties").cloned().unwrap_or_default();
     let mut found: Vec<(&String, Vec<&Value>)> = Vec::new();
     for (name, schema) in alternatives
         .iter()
-        .filter_map(|it| it.object("properties"))
+        .filter_map(|it| it.get_object("properties"))
         .flatten()
     {
         match found.iter_mut().find(|(known, _)| *known == name) {
@@ -90,7 +90,7 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
             seen.push(*schema);
             is_new
         });
-        let either = either(&schemas);
+        let either = join_schemas(&schemas);
         let schema = match united.get(name) {
             Some(ours) if is_partial || *ours == either => continue,
             Some(ours) if *ours != json!({}) => json!({"allOf": [ours, either]}),
@@ -102,7 +102,7 @@ fn united_properties(root: &Map, alternatives: &[Map]) -> Map {
 }
 
 /// Returns a schema for the values of any of `schemas`. Listed values are joined in one `enum`.
-fn either(schemas: &[&Value]) -> Value {
+fn join_schemas(schemas: &[&Value]) -> Value {
     if let [one] = schemas {
         return (*one).clone();
     }

@@ -1,7 +1,7 @@
 //! The special tokens of `DeepSeek`. The bars are U+FF5C and the spaces U+2581.
 
 use super::super::{
-    cursor::{Cursor, Stop},
+    cursor::{CallParseError, Cursor},
     json_calls::{FoundCall, read_input},
     offered_tools::OfferedTools,
 };
@@ -14,15 +14,18 @@ const SEPARATOR: &str = "<｜tool▁sep｜>";
 /// Word that V3 and R1 write before the separator. V3.1 writes the tool's name there.
 const KIND: &str = "function";
 
-pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<FoundCall>, Stop> {
+pub(super) fn read_calls(
+    cursor: &mut Cursor<'_>,
+    tools: &OfferedTools,
+) -> Result<Vec<FoundCall>, CallParseError> {
     if cursor.skip_any(&[CALLS_BEGIN]) {
         cursor.skip_whitespace();
     }
-    let mut calls = vec![call(cursor, tools)?];
+    let mut calls = vec![read_call(cursor, tools)?];
     while !cursor.skip_closing_mark(&[CALLS_END]) {
-        let end = cursor.at();
+        let end = cursor.position();
         cursor.skip_whitespace();
-        let Ok(call) = call(cursor, tools) else {
+        let Ok(call) = read_call(cursor, tools) else {
             cursor.move_back_to(end);
             break;
         };
@@ -31,10 +34,10 @@ pub(super) fn read(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<Vec<
     Ok(calls)
 }
 
-fn call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, Stop> {
-    cursor.expect(CALL_BEGIN)?;
+fn read_call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, CallParseError> {
+    cursor.expect_text(CALL_BEGIN)?;
     let head = cursor.read_until(&[SEPARATOR])?;
-    cursor.expect(SEPARATOR)?;
+    cursor.expect_text(SEPARATOR)?;
     let name = if head == KIND && cursor.peek_required()? != '{' {
         let name = tools.read_name(cursor, char::is_whitespace)?;
         cursor.skip_whitespace();
@@ -43,13 +46,13 @@ fn call(cursor: &mut Cursor<'_>, tools: &OfferedTools) -> Result<FoundCall, Stop
     } else if tools.contains(head) {
         head
     } else {
-        return Err(Stop::NotACall);
+        return Err(CallParseError::NotACall);
     };
     cursor.skip_whitespace();
     let call = match cursor.peek() {
         Some('{') => read_input(name, cursor, &[CALL_END]),
-        Some(_) => return Err(Stop::NotACall),
-        None => FoundCall::incomplete(name, ""),
+        Some(_) => return Err(CallParseError::NotACall),
+        None => FoundCall::incomplete_call(name, ""),
     };
     cursor.skip_closing_mark(&["```"]);
     cursor.skip_closing_mark(&[CALL_END]);

@@ -1,10 +1,10 @@
-//! `<tool_call>` and `<function=name>`.
+//! Parsers for the elements `<tool_call>` and `<function=name>`.
 
 use serde_json::{Map, Value};
 
 use super::{
     super::{
-        cursor::{Cursor, Stop},
+        cursor::{CallParseError, Cursor},
         json_calls::{FoundCall, read_input},
         literal::parse_literal,
         offered_tools::OfferedTools,
@@ -18,18 +18,18 @@ pub(super) const FUNCTION: &str = "<function=";
 const FUNCTION_END: &str = "</function>";
 
 /// Reads a `<tool_call>` element, which contains JSON, a function element or arguments.
-pub(super) fn tool_call(
+pub(super) fn read_tool_call(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
-) -> Result<Vec<FoundCall>, Stop> {
-    cursor.expect(TOOL_CALL)?;
+) -> Result<Vec<FoundCall>, CallParseError> {
+    cursor.expect_text(TOOL_CALL)?;
     cursor.skip_whitespace();
     let calls = match cursor.peek_required()? {
         '{' | '[' => return read_marked_calls(cursor, tools, &[TOOL_CALL_END]),
-        '<' => function(cursor, tools)?,
+        '<' => read_function(cursor, tools)?,
         _ => {
             let name = tools.read_name(cursor, |c| c.is_whitespace() || c == '<')?;
-            return PAIRS.call(name, cursor, tools);
+            return PAIRS.read_call(name, cursor, tools);
         }
     };
     cursor.skip_closing_mark(&[TOOL_CALL_END]);
@@ -37,29 +37,28 @@ pub(super) fn tool_call(
 }
 
 /// Reads a `<function=name>` element, which contains JSON or arguments.
-pub(super) fn function(
+pub(super) fn read_function(
     cursor: &mut Cursor<'_>,
     tools: &OfferedTools,
-) -> Result<Vec<FoundCall>, Stop> {
-    cursor.expect(FUNCTION)?;
+) -> Result<Vec<FoundCall>, CallParseError> {
+    cursor.expect_text(FUNCTION)?;
     let name = tools.read_name(cursor, |c| c == '>')?;
-    cursor.expect(">")?;
+    cursor.expect_text(">")?;
     cursor.skip_whitespace();
     let call = match cursor.peek() {
         Some('{') => read_input(name, cursor, &[FUNCTION_END]),
-        Some('<') => return PARAMETERS.call(name, cursor, tools),
-        Some(_) => return Err(Stop::NotACall),
-        None => FoundCall::incomplete(name, ""),
+        Some('<') => return PARAMETERS.read_call(name, cursor, tools),
+        Some(_) => return Err(CallParseError::NotACall),
+        None => FoundCall::incomplete_call(name, ""),
     };
     cursor.skip_closing_mark(&[FUNCTION_END]);
     Ok(vec![call])
 }
 
-/// Marks of call arguments that are written as elements.
+/// Opening and closing marks of call arguments that are written as XML-like elements.
 struct Arguments {
     key: (&'static str, &'static str),
     value: (&'static str, &'static str),
-    /// Mark that ends the call.
     end: &'static str,
 }
 
@@ -78,60 +77,60 @@ const PAIRS: Arguments = Arguments {
 
 impl Arguments {
     /// Reads the arguments of a call and the mark that ends the call.
-    fn call(
+    fn read_call(
         &self,
         name: &str,
         cursor: &mut Cursor<'_>,
         tools: &OfferedTools,
-    ) -> Result<Vec<FoundCall>, Stop> {
+    ) -> Result<Vec<FoundCall>, CallParseError> {
         let mut arguments = Map::new();
-        let result = self.read(&mut arguments, name, cursor, tools);
+        let result = self.read_arguments(&mut arguments, name, cursor, tools);
         let input = Value::Object(arguments).to_string();
         let call = match result {
-            Ok(()) => FoundCall::complete(name, input),
-            Err(Stop::End) => {
-                cursor.advance(cursor.rest().len());
-                FoundCall::incomplete(name, input)
+            Ok(()) => FoundCall::complete_call(name, input),
+            Err(CallParseError::End) => {
+                cursor.advance(cursor.remaining_text().len());
+                FoundCall::incomplete_call(name, input)
             }
             Err(stop) => return Err(stop),
         };
         Ok(vec![call])
     }
 
-    fn read(
+    fn read_arguments(
         &self,
         arguments: &mut Map<String, Value>,
         name: &str,
         cursor: &mut Cursor<'_>,
         tools: &OfferedTools,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), CallParseError> {
         loop {
             cursor.skip_whitespace();
-            match cursor.expect(self.end) {
-                Err(Stop::NotACall) => {}
+            match cursor.expect_text(self.end) {
+                Err(CallParseError::NotACall) => {}
                 result => return result,
             }
-            cursor.expect(self.key.0)?;
+            cursor.expect_text(self.key.0)?;
             let key = cursor.read_until(&[self.key.1])?.trim();
-            cursor.expect(self.key.1)?;
+            cursor.expect_text(self.key.1)?;
             if !self.value.0.is_empty() {
                 cursor.skip_whitespace();
-                cursor.expect(self.value.0)?;
+                cursor.expect_text(self.value.0)?;
             }
             // Models sometimes omit the mark that ends a value.
             let value = cursor.read_until(&[self.value.1, self.key.0, self.end])?;
             cursor.skip_any(&[self.value.1]);
-            arguments.insert(key.to_owned(), argument(tools, name, key, value));
+            arguments.insert(key.to_owned(), parse_argument(tools, name, key, value));
         }
     }
 }
 
 /// Returns the value of an argument: a string if the tool's schema requires one, else the literal
 /// that the text contains.
-fn argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
+fn parse_argument(tools: &OfferedTools, tool: &str, key: &str, raw: &str) -> Value {
     // The chat templates put line breaks around each value.
     let text = raw.strip_prefix('\n').unwrap_or(raw);
     let text = text.strip_suffix('\n').unwrap_or(text);
-    let value = parse_literal(&format!("{text} ")).filter(|_| !tools.is_text(tool, key));
+    let value = parse_literal(&format!("{text} ")).filter(|_| !tools.is_text_argument(tool, key));
     value.unwrap_or_else(|| Value::String(text.to_owned()))
 }

@@ -12,7 +12,7 @@ const HARMLESS_CLOSE: &str = "<\\/tool_response";
 
 /// Replaces the tool uses and results of messages by text. Results become part of a user message,
 /// together with the user message that follows: many templates require alternating roles.
-pub(super) fn as_text(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
+pub(super) fn convert_tool_messages(messages: &[Arc<Message>]) -> Vec<Arc<Message>> {
     let mut texts: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut results: Option<Vec<Part>> = None;
     for message in messages {
@@ -50,7 +50,7 @@ fn call_parts(message: &Message) -> Vec<Part> {
         match part {
             Part::ToolUse(tool_use) => {
                 let before = if needs_break { "\n" } else { "" };
-                parts.push(Part::text(format!("{before}{}", call(tool_use))));
+                parts.push(Part::text(format!("{before}{}", call_text(tool_use))));
                 needs_break = true;
             }
             other => {
@@ -66,9 +66,9 @@ fn call_parts(message: &Message) -> Vec<Part> {
     parts
 }
 
-fn call(tool_use: &ToolUse) -> String {
+fn call_text(tool_use: &ToolUse) -> String {
     // Malformed input is repeated as the model wrote it, so that the model understands the error.
-    let input = tool_use.input.shown();
+    let input = tool_use.input.to_display_value();
     let call = json!({"name": tool_use.name, "arguments": input});
     format!("<tool_call>\n{call}\n</tool_call>")
 }
@@ -76,8 +76,8 @@ fn call(tool_use: &ToolUse) -> String {
 /// Returns the text of all tool results in a message, and their media.
 fn response_parts(message: &Message) -> Vec<Part> {
     let mut parts = Vec::new();
-    for result in message.results() {
-        parts.push(Part::text(response(result)));
+    for result in message.iter_tool_results() {
+        parts.push(Part::text(result_text(result)));
         parts.extend(result.content.iter().filter_map(|content| match content {
             ToolContent::Image(media) => Some(Part::Image(media.clone())),
             ToolContent::Audio(media) => Some(Part::Audio(media.clone())),
@@ -86,16 +86,17 @@ fn response_parts(message: &Message) -> Vec<Part> {
                 media_type: Some(media_type),
                 text: None,
                 blob: Some(data),
-            } => resource(uri, media_type, data),
+            } => resource_part(uri, media_type, data),
             _ => None,
         }));
     }
     parts
 }
 
-/// Returns the data of a resource as a part of a user message. The wire converts or reports it.
-fn resource(uri: &str, media_type: &str, data: &str) -> Option<Part> {
-    let media = || Media::base64(media_type, data);
+/// Returns the data of a resource as a part of a user message. Returns `None` for other media
+/// types.
+fn resource_part(uri: &str, media_type: &str, data: &str) -> Option<Part> {
+    let media = || Media::from_base64(media_type, data);
     let sort = media_type.split(['/', ';']).next().unwrap_or_default();
     match sort.to_ascii_lowercase().as_str() {
         "image" => Some(Part::Image(media())),
@@ -110,7 +111,7 @@ fn resource(uri: &str, media_type: &str, data: &str) -> Option<Part> {
     }
 }
 
-fn response(result: &ToolResult) -> String {
+fn result_text(result: &ToolResult) -> String {
     let name = Value::String(result.name.clone());
     let error = if result.is_error {
         " error=\"true\""

@@ -17,9 +17,9 @@ const MAPS: &[&str] = &[
 const DATA: &[&str] = &["enum", "const", "default", "examples", "required"];
 
 /// Returns a schema without the keywords that have no meaning for a model.
-pub(super) fn compact(schema: &Value) -> Value {
+pub(super) fn compact_schema(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    each_schema(&mut schema, &mut |map| {
+    visit_schemas(&mut schema, &mut |map| {
         map.retain(|key, value| {
             let is_noise = NOISE.contains(&key.as_str()) && value.is_string();
             let is_closed = key == "additionalProperties" && *value == Value::Bool(false);
@@ -34,7 +34,7 @@ pub(super) fn compact(schema: &Value) -> Value {
 ///
 /// Schemas with references to their own parts move to `$defs`, because references start at the
 /// root.
-pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Value {
+pub(super) fn call_schema(tools: &[&ToolDefinition], answer: Option<&Value>) -> Value {
     let mut definitions = Map::new();
     let mut alternatives: Vec<Value> = tools
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Valu
                 schema @ Value::Object(map) if !map.is_empty() => schema.clone(),
                 _ => json!({"type": "object"}),
             };
-            let arguments = embedded(arguments, &format!("tool_{at}"), &mut definitions);
+            let arguments = embed_schema(arguments, &format!("tool_{at}"), &mut definitions);
             json!({
                 "type": "object",
                 "properties": {
@@ -57,7 +57,7 @@ pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Valu
         })
         .collect();
     if let Some(answer) = answer {
-        alternatives.push(embedded(answer.clone(), "answer", &mut definitions));
+        alternatives.push(embed_schema(answer.clone(), "answer", &mut definitions));
     }
     let mut schema = match alternatives.len() {
         1 => alternatives.swap_remove(0),
@@ -71,11 +71,11 @@ pub(super) fn of_call(tools: &[&ToolDefinition], answer: Option<&Value>) -> Valu
     schema
 }
 
-/// Converts a whole schema so that it can be a part of another one.
-fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
+/// Prepares a schema for use inside another one. Moves it to `definitions` if it has references.
+fn embed_schema(mut schema: Value, name: &str, definitions: &mut Map<String, Value>) -> Value {
     let root = format!("#/$defs/{name}");
     let mut refers = false;
-    each_schema(&mut schema, &mut |map| {
+    visit_schemas(&mut schema, &mut |map| {
         // `$schema` and `$id` would change the base of references.
         map.retain(|key, value| !(matches!(&**key, "$schema" | "$id") && value.is_string()));
         if let Some(Value::String(target)) = map.get_mut("$ref")
@@ -94,7 +94,7 @@ fn embedded(mut schema: Value, name: &str, definitions: &mut Map<String, Value>)
 }
 
 /// Calls `change` with a schema and every schema in it, the outer one first.
-fn each_schema(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+fn visit_schemas(schema: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
     // A loop instead of recursion, because the depth of a server's schema is not limited.
     let mut open = vec![schema];
     while let Some(schema) = open.pop() {

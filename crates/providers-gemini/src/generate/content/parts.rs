@@ -1,4 +1,4 @@
-//! Mapping of parts.
+//! Converts message parts to parts of the Gemini API.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ impl PartMapper<'_> {
     /// Maps a part of a system message. Only text parts are supported.
     pub(crate) fn map_instruction<'a>(&mut self, part: &'a Part) -> Option<wire::Part<'a>> {
         match part {
-            Part::Text(text) => text_part(&text.text),
+            Part::Text(text) => map_nonempty_text(&text.text),
             other => self.warn_dropped(other, "instructions are text"),
         }
     }
@@ -56,7 +56,7 @@ impl PartMapper<'_> {
     /// Maps a part of a user message.
     pub(crate) fn map_user_part<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
-            Part::Text(text) => out.extend(text_part(&text.text)),
+            Part::Text(text) => out.extend(map_nonempty_text(&text.text)),
             Part::Image(media) => out.push(self.map_image(media)),
             Part::Audio(media) => out.push(self.map_audio(media)),
             Part::Document(document) => self.map_document(document, out),
@@ -68,7 +68,7 @@ impl PartMapper<'_> {
     /// Maps a part of a model message.
     pub(crate) fn map_assistant_part<'a>(&mut self, part: &'a Part, out: &mut Vec<wire::Part<'a>>) {
         match part {
-            Part::Text(text) => out.extend(self.map_answer(text)),
+            Part::Text(text) => out.extend(self.map_answer_text(text)),
             Part::Reasoning(reasoning) => out.extend(self.map_reasoning(reasoning)),
             Part::ToolUse(tool_use) => out.push(self.map_call(tool_use)),
             Part::Opaque(opaque) => out.extend(self.map_opaque_part(opaque)),
@@ -83,13 +83,13 @@ impl PartMapper<'_> {
 
     /// Returns the API's id of a tool call that this model made.
     pub(crate) fn wire_call_id<'a>(&self, tool_use: &'a ToolUse) -> Option<&'a str> {
-        self.own_state(tool_use.provider_state.as_ref())?
+        self.state_for_model(tool_use.provider_state.as_ref())?
             .get(ID)?
             .as_str()
     }
 
-    fn map_answer<'a>(&mut self, text: &'a Text) -> Option<wire::Part<'a>> {
-        let thought_signature = self.own_signature(text.provider_state.as_ref());
+    fn map_answer_text<'a>(&mut self, text: &'a Text) -> Option<wire::Part<'a>> {
+        let thought_signature = self.replayable_signature(text.provider_state.as_ref());
         if text.text.is_empty() && thought_signature.is_none() {
             return None;
         }
@@ -101,7 +101,7 @@ impl PartMapper<'_> {
     }
 
     fn map_reasoning<'a>(&mut self, reasoning: &'a Reasoning) -> Option<wire::Part<'a>> {
-        let own = self.own_state(reasoning.provider_state.as_ref());
+        let own = self.state_for_model(reasoning.provider_state.as_ref());
         let Some(state) = own.filter(|_| self.replay_thoughts) else {
             self.reasoning_dropped += 1;
             return None;
@@ -118,11 +118,11 @@ impl PartMapper<'_> {
     }
 
     fn map_call<'a>(&mut self, tool_use: &'a ToolUse) -> wire::Part<'a> {
-        let thought_signature = self.own_signature(tool_use.provider_state.as_ref());
+        let thought_signature = self.replayable_signature(tool_use.provider_state.as_ref());
         wire::Part::Said(ComposedPart {
             data: Data::FunctionCall(FunctionCall {
                 id: self.wire_call_id(tool_use),
-                name: self.names.wire(&tool_use.name),
+                name: self.names.wire_name(&tool_use.name),
                 args: CallArguments(&tool_use.input),
             }),
             thought: false,
@@ -131,7 +131,7 @@ impl PartMapper<'_> {
     }
 
     fn map_opaque_part<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
-        let own = self.own_state(Some(&opaque.provider_state));
+        let own = self.state_for_model(Some(&opaque.provider_state));
         let piece = own.and_then(|state| state.get(PIECE));
         match piece.and_then(Value::as_object).zip(piece) {
             Some((fields, _)) if fields.contains_key(SIGNATURE) && !self.replay_thoughts => {
@@ -149,7 +149,7 @@ impl PartMapper<'_> {
 
     /// Maps an opaque part that another provider created.
     fn map_foreign_part<'a>(&mut self, opaque: &'a Opaque) -> Option<wire::Part<'a>> {
-        let words = opaque.text.as_deref().and_then(text_part);
+        let words = opaque.text.as_deref().and_then(map_nonempty_text);
         let (kind, what) = match words {
             Some(_) => (WarningKind::PartDowngraded, "was sent as its text"),
             None => (WarningKind::PartDropped, "was omitted"),
@@ -159,8 +159,8 @@ impl PartMapper<'_> {
         words
     }
 
-    fn own_signature<'a>(&mut self, state: Option<&'a ProviderState>) -> Option<&'a str> {
-        let Some(own) = self.own_state(state) else {
+    fn replayable_signature<'a>(&mut self, state: Option<&'a ProviderState>) -> Option<&'a str> {
+        let Some(own) = self.state_for_model(state) else {
             self.states_dropped += usize::from(state.is_some());
             return None;
         };
@@ -169,8 +169,8 @@ impl PartMapper<'_> {
         Some(signature).filter(|_| self.replay_thoughts)
     }
 
-    fn own_state<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
-        state?.for_model(self.model)
+    fn state_for_model<'a>(&self, state: Option<&'a ProviderState>) -> Option<&'a Value> {
+        state?.data_for_model(self.model)
     }
 
     pub(crate) fn map_image<'a>(&mut self, media: &'a Media) -> wire::Part<'a> {
@@ -195,29 +195,29 @@ impl PartMapper<'_> {
         }
         // The API does not accept a document title, so it precedes the document as text.
         if let Some(title) = document.title.as_deref().filter(|it| !it.trim().is_empty()) {
-            out.push(wire::Part::text(format!("[document: {title}]")));
+            out.push(wire::Part::from_text(format!("[document: {title}]")));
         }
         out.push(self.map_media("document", media));
     }
 
     fn map_media<'a>(&mut self, what: &str, media: &'a Media) -> wire::Part<'a> {
-        match WireMedia::of(media) {
+        match WireMedia::from_media(media) {
             Some(WireMedia::Inline(blob)) => wire::Part::from_data(Data::InlineData(blob)),
             Some(WireMedia::Elsewhere(file)) => wire::Part::from_data(Data::FileData(file)),
             None => self.media_as_text(what, media, "this wire has no place for its source"),
         }
     }
 
-    /// Replaces media that cannot be sent by a description, so that the model is informed of them.
+    /// Returns a text to send instead of media, so that the model is informed of them, and warns.
     fn media_as_text(&mut self, what: &str, media: &Media, why: &str) -> wire::Part<'static> {
         let name = format!("[{what} {}]", media.media_type);
         let message = format!("{name} was sent as these words: {why}");
         self.add_warning(WarningKind::PartDowngraded, message);
-        wire::Part::text(name)
+        wire::Part::from_text(name)
     }
 
     fn warn_dropped<T>(&mut self, part: &Part, why: &str) -> Option<T> {
-        let what = part.in_words();
+        let what = part.describe_kind();
         self.add_warning(WarningKind::PartDropped, format!("{what} omitted: {why}"));
         None
     }
@@ -228,8 +228,8 @@ impl PartMapper<'_> {
 }
 
 /// Maps text. Returns `None` for empty text, which the API refuses without a signature.
-fn text_part(text: &str) -> Option<wire::Part<'_>> {
-    (!text.is_empty()).then(|| wire::Part::text(text))
+fn map_nonempty_text(text: &str) -> Option<wire::Part<'_>> {
+    (!text.is_empty()).then(|| wire::Part::from_text(text))
 }
 
 /// Media in the form of the API: bytes or a URL.
@@ -239,7 +239,7 @@ pub(crate) enum WireMedia<'a> {
 }
 
 impl<'a> WireMedia<'a> {
-    pub(crate) fn of(media: &'a Media) -> Option<Self> {
+    pub(crate) fn from_media(media: &'a Media) -> Option<Self> {
         let media_type = media.media_type.as_str();
         match &media.source {
             MediaSource::Base64(data) => Some(Self::from_bytes(media_type, data)),

@@ -52,7 +52,7 @@ impl PartMapper<'_> {
                 }
                 continue;
             };
-            if !is_taken(medium.media_type(), self.capabilities) {
+            if !is_supported_media(medium.media_type(), self.capabilities) {
                 let message = format!(
                     "{} of the result of `{}` was sent as these words: the model takes no {}",
                     content.as_text(),
@@ -80,7 +80,7 @@ impl PartMapper<'_> {
                 after.len()
             );
             self.add_warning(WarningKind::PartDowngraded, message);
-            beside.push(wire::Part::text(format!("From {from}:")));
+            beside.push(wire::Part::from_text(format!("From {from}:")));
             beside.append(&mut after);
         }
         FunctionResponse {
@@ -161,7 +161,7 @@ pub(crate) fn result_text(result: &ToolResult) -> Cow<'_, str> {
 /// Returns the media of a tool result's content.
 fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
     match content {
-        ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::of(media),
+        ToolContent::Image(media) | ToolContent::Audio(media) => WireMedia::from_media(media),
         ToolContent::Resource {
             media_type: Some(media_type),
             text: None,
@@ -173,7 +173,7 @@ fn content_media(content: &ToolContent) -> Option<WireMedia<'_>> {
 }
 
 /// Returns whether the API supports the media type and the model is not known to refuse it.
-fn is_taken(media_type: &str, capabilities: &ModelCapabilities) -> bool {
+fn is_supported_media(media_type: &str, capabilities: &ModelCapabilities) -> bool {
     let takes = |capability: Option<bool>| capability != Some(false);
     match media_type.split('/').next().unwrap_or_default() {
         "image" => takes(capabilities.images),

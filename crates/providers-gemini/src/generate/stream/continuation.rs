@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of requests for one answer.
 const MAX_REQUESTS: u32 = 32;
 
-/// The state that the decoder and the body share. The decoder reads continuation tokens, and the
-/// body requests continuations with them.
+/// The state that the decoder and the response stream share. The decoder reads continuation tokens,
+/// and the response stream requests continuations with them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Continuation(Arc<Mutex<ContinuationState>>);
 

@@ -1,11 +1,11 @@
-//! Reading of the fields of parts.
+//! Reads the fields of parts in a response.
 
 use serde_json::{Map, Value};
 use switchboard_domain::{Media, Part};
 
 use crate::generate::content::parts::SIGNATURE;
 
-/// Fields of a part that describe its data field.
+/// Fields of a part that describe its data. Every other field contains the data.
 const ABOUT_DATA: [&str; 10] = [
     "thought",
     SIGNATURE,
@@ -35,7 +35,7 @@ pub(crate) fn string_field(object: &Map<String, Value>, name: &str) -> Option<St
 
 /// Converts media that the model generated.
 pub(crate) fn media_part(blob: &Map<String, Value>) -> Option<Part> {
-    let media = Media::base64(string_field(blob, "mimeType")?, string_field(blob, "data")?);
+    let media = Media::from_base64(string_field(blob, "mimeType")?, string_field(blob, "data")?);
     match media.media_type.split('/').next() {
         Some("image") => Some(Part::Image(media)),
         Some("audio") => Some(Part::Audio(media)),

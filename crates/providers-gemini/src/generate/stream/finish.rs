@@ -33,7 +33,7 @@ pub(crate) fn finish_reason(word: &str) -> FinishReason {
 
 /// Returns whether a finish reason is set. Some proxies send the zero value of the enum before the
 /// end of an answer.
-pub(crate) fn is_present(word: &str) -> bool {
+pub(crate) fn is_reason_set(word: &str) -> bool {
     !word.is_empty() && word != "FINISH_REASON_UNSPECIFIED"
 }
 
@@ -86,6 +86,10 @@ mod tests {
         ] {
             assert_eq!(finish_reason(word), FinishReason::Other(word.to_owned()));
         }
-        assert!(!is_present("") && !is_present("FINISH_REASON_UNSPECIFIED") && is_present("OTHER"));
+        assert!(
+            !is_reason_set("")
+                && !is_reason_set("FINISH_REASON_UNSPECIFIED")
+                && is_reason_set("OTHER")
+        );
     }
 }

@@ -21,23 +21,25 @@ pub(crate) fn schema_dialect(form: SchemaForm) -> Dialect {
 /// Compiles the input schema of a tool. Returns `None` for a tool without parameters in the OpenAPI
 /// form.
 ///
-/// Inputs are validated before a call, so that weaker enforcement on the wire needs no warning.
-/// Other changes of the schema do.
+/// Constraints that become description text need no warning, because inputs are validated before
+/// a call. Other changes of the schema emit a warning.
 pub(crate) fn compile_parameters(
     tool: &Arc<ToolDefinition>,
     form: SchemaForm,
     schemas: &ToolSchemas,
     warnings: &mut Vec<Warning>,
 ) -> Option<ToolSchema> {
-    let mut compiled = schemas.compiled(tool, schema_dialect(form));
+    let mut compiled = schemas.compiled_schema(tool, schema_dialect(form));
     let is_described = |it: &Change| matches!(it.kind, ChangeKind::Described | ChangeKind::Dropped);
-    let other = compiled.lost().filter(|change| !is_described(change));
+    let other = compiled
+        .unenforced_changes()
+        .filter(|change| !is_described(change));
     warn_about_changes(
         &format!("the schema of tool `{}`", tool.name),
         other,
         warnings,
     );
-    if !is_of_objects(&compiled.schema) {
+    if !accepts_only_objects(&compiled.schema) {
         let message = format!(
             "the schema of tool `{}` is replaced: arguments are an object, and the root is not",
             tool.name
@@ -51,12 +53,12 @@ pub(crate) fn compile_parameters(
 }
 
 /// Returns whether a compiled schema accepts only objects.
-fn is_of_objects(schema: &Value) -> bool {
+fn accepts_only_objects(schema: &Value) -> bool {
     let name = schema.get("type").and_then(Value::as_str);
     name.is_some_and(|name| name.eq_ignore_ascii_case("object"))
 }
 
-/// Compiles a response schema. The shape must not change, because the caller reads the answer
+/// Compiles a response schema. A changed shape emits a warning, because the caller reads the answer
 /// directly.
 pub(crate) fn compile_answer_schema<'a>(
     schema: &'a Value,

@@ -17,7 +17,7 @@ const NEW: &str = "gemini-3.8-flash";
 const OLD: &str = "gemini-2.5-flash";
 
 fn raw(name: &str) -> ServerTool {
-    ServerTool::raw(JsonObject::from_iter([(name.to_owned(), json!({}))]))
+    ServerTool::from_declaration(JsonObject::from_iter([(name.to_owned(), json!({}))]))
 }
 
 fn all() -> Vec<ServerTool> {

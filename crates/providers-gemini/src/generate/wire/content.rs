@@ -50,7 +50,7 @@ impl<'a> Part<'a> {
         })
     }
 
-    pub(crate) fn text(text: impl Into<Cow<'a, str>>) -> Self {
+    pub(crate) fn from_text(text: impl Into<Cow<'a, str>>) -> Self {
         Self::from_data(Data::Text(text.into()))
     }
 }

@@ -1,11 +1,11 @@
-//! The request body around the contents.
+//! The request body, except its contents.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{BodyFields, body_fields::non_empty, schema::ToolSchema};
+use switchboard_providers_common::{BodyFields, body_fields::none_if_empty, schema::ToolSchema};
 
 use super::content::{Content, is_false};
 
@@ -29,11 +29,11 @@ impl Serialize for Body<'_> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put("systemInstruction", self.system_instruction.as_ref())?;
         fields.put("contents", Some(&self.contents))?;
-        fields.merge("tools", non_empty(&self.tools))?;
+        fields.merge("tools", none_if_empty(&self.tools))?;
         fields.merge("toolConfig", self.tool_config.as_ref())?;
         let config = &self.generation_config;
         fields.merge("generationConfig", (!config.is_empty()).then_some(config))?;
-        fields.end_without_stream()
+        fields.end_body_without_stream()
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use switchboard_domain::{JsonObject, ToolInput};
 use switchboard_providers_common::{
-    BodyFields, JoinedText, body_fields::non_empty, schema::ToolSchema,
+    BodyFields, JoinedText, body_fields::none_if_empty, schema::ToolSchema,
 };
 
 /// Request body of `/api/chat`.
@@ -36,12 +36,12 @@ impl Serialize for Body<'_> {
         let mut fields = BodyFields::new(serializer, &self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("messages", Some(&self.messages))?;
-        fields.put("tools", non_empty(&self.tools))?;
+        fields.put("tools", none_if_empty(&self.tools))?;
         fields.put("format", self.format.as_ref())?;
         fields.put("think", self.think)?;
         let options = (!self.options.is_empty()).then_some(&self.options);
         fields.put("options", options)?;
-        fields.end(self.stream)
+        fields.end_body(self.stream)
     }
 }
 

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::Usage;
-use switchboard_providers_common::lenient::{lenient, lenient_list};
+use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
 
 /// A line of a stream, or a body that is not streamed. Both have the same form.
 #[derive(Debug, Default, Deserialize)]
@@ -12,13 +12,13 @@ use switchboard_providers_common::lenient::{lenient, lenient_list};
 pub struct Chunk {
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub message: Option<MessageReport>,
     /// Whether this is the last line of the answer.
     #[serde(deserialize_with = "lenient")]
     pub done: Option<bool>,
-    /// Reason why the answer ended. Servers before 2024 do not send it, and newer servers omit
-    /// reasons that they have no word for.
+    /// Reason why the answer ended. Servers before 2024 do not send it. Newer servers omit reasons
+    /// for which the API has no name.
     #[serde(deserialize_with = "lenient")]
     pub done_reason: Option<String>,
     /// Number of prompt tokens, including cached ones (`promptEvalCount` of `llm/llama_server.go`).
@@ -32,7 +32,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn to_usage(&self) -> Usage {
         Usage {
             input_tokens: self.prompt_eval_count,
             output_tokens: self.eval_count,
@@ -62,7 +62,7 @@ pub struct CallReport {
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
     /// The called function and its arguments.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub function: Option<FunctionReport>,
 }
 

@@ -1,11 +1,11 @@
-//! Requests. Texts, media and schemas are borrowed from the domain request.
+//! Request types. Texts, media and schemas are borrowed from the domain request.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{BodyFields, JoinedText, body_fields::non_empty};
+use switchboard_providers_common::{BodyFields, JoinedText, body_fields::none_if_empty};
 
 use super::content::UserContent;
 use crate::{
@@ -45,8 +45,8 @@ pub struct Body<'a> {
     /// Whether the answer is streamed.
     pub stream: bool,
     pub stream_options: Option<StreamOptions>,
-    /// Further fields of the caller. They override the fields above, except `stream`, which
-    /// decides how the answer is read, and a list of `tools`, which `tools` already contains.
+    /// Additional fields of the caller. They override the fields above, except `stream`, which
+    /// decides how the answer is read, and a list `tools`, which is already part of `tools` above.
     pub extra: &'a JsonObject,
 }
 
@@ -55,7 +55,7 @@ impl Serialize for Body<'_> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("messages", Some(&self.messages))?;
-        fields.put_merged("tools", self.tools.non_empty())?;
+        fields.put_merged_list("tools", self.tools.non_empty())?;
         fields.put("tool_choice", self.tool_choice.as_ref())?;
         fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.put("response_format", self.response_format.as_ref())?;
@@ -63,13 +63,13 @@ impl Serialize for Body<'_> {
         fields.put("max_tokens", self.max_tokens)?;
         fields.put("temperature", self.temperature)?;
         fields.put("top_p", self.top_p)?;
-        fields.put("stop", non_empty(self.stop))?;
+        fields.put("stop", none_if_empty(self.stop))?;
         fields.put("seed", self.seed)?;
         fields.put("random_seed", self.random_seed)?;
         fields.put("reasoning_effort", self.reasoning_effort)?;
         fields.put("thinking", self.thinking.as_ref())?;
         fields.put("stream_options", self.stream_options.as_ref())?;
-        fields.end(self.stream)
+        fields.end_body(self.stream)
     }
 }
 

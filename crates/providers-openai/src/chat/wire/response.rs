@@ -1,10 +1,10 @@
-//! Responses. A field of the wrong type counts as missing, so that one unexpected field does not
-//! lose the answer.
+//! Response types. A field of the wrong type counts as missing, so that one unexpected field does
+//! not make the answer unreadable.
 
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
-use switchboard_providers_common::lenient::{lenient, lenient_list};
+use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
 
 use crate::wire::usage::{InputDetails, OutputDetails};
 
@@ -22,7 +22,7 @@ pub struct Chunk {
     #[serde(deserialize_with = "lenient_list")]
     pub choices: Vec<Choice>,
     /// Token counts. `null` in all chunks except the last.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub usage: Option<Box<UsageReport>>,
     /// Error object of a failed answer.
     pub error: Option<Value>,
@@ -40,10 +40,10 @@ pub struct Choice {
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
     /// Change of the message, in a stream.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub delta: Option<Box<Delta>>,
     /// Whole message, in a body that is not streamed.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub message: Option<Box<Delta>>,
     /// Reason why the answer ended.
     #[serde(deserialize_with = "lenient")]
@@ -54,7 +54,6 @@ pub struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta {
-    #[serde(deserialize_with = "lenient")]
     pub content: Option<Content>,
     /// Text of a refusal.
     #[serde(deserialize_with = "lenient")]
@@ -74,18 +73,13 @@ pub struct Delta {
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<ToolCallDelta>,
     /// The only tool call, in the form of servers without `tool_calls`.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub function_call: Option<FunctionDelta>,
 }
 
-/// Content of a message: text, or typed pieces of text.
+/// Content of a message: text, or a list of pieces, each with a `type` (Mistral).
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum Content {
-    Text(String),
-    /// Pieces of text, each with a `type` (Mistral).
-    Pieces(Vec<Value>),
-}
+pub struct Content(Value);
 
 /// Change of a tool call in a stream.
 #[derive(Debug, Default, Deserialize)]
@@ -97,7 +91,7 @@ pub struct ToolCallDelta {
     /// Id of the tool call. It is missing, blank or `"null"` on some servers.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub function: Option<FunctionDelta>,
     /// Field of Gemini's compatible endpoint with a thought signature that must be sent back.
     pub extra_content: Option<Value>,
@@ -130,10 +124,10 @@ pub struct UsageReport {
     #[serde(deserialize_with = "lenient")]
     pub total_tokens: Option<u64>,
     /// Details about the prompt tokens.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub prompt_tokens_details: Option<InputDetails>,
     /// Details about the answer's tokens.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub completion_tokens_details: Option<OutputDetails>,
 }
 
@@ -141,7 +135,7 @@ impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         let prompt = report.prompt_tokens_details.unwrap_or_default();
         let completion = report.completion_tokens_details.unwrap_or_default();
-        // Tokens that are in the total but in neither count are reasoning, which is output too.
+        // Some servers count reasoning tokens only in the total. They are output tokens too.
         let written = report.prompt_tokens.zip(report.total_tokens);
         let written = written.and_then(|(prompt, total)| total.checked_sub(prompt));
         Self {
@@ -161,9 +155,9 @@ impl From<UsageReport> for Usage {
 impl Content {
     /// Calls `each` with each piece's text, and whether the piece is reasoning.
     pub(crate) fn for_each_text(&self, mut each: impl FnMut(bool, &str)) {
-        match self {
-            Self::Text(text) => each(false, text),
-            Self::Pieces(pieces) => {
+        match &self.0 {
+            Value::String(text) => each(false, text),
+            Value::Array(pieces) => {
                 for piece in pieces {
                     match piece.get("thinking") {
                         Some(Value::Array(thoughts)) => {
@@ -182,6 +176,7 @@ impl Content {
                     }
                 }
             }
+            _ => {}
         }
     }
 }

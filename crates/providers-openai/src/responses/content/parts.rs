@@ -1,4 +1,4 @@
-//! Builds the parts of items.
+//! Builds the parts of input items.
 
 use std::borrow::Cow;
 
@@ -32,8 +32,8 @@ pub(crate) fn reasoning_item<'a>(item: &'a JsonObject, text: &str) -> Cow<'a, Js
     Cow::Owned(complete)
 }
 
-/// Returns the text and the phase of a message item that has no id.
-pub(crate) fn open_text<'i, 'a>(
+/// Returns the text and phase of a message item without id. More text can be appended to the text.
+pub(crate) fn appendable_text<'i, 'a>(
     item: &'i mut Item<'a>,
 ) -> Option<(&'i mut JoinedText<'a>, Option<&'a str>)> {
     match item {
@@ -71,7 +71,7 @@ pub(crate) fn output_content<'a>(part: &'a TextPart, state: &ItemState<'a>) -> O
 }
 
 /// Joins parts to one string if all are text, because some servers support only strings.
-pub(crate) fn input_content<'a>(parts: Vec<InputPart<'a>>, separator: &str) -> Content<'a> {
+pub(crate) fn join_input_parts<'a>(parts: Vec<InputPart<'a>>, separator: &str) -> Content<'a> {
     let is_text = |part: &InputPart<'_>| matches!(part, InputPart::InputText { .. });
     if !parts.iter().all(is_text) {
         return Content::Parts(parts);

@@ -1,11 +1,11 @@
-//! Requests. Texts, media and schemas are borrowed from the domain request.
+//! Request types. Texts, media and schemas are borrowed from the domain request.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use switchboard_domain::JsonObject;
-use switchboard_providers_common::{BodyFields, JoinedText, body_fields::non_empty};
+use switchboard_providers_common::{BodyFields, JoinedText, body_fields::none_if_empty};
 
 use crate::{
     chat::wire::ResponseFormat,
@@ -39,9 +39,9 @@ pub struct Body<'a> {
     pub store: bool,
     /// Whether the answer is streamed.
     pub stream: bool,
-    /// Further fields of the caller's request. `tools` already contains a list of `tools`.
-    /// `include`, `text` and `reasoning` are merged. Other fields override the fields above except
-    /// `stream`, which decides how the answer is read.
+    /// Additional fields of the caller. `include`, `text` and `reasoning` are merged with the
+    /// fields above, and a list `tools` is already part of `tools`. Other fields override the
+    /// fields above, except `stream`, which decides how the answer is read.
     pub extra: &'a JsonObject,
 }
 
@@ -50,7 +50,7 @@ impl Serialize for Body<'_> {
         let mut fields = BodyFields::new(serializer, self.extra)?;
         fields.put("model", Some(self.model))?;
         fields.put("input", Some(&self.input))?;
-        fields.put_merged("tools", self.tools.non_empty())?;
+        fields.put_merged_list("tools", self.tools.non_empty())?;
         fields.put("tool_choice", self.tool_choice.as_ref())?;
         fields.put("parallel_tool_calls", self.parallel_tool_calls)?;
         fields.merge("text", self.text.as_ref())?;
@@ -59,9 +59,9 @@ impl Serialize for Body<'_> {
         fields.put("max_output_tokens", self.max_output_tokens)?;
         fields.put("temperature", self.temperature)?;
         fields.put("top_p", self.top_p)?;
-        fields.merge("include", non_empty(&self.include))?;
+        fields.merge("include", none_if_empty(&self.include))?;
         fields.put("store", Some(self.store))?;
-        fields.end(self.stream)
+        fields.end_body(self.stream)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Responses. A field of the wrong type counts as missing.
+//! Response types. A field of the wrong type counts as missing.
 
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::{JsonObject, Usage};
-use switchboard_providers_common::lenient::{lenient, lenient_list};
+use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
 
 use crate::wire::usage::{InputDetails, OutputDetails};
 
@@ -15,13 +15,13 @@ pub struct Event {
     #[serde(deserialize_with = "lenient")]
     pub r#type: Option<String>,
     /// State of the whole answer, in the first events and in the last one.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub response: Option<Response>,
     /// Item that starts or is complete.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub item: Option<JsonObject>,
     /// Part of a message or of reasoning that starts or is complete.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub part: Option<JsonObject>,
     /// Id of the item that the event is about.
     #[serde(deserialize_with = "lenient")]
@@ -58,12 +58,12 @@ pub struct Response {
     pub status: Option<String>,
     #[serde(deserialize_with = "some_list")]
     pub output: Option<Vec<JsonObject>>,
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub usage: Option<UsageReport>,
     /// Error object of a failed answer.
     pub error: Option<Value>,
     /// Details about an incomplete answer.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub incomplete_details: Option<IncompleteDetails>,
 }
 
@@ -84,13 +84,13 @@ pub struct UsageReport {
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
     /// Details about the input tokens.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub input_tokens_details: Option<InputDetails>,
     /// Number of output tokens, including reasoning.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
     /// Details about the output tokens.
-    #[serde(deserialize_with = "lenient")]
+    #[serde(deserialize_with = "lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
     /// Number of server tool calls. Only xAI sends it
     /// (docs.x.ai/developers/tools/tool-usage-details).

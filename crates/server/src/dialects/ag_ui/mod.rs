@@ -1,4 +1,4 @@
-//! AG-UI, a protocol between agents and front ends.
+//! The route of AG-UI, a protocol between agents and front ends.
 
 mod request;
 mod stream;
@@ -9,11 +9,12 @@ pub(crate) use request::AgUiRequest;
 pub(crate) use stream::AgUiStream;
 
 use super::{
-    conversation::session_id, response::paused_runs::PausedRuns, runs::durable::DurableRequest,
+    conversation::parse_session_id, response::paused_runs::PausedRuns,
+    runs::durable::DurableRequest,
 };
 use crate::{
     App, Problem,
-    http::{read::JsonBody, security::Caller},
+    http::{extractors::JsonBody, security::Caller},
 };
 
 /// Runs the agent in a thread, which is a session, and streams AG-UI events, protocol version 1.0.
@@ -47,16 +48,18 @@ pub(crate) async fn run(
     Extension(paused_runs): Extension<PausedRuns>,
     JsonBody(input): JsonBody<AgUiRequest>,
 ) -> Result<Response, Problem> {
-    let session = session_id(&input.thread_id, "threadId")?;
-    let session = app.hub().session_named(&principal, session).await?;
+    let session = parse_session_id(&input.thread_id, "threadId")?;
+    let session = app.hub().stored_session_id(&principal, session).await?;
     let parsed = DurableRequest {
         session: session.clone(),
-        settings: input.settings()?,
-        decisions: input.decisions()?,
+        settings: input.parse_settings()?,
+        decisions: input.parse_decisions()?,
         tools: input.tools.clone(),
         conversation: &input,
     };
-    let response = parsed.start(app, principal, paused_runs).await?;
+    let response = parsed
+        .start_or_resume_run(app, principal, paused_runs)
+        .await?;
     let encoder = AgUiStream::new(input.thread_id, input.run_id, session.0);
     Ok(response.into_stream(encoder))
 }

@@ -12,8 +12,8 @@ use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
-        self, ContentPart, Conversation, FileSource, FunctionCall, MessageContent, bad_messages,
-        unsupported,
+        self, ContentPart, Conversation, FileSource, FunctionCall, MessageContent,
+        invalid_messages, unsupported_field,
     },
     runs::durable::{ClientConversation, ClientDecisions, check_decision},
     tools::client_tools::DeclaredTool,
@@ -122,28 +122,31 @@ struct ApprovalPayload {
 
 impl AgUiRequest {
     /// Returns the settings of the run. Fails if the client shares state, which is not supported.
-    pub(crate) fn settings(&self) -> Result<RunSettings, Problem> {
+    pub(crate) fn parse_settings(&self) -> Result<RunSettings, Problem> {
         let has_state = match &self.state {
             None | Some(Value::Null) => false,
             Some(Value::Object(state)) => !state.is_empty(),
             Some(_) => true,
         };
         if has_state {
-            return Err(unsupported("state", "`state` is not supported: remove it"));
+            return Err(unsupported_field(
+                "state",
+                "`state` is not supported: remove it",
+            ));
         }
         Ok(self.forwarded_props.clone().unwrap_or_default())
     }
 
     /// Returns the approval decisions in `resume`, or `None` if the request has no decision.
-    pub(crate) fn decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
+    pub(crate) fn parse_decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
         let mut found: Option<ClientDecisions> = None;
         for (index, resume) in self.resume.iter().enumerate() {
             let invalid =
-                |reason: &str| unsupported("resume", &format!("resume[{index}]: {reason}"));
-            let Some((run, last_seen, call)) = parse_interrupt(&resume.interrupt) else {
+                |reason: &str| unsupported_field("resume", &format!("resume[{index}]: {reason}"));
+            let Some((run, last_seen, call)) = parse_interrupt_id(&resume.interrupt) else {
                 return Err(invalid("`interruptId` is not an id of this server"));
             };
-            let decision = resume.decision().map_err(|reason| invalid(&reason))?;
+            let decision = resume.parse_decision().map_err(|reason| invalid(&reason))?;
             check_decision("`payload`", &decision).map_err(|reason| invalid(&reason))?;
             let decisions = found.get_or_insert_with(|| ClientDecisions {
                 run: run.to_owned(),
@@ -158,7 +161,7 @@ impl AgUiRequest {
         Ok(found)
     }
 
-    /// Returns the text of `context`, which precedes the new user message.
+    /// Returns the request field `context` as text. The text precedes the new user message.
     fn context_part(&self) -> Option<Part> {
         if self.context.is_empty() {
             return None;
@@ -175,14 +178,14 @@ impl ClientConversation for AgUiRequest {
     fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let last = self.messages.iter().enumerate().next_back();
         let Some((index, last)) = last.filter(|(_, message)| message.role == "user") else {
-            return Err(bad_messages(
+            return Err(invalid_messages(
                 "the last message is not a user message and `resume` is empty".to_owned(),
             ));
         };
         let add = |message: &AgUiMessage, conversation: &mut _| {
-            message.add_to(conversation, self.context_part())
+            message.add_to_conversation(conversation, self.context_part())
         };
-        Conversation::default().read([(index, last)], add)
+        Conversation::default().read_messages([(index, last)], add)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
@@ -190,20 +193,20 @@ impl ClientConversation for AgUiRequest {
             let last = self.messages.last();
             let is_last = last.is_some_and(|last| std::ptr::eq(last, message));
             let context = is_last.then(|| self.context_part()).flatten();
-            message.add_to(conversation, context)
+            message.add_to_conversation(conversation, context)
         };
-        Conversation::default().read(self.messages.iter().enumerate(), add)
+        Conversation::default().read_messages(self.messages.iter().enumerate(), add)
     }
 
-    fn client_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+    fn client_tool_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         let mut results = Vec::new();
         for (index, message) in self.messages.iter().enumerate().rev() {
             if message.role != "tool" {
                 break;
             }
             let result = message
-                .result()
-                .map_err(|reason| bad_messages(format!("messages[{index}]: {reason}")))?;
+                .to_tool_result()
+                .map_err(|reason| invalid_messages(format!("messages[{index}]: {reason}")))?;
             results.push((result.tool_use_id.clone(), ToolOutput::from(&result)));
         }
         results.reverse();
@@ -212,7 +215,7 @@ impl ClientConversation for AgUiRequest {
 }
 
 impl InterruptAnswer {
-    fn decision(&self) -> Result<ApprovalDecision, String> {
+    fn parse_decision(&self) -> Result<ApprovalDecision, String> {
         if self.status == InterruptStatus::Cancelled {
             return Ok(ApprovalDecision::Deny {
                 reason: None,
@@ -234,7 +237,7 @@ impl InterruptAnswer {
 
 /// Splits the id of an interrupt into the run id, the number of the client's last event, and the
 /// call id. The call id may contain slashes.
-fn parse_interrupt(id: &str) -> Option<(&str, u64, &str)> {
+fn parse_interrupt_id(id: &str) -> Option<(&str, u64, &str)> {
     let mut pieces = id.splitn(3, '/');
     let (run, last_seen, call) = (pieces.next()?, pieces.next()?, pieces.next()?);
     let last_seen = last_seen.parse().ok()?;
@@ -242,51 +245,55 @@ fn parse_interrupt(id: &str) -> Option<(&str, u64, &str)> {
 }
 
 impl AgUiMessage {
-    fn add_to(&self, conversation: &mut Conversation, context: Option<Part>) -> Result<(), String> {
+    fn add_to_conversation(
+        &self,
+        conversation: &mut Conversation,
+        context: Option<Part>,
+    ) -> Result<(), String> {
         match self.role.as_str() {
-            "system" | "developer" => conversation.push(Role::System, self.parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.to_parts()?),
             "user" => {
-                let parts = context.into_iter().chain(self.parts()?);
+                let parts = context.into_iter().chain(self.to_parts()?);
                 conversation.push(Role::User, parts.collect())
             }
             "assistant" => {
-                let mut parts = self.parts()?;
+                let mut parts = self.to_parts()?;
                 for call in &self.tool_calls {
-                    parts.push(call.part()?);
+                    parts.push(call.to_part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
-            "tool" => conversation.push_result(self.result()?),
+            "tool" => conversation.push_result(self.to_tool_result()?),
             // Clients only display these messages, so the model does not get them.
             "activity" | "reasoning" => Ok(()),
             other => Err(format!("the role `{other}` is not supported")),
         }
     }
 
-    fn result(&self) -> Result<ToolResult, String> {
+    fn to_tool_result(&self) -> Result<ToolResult, String> {
         let id = self.tool_call_id.as_deref();
         let id = id.ok_or("a tool message needs `toolCallId`")?;
-        let text = Message::new(Role::Tool, self.parts()?).text();
+        let text = Message::new(Role::Tool, self.to_parts()?).text();
         Ok(match &self.error {
             None => ToolResult::text(id, "", text),
-            Some(why) => ToolResult::error(id, "", why),
+            Some(why) => ToolResult::from_error_message(id, "", why),
         })
     }
 
-    fn parts(&self) -> Result<Vec<Part>, String> {
+    fn to_parts(&self) -> Result<Vec<Part>, String> {
         self.content
             .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::parts)
+            .map_or(Ok(Vec::new()), MessageContent::to_parts)
     }
 }
 
 impl ContentPart for AgUiMessagePart {
-    fn part(&self) -> Result<Option<Part>, String> {
+    fn to_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),
-            Self::Image { source } => source.part("image/*", None),
-            Self::Audio { source } => source.part("audio/*", None),
-            Self::Document { source } => source.part("application/pdf", None),
+            Self::Image { source } => source.to_part("image/*", None),
+            Self::Audio { source } => source.to_part("audio/*", None),
+            Self::Document { source } => source.to_part("application/pdf", None),
             Self::Other => Err("it has a part of a type that is not supported".to_owned()),
         }
     }

@@ -18,10 +18,10 @@ fn what_http_agent_posts_is_read() {
         "forwardedProps": {"model": "offline/planner"},
     }));
     assert_eq!(
-        input.settings().unwrap().model.as_deref(),
+        input.parse_settings().unwrap().model.as_deref(),
         Some("offline/planner")
     );
-    assert_eq!(input.decisions().unwrap(), None);
+    assert_eq!(input.parse_decisions().unwrap(), None);
     assert_eq!(input.new_messages().unwrap()[0].text(), "What of it?");
 }
 
@@ -36,7 +36,9 @@ fn what_else_the_agent_should_know_stands_before_the_question() {
 
 #[test]
 fn what_is_not_supported_is_refused_by_its_name() {
-    let problem = input(json!({"state": {"a": 1}})).settings().unwrap_err();
+    let problem = input(json!({"state": {"a": 1}}))
+        .parse_settings()
+        .unwrap_err();
     assert_eq!(
         (problem.status.as_u16(), problem.field.as_deref()),
         (400, Some("state"))
@@ -64,7 +66,7 @@ fn tools_of_the_client_and_their_results_are_read() {
     let schema = input.tools[0].parameters.as_ref().unwrap();
     assert_eq!(schema["required"], json!(["n"]));
     assert_eq!(input.tools[1].parameters, None);
-    let results = input.client_results().unwrap();
+    let results = input.client_tool_results().unwrap();
     let said: Vec<_> = results
         .iter()
         .map(|(id, output)| (id.as_str(), output.content[0].as_text(), output.is_error))
@@ -101,7 +103,9 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
         json!({"approved": true, "input": {"\u{0}": 1}}),
     ] {
         let entry = json!({"interruptId": "run/1/a", "status": "resolved", "payload": payload});
-        let problem = input(json!({"resume": [entry]})).decisions().unwrap_err();
+        let problem = input(json!({"resume": [entry]}))
+            .parse_decisions()
+            .unwrap_err();
         assert_eq!(problem.field.as_deref(), Some("resume"));
         assert!(problem.detail.starts_with("resume[0]: "), "{problem:?}");
     }
@@ -109,7 +113,7 @@ fn the_character_that_cannot_be_stored_is_refused_where_it_stands() {
 
 #[test]
 fn answers_to_interrupts_are_words_about_calls() {
-    let resume = |entries: Value| input(json!({"resume": entries})).decisions();
+    let resume = |entries: Value| input(json!({"resume": entries})).parse_decisions();
     let words = resume(json!([
         {"interruptId": "run/12/a", "status": "resolved",
          "payload": {"approved": true, "input": {"n": 2}, "scope": "session"}},
@@ -176,5 +180,5 @@ fn a_thread_that_only_the_client_has_is_read_whole() {
             Role::User
         ]
     );
-    assert!(messages[3].results().next().unwrap().is_error);
+    assert!(messages[3].iter_tool_results().next().unwrap().is_error);
 }

@@ -1,13 +1,13 @@
-//! A run as AG-UI events, protocol version 1.0.
+//! Encodes a run as AG-UI events, protocol version 1.0.
 //!
 //! The events are those of the npm package `@ag-ui/core` 1.0.0 (`src/generated/types.ts`) and their
 //! order is what `verifyEvents` of `@ag-ui/client` 1.0.0 (`src/verify/verify.ts`) accepts.
 //!
 //! A call that needs approval ends the response with an interrupt. The decision comes in `resume`
 //! of the next run of the thread. A call of a client tool ends the response with success and its id
-//! in `pendingToolCallIds`. Its result comes as a message of the next run. An event without an
-//! equivalent is `CUSTOM` with the name `switchboard.EVENT` and the event as in `GET
-//! /runs/{id}/events`.
+//! in `pendingToolCallIds`. Its result comes as a message of the next run. A run event without an
+//! AG-UI equivalent becomes a `CUSTOM` event with the name `switchboard.EVENT` and the event as in
+//! `GET /runs/{id}/events`.
 
 use serde_json::{Value, json};
 use switchboard_domain::{ModelId, Usage};
@@ -18,7 +18,7 @@ use switchboard_orchestration::{
 use super::super::{
     encoder::EventEncoder,
     response::failure::{self, RunFailure},
-    response::frames::{SseFrames, without_nulls},
+    response::frames::{SseFrames, remove_null_fields},
     sequencer::{self, AnswerPart, AnswerPartKind, ClientEvent, ToolCallView},
     tools::tool_output,
 };
@@ -66,7 +66,7 @@ impl AgUiStream {
 impl EventEncoder for AgUiStream {
     const IS_DURABLE: bool = true;
 
-    fn observe(&mut self, event: &RunEvent) {
+    fn observe_event(&mut self, event: &RunEvent) {
         self.seq = event.seq;
         self.time = event.time.as_millisecond();
         match &event.kind {
@@ -83,30 +83,30 @@ impl EventEncoder for AgUiStream {
         }
     }
 
-    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+    fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
         match *event {
             ClientEvent::RunStarted { event, .. } => {
                 self.run = event.run_id.to_string();
-                self.start_run(out);
+                self.write_run_started(out);
             }
             ClientEvent::StepStarted { step } => {
                 self.step = step;
                 self.message = None;
                 let name = format!("step {step}");
-                self.write("STEP_STARTED", json!({"stepName": name}), out);
+                self.write_event("STEP_STARTED", json!({"stepName": name}), out);
             }
             ClientEvent::StepFinished { step } => {
                 let name = format!("step {step}");
-                self.write("STEP_FINISHED", json!({"stepName": name}), out);
+                self.write_event("STEP_FINISHED", json!({"stepName": name}), out);
             }
-            ClientEvent::PartStarted(part) => self.start_part(part, out),
+            ClientEvent::PartStarted(part) => self.write_part_started(part, out),
             ClientEvent::PartDelta(part, delta) => {
                 let kind = match part.kind {
                     AnswerPartKind::Text => "TEXT_MESSAGE_CONTENT",
                     AnswerPartKind::Reasoning => "REASONING_MESSAGE_CONTENT",
                 };
                 let fields = json!({"messageId": self.part_id(part), "delta": delta});
-                self.write(kind, fields, out);
+                self.write_event(kind, fields, out);
             }
             ClientEvent::PartFinished(part) => {
                 let kinds: &[&str] = match part.kind {
@@ -114,94 +114,94 @@ impl EventEncoder for AgUiStream {
                     AnswerPartKind::Reasoning => &["REASONING_MESSAGE_END", "REASONING_END"],
                 };
                 for kind in kinds {
-                    self.write(kind, json!({"messageId": self.part_id(part)}), out);
+                    self.write_event(kind, json!({"messageId": self.part_id(part)}), out);
                 }
             }
-            ClientEvent::CallStarted(call) => self.start_call(call, out),
-            ClientEvent::CallInputDelta(call, delta) => self.write_input(call, delta, out),
+            ClientEvent::CallStarted(call) => self.write_call_started(call, out),
+            ClientEvent::CallInputDelta(call, delta) => self.write_call_input(call, delta, out),
             ClientEvent::CallInputReady(call, input) => {
                 if !call.is_streamed {
                     // Malformed input is a string, which is emitted as the model wrote it.
                     match input {
-                        Value::String(raw) => self.write_input(call, raw, out),
-                        object => self.write_input(call, &object.to_string(), out),
+                        Value::String(raw) => self.write_call_input(call, raw, out),
+                        object => self.write_call_input(call, &object.to_string(), out),
                     }
                 }
-                self.write("TOOL_CALL_END", json!({"toolCallId": call.id}), out);
+                self.write_event("TOOL_CALL_END", json!({"toolCallId": call.id}), out);
             }
             ClientEvent::CallDropped(call) => {
-                self.write("TOOL_CALL_END", json!({"toolCallId": call.id}), out);
+                self.write_event("TOOL_CALL_END", json!({"toolCallId": call.id}), out);
                 let failure = Some(ToolFailure::MalformedInput);
                 let text = "the model did not finish this call";
-                self.write_result(call, text, true, failure, out);
+                self.write_call_result(call, text, true, failure, out);
             }
             ClientEvent::CallFinished(call, outcome) => {
-                // The client produced this result itself.
+                // The client does not receive results that it produced itself.
                 if !(call.is_client_tool() && call.needed_decision) {
-                    let text = tool_output::as_text(outcome.content, outcome.structured);
-                    self.write_result(call, &text, outcome.is_error, outcome.failure, out);
+                    let text = tool_output::tool_result_text(outcome.content, outcome.structured);
+                    self.write_call_result(call, &text, outcome.is_error, outcome.failure, out);
                 }
             }
-            // The sequencer emits these changes as `Other` too.
+            // The sequencer emits these changes also as `ClientEvent::Other` (below).
             ClientEvent::CallInputReplaced(..)
             | ClientEvent::CallAwaitsDecision(_)
             | ClientEvent::CallDenied(_) => {}
             ClientEvent::TextSuperseded => {
                 let text = "the text of this step so far is not part of the answer";
-                self.write_custom("superseded", &json!(text), out);
+                self.write_custom_event("superseded", &json!(text), out);
             }
             ClientEvent::Other(event) => match &event.kind {
                 // Other AG-UI events already contain this information.
                 RunEventKind::ToolFinished { .. } | RunEventKind::ModelCallFinished { .. } => {}
                 _ => {
-                    let (kind, value) = sequencer::to_json(event);
-                    self.write_custom(&kind, &value, out);
+                    let (kind, value) = sequencer::event_to_json(event);
+                    self.write_custom_event(&kind, &value, out);
                 }
             },
-            ClientEvent::Artifact(item) => self.write_custom("artifact", &json!(item), out),
-            ClientEvent::RunFinished(report) => self.end(report, out),
+            ClientEvent::Artifact(item) => self.write_custom_event("artifact", &json!(item), out),
+            ClientEvent::RunFinished(report) => self.write_run_end(report, out),
         }
     }
 
-    fn resume(&mut self, out: &mut SseFrames) {
+    fn encode_resume(&mut self, out: &mut SseFrames) {
         self.usage.clear();
-        self.start_run(out);
+        self.write_run_started(out);
     }
 
-    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         let of_server = waiting.iter().filter(|call| !call.is_client_tool());
-        let interrupts: Vec<_> = of_server.map(|call| self.interrupt_for(call)).collect();
+        let interrupts: Vec<_> = of_server.map(|call| self.build_interrupt(call)).collect();
         let outcome = if interrupts.is_empty() {
             let pending: Vec<_> = waiting.iter().map(|call| &call.id).collect();
             let pending = (!pending.is_empty()).then_some(pending);
-            without_nulls(json!({"type": "success", "pendingToolCallIds": pending}))
+            remove_null_fields(json!({"type": "success", "pendingToolCallIds": pending}))
         } else {
             json!({"type": "interrupt", "interrupts": interrupts})
         };
-        self.finish_run(&Value::Null, &outcome, out);
+        self.write_run_finished(&Value::Null, &outcome, out);
     }
 
-    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        self.fail(&RunFailure::interrupted(reason).code, reason, out);
+    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        self.write_run_error(&RunFailure::run_interrupted(reason).code, reason, out);
     }
 }
 
 impl AgUiStream {
     /// Appends an AG-UI event to the output. Fields with the value `null` are omitted.
-    fn write(&self, kind: &str, fields: Value, out: &mut SseFrames) {
+    fn write_event(&self, kind: &str, fields: Value, out: &mut SseFrames) {
         let mut event = json!({"type": kind, "timestamp": self.time});
         if let (Value::Object(event), Value::Object(fields)) = (&mut event, fields) {
             event.extend(fields);
         }
-        out.data(&without_nulls(event));
+        out.push_data(&remove_null_fields(event));
     }
 
-    fn write_custom(&self, name: &str, value: &Value, out: &mut SseFrames) {
+    fn write_custom_event(&self, name: &str, value: &Value, out: &mut SseFrames) {
         let name = format!("switchboard.{name}");
-        self.write("CUSTOM", json!({"name": name, "value": value}), out);
+        self.write_event("CUSTOM", json!({"name": name, "value": value}), out);
     }
 
-    fn start_run(&self, out: &mut SseFrames) {
+    fn write_run_started(&self, out: &mut SseFrames) {
         let ids = json!({"runId": self.run, "sessionId": self.session});
         let fields = json!({
             "threadId": self.thread,
@@ -209,40 +209,40 @@ impl AgUiStream {
             "protocolVersion": PROTOCOL,
             "metadata": {"switchboard": ids},
         });
-        self.write("RUN_STARTED", fields, out);
+        self.write_event("RUN_STARTED", fields, out);
     }
 
-    fn start_part(&mut self, part: AnswerPart, out: &mut SseFrames) {
+    fn write_part_started(&mut self, part: AnswerPart, out: &mut SseFrames) {
         let id = self.part_id(part);
         match part.kind {
             AnswerPartKind::Text => {
                 let fields = json!({"messageId": id, "role": "assistant"});
-                self.write("TEXT_MESSAGE_START", fields, out);
+                self.write_event("TEXT_MESSAGE_START", fields, out);
                 self.message = Some(id);
             }
             AnswerPartKind::Reasoning => {
-                self.write("REASONING_START", json!({"messageId": id}), out);
+                self.write_event("REASONING_START", json!({"messageId": id}), out);
                 let fields = json!({"messageId": id, "role": "reasoning"});
-                self.write("REASONING_MESSAGE_START", fields, out);
+                self.write_event("REASONING_MESSAGE_START", fields, out);
             }
         }
     }
 
-    fn start_call(&mut self, call: &ToolCallView, out: &mut SseFrames) {
+    fn write_call_started(&mut self, call: &ToolCallView, out: &mut SseFrames) {
         let new_message = || format!("{}-step-{}", self.run, self.step);
         let parent = self.message.take().unwrap_or_else(new_message);
         let fields =
             json!({"toolCallId": call.id, "toolCallName": call.name, "parentMessageId": parent});
-        self.write("TOOL_CALL_START", fields, out);
+        self.write_event("TOOL_CALL_START", fields, out);
         self.message = Some(parent);
     }
 
-    fn write_input(&self, call: &ToolCallView, delta: &str, out: &mut SseFrames) {
+    fn write_call_input(&self, call: &ToolCallView, delta: &str, out: &mut SseFrames) {
         let fields = json!({"toolCallId": call.id, "delta": delta});
-        self.write("TOOL_CALL_ARGS", fields, out);
+        self.write_event("TOOL_CALL_ARGS", fields, out);
     }
 
-    fn write_result(
+    fn write_call_result(
         &self,
         call: &ToolCallView,
         content: &str,
@@ -260,31 +260,31 @@ impl AgUiStream {
             "role": "tool",
             "metadata": metadata,
         });
-        self.write("TOOL_CALL_RESULT", fields, out);
+        self.write_event("TOOL_CALL_RESULT", fields, out);
     }
 
-    fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
+    fn write_run_end(&mut self, report: &RunReport, out: &mut SseFrames) {
         let outcome = match report.outcome {
             RunOutcome::Failed => {
                 let (code, reason) = match &report.error {
-                    Some(error) => (failure::code(&error.kind), error.message.as_str()),
+                    Some(error) => (failure::error_code(&error.kind), error.message.as_str()),
                     None => ("internal".to_owned(), "the run failed"),
                 };
-                return self.fail(&code, reason, out);
+                return self.write_run_error(&code, reason, out);
             }
             RunOutcome::Cancelled => json!({"type": "cancelled"}),
             RunOutcome::Completed | RunOutcome::Limited => json!({"type": "success"}),
         };
-        let result = without_nulls(json!({
+        let result = remove_null_fields(json!({
             "answer": report.answer,
             "outcome": report.outcome,
             "steps": report.steps,
             "error": report.error,
         }));
-        self.finish_run(&result, &outcome, out);
+        self.write_run_finished(&result, &outcome, out);
     }
 
-    fn finish_run(&self, result: &Value, outcome: &Value, out: &mut SseFrames) {
+    fn write_run_finished(&self, result: &Value, outcome: &Value, out: &mut SseFrames) {
         let fields = json!({
             "threadId": self.thread,
             "runId": self.client_run,
@@ -292,17 +292,17 @@ impl AgUiStream {
             "outcome": outcome,
             "usage": self.token_usage(),
         });
-        self.write("RUN_FINISHED", fields, out);
+        self.write_event("RUN_FINISHED", fields, out);
     }
 
-    fn fail(&self, code: &str, message: &str, out: &mut SseFrames) {
+    fn write_run_error(&self, code: &str, message: &str, out: &mut SseFrames) {
         let fields = json!({"message": message, "code": code, "usage": self.token_usage()});
-        self.write("RUN_ERROR", fields, out);
+        self.write_event("RUN_ERROR", fields, out);
     }
 
     /// Creates the interrupt that asks for an approval of a call. Its id consists of the run id,
     /// the number of the client's last event, and the call id.
-    fn interrupt_for(&self, call: &ToolCallView) -> Value {
+    fn build_interrupt(&self, call: &ToolCallView) -> Value {
         let name = call.tool.as_deref().unwrap_or(&call.name);
         let tool = match &call.server {
             Some(server) => format!("`{name}` of server `{server}`"),
@@ -335,7 +335,7 @@ impl AgUiStream {
 
     fn add_usage(&mut self, model: ModelId, usage: &Usage) {
         match self.usage.iter_mut().find(|(known, _)| *known == model) {
-            Some((_, sum)) => sum.add(*usage),
+            Some((_, sum)) => sum.add_usage(*usage),
             None => self.usage.push((model, *usage)),
         }
     }
@@ -346,7 +346,7 @@ impl AgUiStream {
         let counts: Vec<Value> = known
             .map(|(model, usage)| {
                 let total = usage.input_tokens.zip(usage.output_tokens);
-                without_nulls(json!({
+                remove_null_fields(json!({
                     "provider": model.provider,
                     "model": model.name,
                     "inputTokens": usage.input_tokens,

@@ -1,4 +1,4 @@
-//! The UI message stream of the Vercel AI SDK, the protocol of `useChat`.
+//! The routes of the Vercel AI SDK's UI message stream, the protocol of `useChat`.
 
 mod request;
 mod stream;
@@ -15,13 +15,13 @@ pub(crate) use request::AiSdkRequest;
 pub(crate) use stream::AiSdkStream;
 
 use super::{
-    conversation::session_id, response::paused_runs::PausedRuns,
+    conversation::parse_session_id, response::paused_runs::PausedRuns,
     response::run_response::RunResponse, runs::durable::DurableRequest,
 };
 use crate::{
     App, Problem, RunSettings,
     http::{
-        read::{JsonBody, PathParameters},
+        extractors::{JsonBody, PathParameters},
         security::Caller,
     },
 };
@@ -61,8 +61,8 @@ pub(crate) async fn chat(
     Extension(paused_runs): Extension<PausedRuns>,
     JsonBody(request): JsonBody<AiSdkRequest>,
 ) -> Result<Response, Problem> {
-    let session = session_id(&request.id, "id")?;
-    let session = app.hub().session_named(&principal, session).await?;
+    let session = parse_session_id(&request.id, "id")?;
+    let session = app.hub().stored_session_id(&principal, session).await?;
     let parsed = DurableRequest {
         session: session.clone(),
         settings: RunSettings {
@@ -72,13 +72,15 @@ pub(crate) async fn chat(
             parameters: request.parameters.clone(),
             context: request.context.clone().unwrap_or_default(),
         },
-        decisions: request.decisions()?,
+        decisions: request.parse_decisions()?,
         tools: Vec::new(),
         conversation: &request,
     };
-    let response = parsed.start(app, principal, paused_runs).await?;
+    let response = parsed
+        .start_or_resume_run(app, principal, paused_runs)
+        .await?;
     let encoder = AiSdkStream::new(Some(session.0));
-    Ok(with_protocol(response.into_stream(encoder)))
+    Ok(add_protocol_header(response.into_stream(encoder)))
 }
 
 /// Streams the unfinished run of a chat from its start, for `useChat` with `resume: true`. The
@@ -103,22 +105,22 @@ pub(crate) async fn resume(
     Caller(principal): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Response, Problem> {
-    // A chat without messages has no session yet, so its run does not exist either.
+    // Without a session or an unfinished run, the response has the status 204.
     let nothing = || StatusCode::NO_CONTENT.into_response();
-    let Ok(session) = session_id(&id, "id") else {
+    let Ok(session) = parse_session_id(&id, "id") else {
         return Ok(nothing());
     };
     let hub = app.hub();
-    let session = hub.session_named(&principal, session).await?;
+    let session = hub.stored_session_id(&principal, session).await?;
     if !hub.has_session(&principal, &session).await? {
         return Ok(nothing());
     }
-    let open = hub.unfinished_run(&principal, &session).await?;
-    // Only an explicit request resumes an interrupted run.
+    let open = hub.find_unfinished_run(&principal, &session).await?;
+    // An interrupted run is not streamed: it continues only after `POST /runs/{id}/continue`.
     let Some(open) = open.filter(|open| open.state != RunState::Interrupted) else {
         return Ok(nothing());
     };
-    let reader = hub.reader(&principal, &open.id, 0).await?;
+    let reader = hub.event_reader(&principal, &open.id, 0).await?;
     let encoder = AiSdkStream::new(Some(session.0.clone()));
     let response = RunResponse::new(
         app.clone(),
@@ -127,11 +129,11 @@ pub(crate) async fn resume(
         Some(session),
         reader,
     );
-    let response = response.ending_when_waiting().into_stream(encoder);
-    Ok(with_protocol(response))
+    let response = response.end_when_waiting().into_stream(encoder);
+    Ok(add_protocol_header(response))
 }
 
-fn with_protocol(mut response: Response) -> Response {
+fn add_protocol_header(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(PROTOCOL, HeaderValue::from_static("v1"));
     response

@@ -12,13 +12,12 @@ use switchboard_orchestration::tools::arguments::ClientContext;
 use utoipa::ToSchema;
 
 use super::super::{
-    conversation::{self, Conversation, bad_messages},
+    conversation::{self, Conversation, invalid_messages},
     runs::durable::{ClientConversation, ClientDecisions, RegenerationRequest, check_decision},
 };
 use crate::{Parameters, Problem};
 
-/// A request of `useChat`. The client sets the fields that the AI SDK does not define with the
-/// option `body`.
+/// A request of `useChat`. Fields that the AI SDK does not define come from its option `body`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AiSdkRequest {
@@ -43,7 +42,7 @@ pub(crate) struct AiSdkRequest {
     /// Parameters of the run, such as temperature and limits.
     #[serde(default)]
     pub(crate) parameters: Parameters,
-    /// Values for tools that are hidden from the model, by name.
+    /// Named values that tools receive but the model does not, such as access tokens.
     #[schema(value_type = Option<Object>)]
     pub(crate) context: Option<ClientContext>,
 }
@@ -104,7 +103,7 @@ struct UiApproval {
 
 impl AiSdkRequest {
     /// Returns the approval decisions in the last message, or `None` if it has no decision.
-    pub(crate) fn decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
+    pub(crate) fn parse_decisions(&self) -> Result<Option<ClientDecisions>, Problem> {
         if self.trigger != Trigger::SubmitMessage {
             return Ok(None);
         }
@@ -117,7 +116,11 @@ impl AiSdkRequest {
         let Some(message) = named.or(last).filter(|it| it.role == UiRole::Assistant) else {
             return Ok(None);
         };
-        let calls: Vec<_> = message.parts.iter().filter_map(UiPart::decision).collect();
+        let calls: Vec<_> = message
+            .parts
+            .iter()
+            .filter_map(UiPart::parse_decision)
+            .collect();
         if calls.is_empty() {
             return Ok(None);
         }
@@ -126,7 +129,7 @@ impl AiSdkRequest {
                 &format!("the decision about the tool call `{call}`"),
                 decision,
             )
-            .map_err(bad_messages)?;
+            .map_err(invalid_messages)?;
         }
         let metadata = message.metadata.as_ref();
         let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
@@ -138,7 +141,7 @@ impl AiSdkRequest {
                 last_seen,
                 calls,
             })),
-            _ => Err(bad_messages(
+            _ => Err(invalid_messages(
                 "the message with the decided tool calls has no `metadata.runId` and \
                  `metadata.lastEvent`: send the message with its metadata"
                     .to_owned(),
@@ -148,7 +151,7 @@ impl AiSdkRequest {
 }
 
 impl ClientConversation for AiSdkRequest {
-    fn regeneration(&self) -> Result<Option<RegenerationRequest>, Problem> {
+    fn regeneration_request(&self) -> Result<Option<RegenerationRequest>, Problem> {
         if self.trigger != Trigger::RegenerateMessage {
             return Ok(None);
         }
@@ -160,9 +163,14 @@ impl ClientConversation for AiSdkRequest {
         let mut before = Vec::new();
         for message in others.filter(|it| it.role == UiRole::User) {
             let mut single = Conversation::default();
-            match message.add_to(&mut single) {
-                // The session does not store empty messages.
-                Ok(()) => before.extend(single.finish().ok().map(|all| all.into_iter().next())),
+            match message.add_to_conversation(&mut single) {
+                // Empty messages are omitted, because the session does not store them.
+                Ok(()) => before.extend(
+                    single
+                        .into_messages()
+                        .ok()
+                        .map(|all| all.into_iter().next()),
+                ),
                 Err(_) => before.push(None),
             }
         }
@@ -172,36 +180,36 @@ impl ClientConversation for AiSdkRequest {
     fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let last = self.messages.iter().enumerate().next_back();
         let Some((index, last)) = last.filter(|(_, message)| message.role == UiRole::User) else {
-            return Err(bad_messages(
+            return Err(invalid_messages(
                 "the last message is not a user message and contains no decision about a tool call"
                     .to_owned(),
             ));
         };
-        Conversation::default().read([(index, last)], UiMessage::add_to)
+        Conversation::default().read_messages([(index, last)], UiMessage::add_to_conversation)
     }
 
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let messages = self.messages.iter().enumerate();
-        Conversation::default().read(messages, UiMessage::add_to)
+        Conversation::default().read_messages(messages, UiMessage::add_to_conversation)
     }
 }
 
 impl UiMessage {
-    fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
+    fn add_to_conversation(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role {
-            UiRole::System => conversation.push(Role::System, self.content()?),
-            UiRole::User => conversation.push(Role::User, self.content()?),
+            UiRole::System => conversation.push(Role::System, self.to_parts()?),
+            UiRole::User => conversation.push(Role::User, self.to_parts()?),
             UiRole::Assistant => {
                 // One assistant message of the client contains all steps of the answer.
                 for step in self.parts.split(|part| part.kind == "step-start") {
                     let mut parts = Vec::new();
                     for part in step {
-                        parts.extend(part.content()?);
-                        parts.extend(part.call());
+                        parts.extend(part.to_content_part()?);
+                        parts.extend(part.to_tool_use());
                     }
                     conversation.push(Role::Assistant, parts)?;
                     for part in step {
-                        if let Some(result) = part.result() {
+                        if let Some(result) = part.to_tool_result() {
                             conversation.push_result(result)?;
                         }
                     }
@@ -211,15 +219,15 @@ impl UiMessage {
         }
     }
 
-    fn content(&self) -> Result<Vec<Part>, String> {
-        let parts = self.parts.iter().map(UiPart::content);
+    fn to_parts(&self) -> Result<Vec<Part>, String> {
+        let parts = self.parts.iter().map(UiPart::to_content_part);
         parts.filter_map(Result::transpose).collect()
     }
 }
 
 impl UiPart {
     /// Converts a text or file part. Returns `None` for parts with data, sources and reasoning.
-    fn content(&self) -> Result<Option<Part>, String> {
+    fn to_content_part(&self) -> Result<Option<Part>, String> {
         match self.kind.as_str() {
             "text" => Ok(self.text.as_deref().and_then(conversation::text_part)),
             "file" => {
@@ -228,13 +236,13 @@ impl UiPart {
                     .as_deref()
                     .ok_or("a part of the type `file` needs a `url`")?;
                 let (media_type, name) = (self.media_type.as_deref(), self.filename.as_deref());
-                conversation::file(url, media_type, name).map(Some)
+                conversation::file_part(url, media_type, name).map(Some)
             }
             _ => Ok(None),
         }
     }
 
-    fn tool(&self) -> Option<(&str, &str)> {
+    fn call_id_and_tool_name(&self) -> Option<(&str, &str)> {
         let name = match self.kind.strip_prefix("tool-") {
             Some(name) => name,
             None if self.kind == "dynamic-tool" => self.tool_name.as_deref()?,
@@ -243,16 +251,16 @@ impl UiPart {
         Some((self.tool_call_id.as_deref()?, name))
     }
 
-    fn call(&self) -> Option<Part> {
-        let (id, name) = self.tool()?;
+    fn to_tool_use(&self) -> Option<Part> {
+        let (id, name) = self.call_id_and_tool_name()?;
         let input = ToolInput::from_json(self.input.clone().unwrap_or_default());
         Some(Part::ToolUse(ToolUse::new(id, name, input)))
     }
 
     /// Returns the result of a tool call. A call without a result gets an error, because it was not
     /// executed.
-    fn result(&self) -> Option<ToolResult> {
-        let (id, name) = self.tool()?;
+    fn to_tool_result(&self) -> Option<ToolResult> {
+        let (id, name) = self.call_id_and_tool_name()?;
         Some(
             match (self.state.as_deref(), &self.output, &self.error_text) {
                 (Some("output-available"), Some(Value::String(text)), _) => {
@@ -261,17 +269,19 @@ impl UiPart {
                 (Some("output-available"), Some(output), _) => {
                     ToolResult::text(id, name, output.to_string())
                 }
-                (Some("output-error"), _, Some(why)) => ToolResult::error(id, name, why),
-                (Some("output-denied"), ..) => {
-                    ToolResult::error(id, name, "Not executed: declined.")
+                (Some("output-error"), _, Some(why)) => {
+                    ToolResult::from_error_message(id, name, why)
                 }
-                _ => ToolResult::error(id, name, "Not executed."),
+                (Some("output-denied"), ..) => {
+                    ToolResult::from_error_message(id, name, "Not executed: declined.")
+                }
+                _ => ToolResult::from_error_message(id, name, "Not executed."),
             },
         )
     }
 
-    fn decision(&self) -> Option<(String, ApprovalDecision)> {
-        self.tool()?;
+    fn parse_decision(&self) -> Option<(String, ApprovalDecision)> {
+        self.call_id_and_tool_name()?;
         if self.state.as_deref() != Some("approval-responded") {
             return None;
         }

@@ -1,13 +1,13 @@
-//! A run as the UI message stream of the Vercel AI SDK, version 1.
+//! Encodes a run as the UI message stream of the Vercel AI SDK, version 1.
 //!
 //! The chunks are those of `uiMessageChunkSchema` and their order is what `processUIMessageStream`
 //! accepts, both of the npm package `ai` 7.0.173 (`src/ui-message-stream/ui-message-chunks.ts`,
 //! `src/ui/process-ui-message-stream.ts`).
 //!
 //! Every tool is dynamic, because a front end does not know the tools. Results have the format of
-//! MCP's `CallToolResult`. An event without its own chunk is a data part of the type `data-EVENT`
-//! with the event as in `GET /runs/{id}/events`. Most are transient: `onData` receives them, but
-//! the message does not contain them.
+//! MCP's `CallToolResult`. A run event without its own chunk type becomes a data part of the type
+//! `data-EVENT`, with the event as in `GET /runs/{id}/events`. Most data parts are transient:
+//! `onData` receives them, but the message does not contain them.
 
 use serde_json::{Value, json};
 use switchboard_domain::{FinishReason, Usage};
@@ -17,7 +17,7 @@ use switchboard_orchestration::{
 
 use super::super::{
     encoder::EventEncoder,
-    response::frames::{SseFrames, without_nulls},
+    response::frames::{SseFrames, remove_null_fields},
     sequencer::{self, AnswerPart, CallOutcome, ClientEvent, ToolCallView},
     tools::tool_output,
 };
@@ -44,16 +44,16 @@ impl AiSdkStream {
 impl EventEncoder for AiSdkStream {
     const IS_DURABLE: bool = true;
 
-    fn observe(&mut self, event: &RunEvent) {
+    fn observe_event(&mut self, event: &RunEvent) {
         self.seq = event.seq;
     }
 
-    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+    fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
         let chunk = match *event {
             ClientEvent::RunStarted { event, model } => {
                 self.run = event.run_id.to_string();
                 self.model = model.to_string();
-                return self.resume(out);
+                return self.encode_resume(out);
             }
             ClientEvent::StepStarted { .. } => json!({"type": "start-step"}),
             ClientEvent::StepFinished { .. } => json!({"type": "finish-step"}),
@@ -75,7 +75,7 @@ impl EventEncoder for AiSdkStream {
                 json!({"type": "tool-input-delta", "toolCallId": call.id, "inputTextDelta": text})
             }
             ClientEvent::CallInputReady(call, input)
-            | ClientEvent::CallInputReplaced(call, input) => input_available(call, input),
+            | ClientEvent::CallInputReplaced(call, input) => input_available_chunk(call, input),
             ClientEvent::CallDropped(call) => json!({
                 "type": "tool-input-error",
                 "toolCallId": call.id,
@@ -96,7 +96,7 @@ impl EventEncoder for AiSdkStream {
             ClientEvent::CallFinished(call, outcome)
                 if !(outcome.was_denied && call.needed_decision) =>
             {
-                call_result(call, outcome)
+                call_result_chunk(call, outcome)
             }
             ClientEvent::CallStarted(_)
             | ClientEvent::CallDenied(_)
@@ -110,63 +110,67 @@ impl EventEncoder for AiSdkStream {
                 None => return,
             },
             ClientEvent::Artifact(item) => json!({"type": "data-artifact", "data": item}),
-            ClientEvent::RunFinished(report) => return self.end(report, out),
+            ClientEvent::RunFinished(report) => return self.write_run_end(report, out),
         };
-        out.data(&chunk);
+        out.push_data(&chunk);
     }
 
-    fn resume(&mut self, out: &mut SseFrames) {
-        let metadata = self.metadata(None);
-        out.data(&json!({"type": "start", "messageId": self.run, "messageMetadata": metadata}));
+    fn encode_resume(&mut self, out: &mut SseFrames) {
+        let metadata = self.message_metadata(None);
+        out.push_data(
+            &json!({"type": "start", "messageId": self.run, "messageMetadata": metadata}),
+        );
     }
 
-    fn pause(&mut self, _: &[&ToolCallView], out: &mut SseFrames) {
-        let metadata = self.metadata(None);
+    fn encode_pause(&mut self, _: &[&ToolCallView], out: &mut SseFrames) {
+        let metadata = self.message_metadata(None);
         let reason = "tool-calls";
-        out.data(&json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}));
-        out.text("[DONE]");
+        out.push_data(
+            &json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata}),
+        );
+        out.push_text("[DONE]");
     }
 
-    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        out.data(&json!({"type": "error", "errorText": reason}));
-        out.data(&json!({"type": "finish", "finishReason": "error"}));
-        out.text("[DONE]");
+    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        out.push_data(&json!({"type": "error", "errorText": reason}));
+        out.push_data(&json!({"type": "finish", "finishReason": "error"}));
+        out.push_text("[DONE]");
     }
 }
 
 impl AiSdkStream {
     /// Returns the metadata of the message. The client sends the metadata back with the message, so
     /// that the server knows the last event that the client received.
-    fn metadata(&self, report: Option<&RunReport>) -> Value {
-        without_nulls(json!({
+    fn message_metadata(&self, report: Option<&RunReport>) -> Value {
+        remove_null_fields(json!({
             "runId": self.run,
             "sessionId": self.session,
             "model": self.model,
             "lastEvent": self.seq,
             "outcome": report.map(|report| report.outcome),
             "steps": report.map(|report| report.steps),
-            "usage": report.and_then(|report| usage(&report.usage)),
+            "usage": report.and_then(|report| usage_json(&report.usage)),
             "error": report.and_then(|report| report.error.as_ref()),
         }))
     }
 
-    fn end(&mut self, report: &RunReport, out: &mut SseFrames) {
-        let metadata = self.metadata(Some(report));
+    fn write_run_end(&mut self, report: &RunReport, out: &mut SseFrames) {
+        let metadata = self.message_metadata(Some(report));
         if matches!(report.outcome, RunOutcome::Completed | RunOutcome::Limited) {
             let reason = finish_reason(report);
             let finish =
                 json!({"type": "finish", "finishReason": reason, "messageMetadata": metadata});
-            out.data(&finish);
-            return out.text("[DONE]");
+            out.push_data(&finish);
+            return out.push_text("[DONE]");
         }
         // The client stops reading at an error chunk, so the metadata must come before it.
-        out.data(&json!({"type": "message-metadata", "messageMetadata": metadata}));
+        out.push_data(&json!({"type": "message-metadata", "messageMetadata": metadata}));
         if report.outcome == RunOutcome::Cancelled {
-            out.data(&json!({"type": "abort", "reason": "the run was cancelled"}));
-            return out.text("[DONE]");
+            out.push_data(&json!({"type": "abort", "reason": "the run was cancelled"}));
+            return out.push_text("[DONE]");
         }
         let reason = report.error.as_ref().map(|error| error.message.as_str());
-        self.interrupt(reason.unwrap_or("the run failed"), out);
+        self.encode_interruption(reason.unwrap_or("the run failed"), out);
     }
 }
 
@@ -174,10 +178,10 @@ impl AiSdkStream {
 fn part_chunk(part: AnswerPart, change: &str, delta: Option<&str>) -> Value {
     let kind = part.kind.as_str();
     let id = format!("{kind}-{}", part.number);
-    without_nulls(json!({"type": format!("{kind}-{change}"), "id": id, "delta": delta}))
+    remove_null_fields(json!({"type": format!("{kind}-{change}"), "id": id, "delta": delta}))
 }
 
-fn input_available(call: &ToolCallView, input: &Value) -> Value {
+fn input_available_chunk(call: &ToolCallView, input: &Value) -> Value {
     let mut chunk = json!({
         "type": "tool-input-available",
         "toolCallId": call.id,
@@ -188,21 +192,21 @@ fn input_available(call: &ToolCallView, input: &Value) -> Value {
     if let Some(tool) = &call.tool {
         chunk["title"] = json!(tool);
     }
-    chunk["toolMetadata"] = without_nulls(json!({"server": call.server, "tool": call.tool}));
+    chunk["toolMetadata"] = remove_null_fields(json!({"server": call.server, "tool": call.tool}));
     chunk
 }
 
-fn call_result(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
+fn call_result_chunk(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
     let CallOutcome {
         content,
         structured,
         ..
     } = outcome;
     let (kind, field, result) = if outcome.is_error {
-        let text = tool_output::as_text(content, structured);
+        let text = tool_output::tool_result_text(content, structured);
         ("tool-output-error", "errorText", json!(text))
     } else {
-        let output = tool_output::to_mcp(content, structured);
+        let output = tool_output::to_mcp_result(content, structured);
         ("tool-output-available", "output", output)
     };
     json!({"type": kind, "toolCallId": call.id, field: result, "dynamic": true})
@@ -211,11 +215,11 @@ fn call_result(call: &ToolCallView, outcome: CallOutcome<'_>) -> Value {
 /// Creates the data chunk of a run event. Returns `None` if other chunks contain the event.
 fn data_chunk(event: &RunEvent) -> Option<Value> {
     let is_transient = match &event.kind {
-        // The chunks of the tool call contain these events.
+        // Other chunks already contain these events.
         RunEventKind::ToolAwaitingApproval { .. }
         | RunEventKind::ToolFinished { .. }
         | RunEventKind::ModelCallFinished { .. } => return None,
-        // The client keeps these events in the message.
+        // The client stores these events in the message, so they are not transient.
         RunEventKind::Warning { .. }
         | RunEventKind::ToolsUnavailable { .. }
         | RunEventKind::ModelSwitched { .. }
@@ -224,7 +228,7 @@ fn data_chunk(event: &RunEvent) -> Option<Value> {
         | RunEventKind::QuestionAnswered { .. } => false,
         _ => true,
     };
-    let (kind, value) = sequencer::to_json(event);
+    let (kind, value) = sequencer::event_to_json(event);
     let mut chunk = json!({"type": format!("data-{}", kind.replace('_', "-")), "data": value});
     if is_transient {
         chunk["transient"] = json!(true);
@@ -248,7 +252,7 @@ fn finish_reason(report: &RunReport) -> &'static str {
 }
 
 /// Converts token counts to the AI SDK's `LanguageModelUsage`. Unknown counts are omitted.
-fn usage(usage: &Usage) -> Option<Value> {
+fn usage_json(usage: &Usage) -> Option<Value> {
     let total = usage.input_tokens.zip(usage.output_tokens);
     let input_details = json!({
         "cacheReadTokens": usage.cache_read_tokens,
@@ -257,10 +261,10 @@ fn usage(usage: &Usage) -> Option<Value> {
     let output_details = json!({"reasoningTokens": usage.reasoning_tokens});
     let counts = json!({
         "inputTokens": usage.input_tokens,
-        "inputTokenDetails": without_nulls(input_details),
+        "inputTokenDetails": remove_null_fields(input_details),
         "outputTokens": usage.output_tokens,
-        "outputTokenDetails": without_nulls(output_details),
+        "outputTokenDetails": remove_null_fields(output_details),
         "totalTokens": total.map(|(input, output)| input.saturating_add(output)),
     });
-    usage.is_known().then(|| without_nulls(counts))
+    usage.is_known().then(|| remove_null_fields(counts))
 }

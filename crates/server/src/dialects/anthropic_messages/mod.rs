@@ -1,4 +1,4 @@
-//! Anthropic's Messages API.
+//! The route and error format of Anthropic's Messages API.
 
 mod request;
 mod stream;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(crate) use request::AnthropicMessagesRequest;
 pub(crate) use stream::AnthropicMessagesStream;
-use stream::{collected_message, error_body, error_kind};
+use stream::{error_body, error_kind, response_json};
 
 use super::{
     response::{failure::RunFailure, paused_runs::PausedRuns},
@@ -21,14 +21,14 @@ use super::{
 };
 use crate::{
     App, ModelInfo, Problem,
-    http::{read::JsonBody, security::Caller},
+    http::{extractors::JsonBody, security::Caller},
 };
 
-/// Answers the conversation, as Anthropic's Messages API.
+/// Answers a conversation in the format of Anthropic's Messages API.
 ///
 /// The server's tools run on the server. Tools of the request run at the client: their calls end
-/// the response with `tool_use`, and the run continues with the results. Events of the server's
-/// tools are in the field `switchboard` of `ping` events and answers.
+/// the response with `tool_use`, and a request with their results continues the run. Events of the
+/// server's tools are in the field `switchboard` of `ping` events and answers.
 #[utoipa::path(
     post,
     path = "/v1/messages",
@@ -52,24 +52,28 @@ pub(crate) async fn messages(
     JsonBody(request): JsonBody<AnthropicMessagesRequest>,
 ) -> Result<Response, Problem> {
     let parsed = EphemeralRequest {
-        parameters: request.parameters()?,
-        messages: request.conversation()?,
-        tools: request.tools()?,
-        answer_form: request.answer_form()?,
+        parameters: request.parse_parameters()?,
+        messages: request.parse_conversation()?,
+        tools: request.parse_tools()?,
+        answer_form: request.parse_answer_schema()?,
         switchboard: request.switchboard.clone().unwrap_or_default(),
         model: &request.model,
     };
-    let response = parsed.start(app, principal, paused_runs).await?;
+    let response = parsed
+        .start_or_resume_run(app, principal, paused_runs)
+        .await?;
     let (is_streamed, model) = (request.stream == Some(true), request.model);
     let encoder = |state| AnthropicMessagesStream::new(Some(model.clone()), state);
-    let answer = |collected: &_, report: Option<&_>| collected_message(collected, report, &model);
-    Ok(response.respond(is_streamed, encoder, answer, failed).await)
+    let answer = |collected: &_, report: Option<&_>| response_json(collected, report, &model);
+    Ok(response
+        .build_response(is_streamed, encoder, answer, failure_response)
+        .await)
 }
 
 /// Returns all models on one page in Anthropic's format (`types/model_info.py` and `pagination.py`
 /// of the Python package `anthropic` 2.12.0). The time of creation is unknown. Anthropic's API uses
 /// the start of 1970 in this case.
-pub(crate) fn models<'m>(models: impl Iterator<Item = &'m ModelInfo>) -> Value {
+pub(crate) fn model_list_json<'m>(models: impl Iterator<Item = &'m ModelInfo>) -> Value {
     let to_json = |model: &ModelInfo| {
         json!({
             "type": "model",
@@ -87,12 +91,12 @@ pub(crate) fn models<'m>(models: impl Iterator<Item = &'m ModelInfo>) -> Value {
     json!({"data": data, "has_more": false, "first_id": first, "last_id": last})
 }
 
-fn failed(failure: &RunFailure<'_>) -> Response {
-    error(failure.status, failure.message)
+fn failure_response(failure: &RunFailure<'_>) -> Response {
+    error_response(failure.status, failure.message)
 }
 
 /// Creates an error response in Anthropic's format.
-pub(crate) fn error(status: StatusCode, message: &str) -> Response {
+pub(crate) fn error_response(status: StatusCode, message: &str) -> Response {
     let kind = error_kind(status.as_u16());
     (status, Json(error_body(kind, message))).into_response()
 }

@@ -8,20 +8,20 @@ use serde_json::{Map, Value};
 use switchboard_domain::{
     Message, Part, ReasoningEffort, Role, ToolChoice, ToolContent, ToolInput, ToolResult, ToolUse,
 };
-use switchboard_orchestration::strategy::formatter::Form;
+use switchboard_orchestration::strategy::formatter::AnswerSchema;
 use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
-        self, ContentPart, Conversation, FileSource, MessageContent, bad_messages,
-        check_unread_fields, parse_effort, unsupported,
+        self, ContentPart, Conversation, FileSource, MessageContent, check_unread_fields,
+        invalid_messages, parse_reasoning_effort, unsupported_field,
     },
     runs::ephemeral::SwitchboardFields,
     tools::client_tools::DeclaredTool,
 };
 use crate::{Parameters, Problem};
 
-/// A request of Anthropic's Messages API. Other fields that change the answer are errors.
+/// A request of Anthropic's Messages API. Unsupported fields are errors if they change the answer.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct AnthropicMessagesRequest {
     /// The model: `PROVIDER/MODEL`, a model name, or `default` for the configured model.
@@ -43,14 +43,14 @@ pub(crate) struct AnthropicMessagesRequest {
     temperature: Option<f64>,
     /// Nucleus sampling: the probability mass of the tokens to sample from, from 0 to 1.
     top_p: Option<f64>,
-    /// The extended thinking of the model, which becomes a reasoning effort.
+    /// The extended thinking settings. The server converts them to a reasoning effort.
     #[schema(value_type = Option<Object>)]
     thinking: Option<Value>,
     /// The format of the answer and the reasoning effort: `{"effort": "low" | "medium" | "high",
     /// "format": {"type": "json_schema", "schema": …}}`.
     #[schema(value_type = Option<Object>)]
     output_config: Option<OutputConfig>,
-    /// Whether and which of the server's tools the model must call first.
+    /// The tool choice of the first model call. It can name only tools of the server.
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<AnthropicToolChoice>,
     /// Tools that the client executes.
@@ -128,15 +128,15 @@ struct AnthropicToolChoice {
     disable_parallel_tool_use: Option<bool>,
 }
 
-/// The largest thinking budget, in tokens, that means low effort.
+/// Maximum thinking budget in tokens that is converted to low reasoning effort.
 const MAX_LOW_BUDGET: u64 = 4_096;
-/// The largest thinking budget, in tokens, that means medium effort.
+/// Maximum thinking budget in tokens that is converted to medium reasoning effort.
 const MAX_MEDIUM_BUDGET: u64 = 16_384;
 
 impl AnthropicMessagesRequest {
     /// Converts the request fields to parameters of the run. Unsupported fields are errors.
-    pub(crate) fn parameters(&self) -> Result<Parameters, Problem> {
-        check_unread_fields(&self.rest, has_no_effect)?;
+    pub(crate) fn parse_parameters(&self) -> Result<Parameters, Problem> {
+        check_unread_fields(&self.rest, is_ignorable_field)?;
         let choice = self.tool_choice.as_ref();
         let extension = self.switchboard.as_ref();
         let parameters = Parameters {
@@ -144,25 +144,27 @@ impl AnthropicMessagesRequest {
             top_p: self.top_p,
             stop: self.stop_sequences.clone().unwrap_or_default(),
             max_output_tokens: Some(self.max_tokens),
-            reasoning: self.reasoning()?,
-            tool_choice: choice.map(AnthropicToolChoice::tool_choice).transpose()?,
+            reasoning: self.resolve_reasoning_effort()?,
+            tool_choice: choice
+                .map(AnthropicToolChoice::to_tool_choice)
+                .transpose()?,
             parallel_tool_use: choice
                 .and_then(|choice| choice.disable_parallel_tool_use)
                 .map(|disabled| !disabled),
             ..extension
-                .map(SwitchboardFields::parameters)
+                .map(SwitchboardFields::to_parameters)
                 .unwrap_or_default()
         };
         Ok(parameters)
     }
 
-    fn reasoning(&self) -> Result<Option<ReasoningEffort>, Problem> {
+    fn resolve_reasoning_effort(&self) -> Result<Option<ReasoningEffort>, Problem> {
         let config = self.output_config.as_ref();
         if let Some(config) = config {
             check_unread_fields(&config.rest, |_, _| false)?;
         }
         let effort = config.and_then(|config| config.effort.as_deref());
-        let effort = parse_effort(effort, "output_config", "output_config.effort")?;
+        let effort = parse_reasoning_effort(effort, "output_config", "output_config.effort")?;
         let Some(thinking) = &self.thinking else {
             return Ok(effort);
         };
@@ -172,20 +174,20 @@ impl AnthropicMessagesRequest {
         ) {
             (Some("adaptive"), _) => Ok(effort),
             (Some("disabled"), _) => Ok(Some(ReasoningEffort::None)),
-            // Every provider supports an effort level, but only Anthropic supports a token budget.
+            // The budget becomes an effort level, because only Anthropic supports token budgets.
             (Some("enabled"), Some(budget)) => Ok(effort.or(Some(match budget {
                 budget if budget <= MAX_LOW_BUDGET => ReasoningEffort::Low,
                 budget if budget <= MAX_MEDIUM_BUDGET => ReasoningEffort::Medium,
                 _ => ReasoningEffort::High,
             }))),
-            _ => Err(unsupported(
+            _ => Err(unsupported_field(
                 "thinking",
                 "`thinking` must have the type disabled, adaptive, or enabled with `budget_tokens`",
             )),
         }
     }
 
-    pub(crate) fn tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
+    pub(crate) fn parse_tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
             .map(|(index, AnthropicTool { kind, tool })| {
@@ -194,42 +196,49 @@ impl AnthropicMessagesRequest {
                     return Ok(tool.clone());
                 }
                 let reason = "only tools with an `input_schema` are supported";
-                Err(unsupported("tools", &format!("tools[{index}]: {reason}")))
+                Err(unsupported_field(
+                    "tools",
+                    &format!("tools[{index}]: {reason}"),
+                ))
             })
             .collect()
     }
 
     /// Returns the JSON Schema that the answer must match, or `None` for a text answer.
-    pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
+    pub(crate) fn parse_answer_schema(&self) -> Result<Option<AnswerSchema>, Problem> {
         let config = self.output_config.as_ref();
         let Some(format) = config.and_then(|config| config.format.as_ref()) else {
             return Ok(None);
         };
-        let refused =
-            |why: &str| unsupported("output_config", &format!("`output_config.format`: {why}"));
+        let refused = |why: &str| {
+            unsupported_field("output_config", &format!("`output_config.format`: {why}"))
+        };
         if format["type"] != "json_schema" {
             return Err(refused("its type must be json_schema"));
         }
-        let form = Form::new(format["schema"].clone());
+        let form = AnswerSchema::new(format["schema"].clone());
         form.map(Some).map_err(|why| refused(&why.to_string()))
     }
 
-    pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    pub(crate) fn parse_conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let mut conversation = Conversation::default();
         if let Some(system) = &self.system {
-            let parts = system.parts();
-            let parts =
-                parts.map_err(|reason| unsupported("system", &format!("system: {reason}")))?;
+            let parts = system.to_parts();
+            let parts = parts
+                .map_err(|reason| unsupported_field("system", &format!("system: {reason}")))?;
             let added = conversation.push(Role::System, parts);
-            added.map_err(bad_messages)?;
+            added.map_err(invalid_messages)?;
         }
-        conversation.read(self.messages.iter().enumerate(), AnthropicMessage::add_to)
+        conversation.read_messages(
+            self.messages.iter().enumerate(),
+            AnthropicMessage::add_to_conversation,
+        )
     }
 }
 
 /// Returns whether the server may ignore a field: it has its default value or concerns only
 /// Anthropic.
-fn has_no_effect(field: &str, value: &Value) -> bool {
+fn is_ignorable_field(field: &str, value: &Value) -> bool {
     match field {
         "service_tier" => matches!(value.as_str(), Some("auto" | "standard_only")),
         "speed" => value == "standard",
@@ -240,13 +249,13 @@ fn has_no_effect(field: &str, value: &Value) -> bool {
 }
 
 impl AnthropicToolChoice {
-    fn tool_choice(&self) -> Result<ToolChoice, Problem> {
+    fn to_tool_choice(&self) -> Result<ToolChoice, Problem> {
         match (self.kind.as_str(), &self.name) {
             ("auto", _) => Ok(ToolChoice::Auto),
             ("any", _) => Ok(ToolChoice::Required),
             ("none", _) => Ok(ToolChoice::None),
             ("tool", Some(name)) => Ok(ToolChoice::Only(vec![name.clone()])),
-            _ => Err(unsupported(
+            _ => Err(unsupported_field(
                 "tool_choice",
                 "`tool_choice` must have the type auto, any, none, or tool with the `name` of one \
                  of the server's tools (GET /mcp/tools)",
@@ -256,24 +265,24 @@ impl AnthropicToolChoice {
 }
 
 impl AnthropicMessage {
-    fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
+    fn add_to_conversation(&self, conversation: &mut Conversation) -> Result<(), String> {
         match self.role.as_str() {
-            "assistant" => conversation.push(Role::Assistant, self.content.parts()?),
-            "system" => conversation.push(Role::System, self.content.parts()?),
+            "assistant" => conversation.push(Role::Assistant, self.content.to_parts()?),
+            "system" => conversation.push(Role::System, self.content.to_parts()?),
             "user" => {
                 let MessageContent::Parts(blocks) = &self.content else {
-                    return conversation.push(Role::User, self.content.parts()?);
+                    return conversation.push(Role::User, self.content.to_parts()?);
                 };
                 // Tool results must come before the other content of the user's message.
                 for block in blocks {
-                    if let Some(result) = block.result()? {
+                    if let Some(result) = block.to_tool_result()? {
                         conversation.push_result(result)?;
                     }
                 }
                 let others = blocks
                     .iter()
                     .filter(|block| !matches!(block, ContentBlock::ToolResult { .. }));
-                let parts = others.filter_map(|block| block.part().transpose());
+                let parts = others.filter_map(|block| block.to_part().transpose());
                 let parts: Vec<Part> = parts.collect::<Result<_, _>>()?;
                 if parts.is_empty() {
                     return Ok(());
@@ -286,11 +295,11 @@ impl AnthropicMessage {
 }
 
 impl ContentPart for ContentBlock {
-    fn part(&self) -> Result<Option<Part>, String> {
+    fn to_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } => Ok(conversation::text_part(text)),
-            Self::Image { source } => source.part("image/*", None),
-            Self::Document { source, title } => source.part("application/pdf", title.as_deref()),
+            Self::Image { source } => source.to_part("image/*", None),
+            Self::Document { source, title } => source.to_part("application/pdf", title.as_deref()),
             Self::ToolUse { id, name, input } => {
                 let input = ToolInput::from_json(input.clone());
                 Ok(Some(Part::ToolUse(ToolUse::new(id, name, input))))
@@ -303,7 +312,7 @@ impl ContentPart for ContentBlock {
 }
 
 impl ContentBlock {
-    fn result(&self) -> Result<Option<ToolResult>, String> {
+    fn to_tool_result(&self) -> Result<Option<ToolResult>, String> {
         let Self::ToolResult {
             tool_use_id,
             content,
@@ -312,7 +321,7 @@ impl ContentBlock {
         else {
             return Ok(None);
         };
-        let parts = content.as_ref().map(MessageContent::parts).transpose()?;
+        let parts = content.as_ref().map(MessageContent::to_parts).transpose()?;
         let contents = parts.into_iter().flatten().map(|part| match part {
             Part::Image(media) => ToolContent::Image(media),
             part => ToolContent::text(part.as_text().unwrap_or_default()),

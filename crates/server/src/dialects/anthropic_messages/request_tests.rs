@@ -21,7 +21,7 @@ fn what_can_be_honoured_is() {
         "switchboard": {"tools": true},
         "metadata": {"user_id": "ann"}, "service_tier": "auto", "tools": [],
     }))
-    .parameters()
+    .parse_parameters()
     .unwrap();
     assert_eq!(
         parameters,
@@ -37,7 +37,7 @@ fn what_can_be_honoured_is() {
             ..Parameters::default()
         }
     );
-    let effort = |body| request(body).parameters().unwrap().reasoning;
+    let effort = |body| request(body).parse_parameters().unwrap().reasoning;
     assert_eq!(
         effort(json!({"thinking": {"type": "disabled"}})),
         Some(ReasoningEffort::None)
@@ -60,7 +60,7 @@ fn what_cannot_is_refused_by_its_name() {
     ] {
         let mut body = json!({});
         body[field] = value;
-        let problem = request(body).parameters().unwrap_err();
+        let problem = request(body).parse_parameters().unwrap_err();
         assert_eq!(problem.status, 400);
         assert_eq!(problem.field.as_deref(), Some(field), "{problem:?}");
     }
@@ -70,14 +70,14 @@ fn what_cannot_is_refused_by_its_name() {
 fn an_answer_may_be_wanted_in_a_form() {
     let form = |format: Value| {
         let asked = request(json!({"output_config": {"effort": "low", "format": format}}));
-        assert!(asked.parameters().is_ok());
-        asked.answer_form()
+        assert!(asked.parse_parameters().is_ok());
+        asked.parse_answer_schema()
     };
     let schema = json!({"type": "object", "required": ["n"]});
     let given = form(json!({"type": "json_schema", "schema": schema})).unwrap();
     let given = given.unwrap();
     assert!(given.matches_text(r#"{"n": 1}"#) && !given.matches_text("{}"));
-    assert!(request(json!({})).answer_form().unwrap().is_none());
+    assert!(request(json!({})).parse_answer_schema().unwrap().is_none());
     for wrong in [
         json!({"type": "json_schema"}),
         json!({"type": "json_schema", "schema": {"type": "nothing"}}),
@@ -96,14 +96,17 @@ fn tools_of_the_client_have_schemas_of_their_own() {
     let tools = request(
         json!({"tools": [{"name": "a", "description": "A.", "input_schema": {"type": "object"}}]}),
     );
-    let tool = &tools.tools().unwrap()[0];
+    let tool = &tools.parse_tools().unwrap()[0];
     assert_eq!(
         (tool.name.as_str(), tool.description.as_deref()),
         ("a", Some("A."))
     );
     assert_eq!(tool.parameters, Some(json!({"type": "object"})));
     let other = request(json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}));
-    assert_eq!(other.tools().unwrap_err().field.as_deref(), Some("tools"));
+    assert_eq!(
+        other.parse_tools().unwrap_err().field.as_deref(),
+        Some("tools")
+    );
 }
 
 #[test]
@@ -126,7 +129,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
             ]},
         ],
     }))
-    .conversation()
+    .parse_conversation()
     .unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
     assert_eq!(
@@ -142,10 +145,10 @@ fn a_conversation_is_read_with_its_calls_and_files() {
     let Part::Document(document) = &messages[1].parts[1] else {
         panic!("{messages:?}");
     };
-    assert_eq!(document.media, Media::base64("text/plain", "aGk="));
+    assert_eq!(document.media, Media::from_base64("text/plain", "aGk="));
     // What a model thought is not handed on without a signature.
     assert_eq!(messages[2].parts.len(), 1);
-    let result = messages[3].results().next().unwrap();
+    let result = messages[3].iter_tool_results().next().unwrap();
     assert!(result.is_error && result.as_text() == "no" && result.name == "look");
 }
 
@@ -160,7 +163,7 @@ fn a_message_that_cannot_be_read_is_named() {
         json!({"role": "assistant", "content": [{"type": "tool_result", "tool_use_id": "a"}]}),
     ] {
         let problem = request(json!({"messages": [{"role": "user", "content": "?"}, bad]}))
-            .conversation()
+            .parse_conversation()
             .unwrap_err();
         assert!(problem.detail.starts_with("messages[1]: "), "{problem:?}");
     }

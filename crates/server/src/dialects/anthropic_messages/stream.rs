@@ -1,4 +1,4 @@
-//! A run as Anthropic's stream of message events, or as one message.
+//! Encodes a run as Anthropic's stream of message events, or as one message.
 //!
 //! The formats and their order are those of the package `anthropic` 2.12.0
 //! (`types/raw_*_event.py`, `types/message.py`, `types/usage.py`, `accumulate_event` of
@@ -14,9 +14,9 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
     encoder::EventEncoder,
-    response::collected::{CollectedResponse, run_details},
+    response::collected::{CollectedResponse, run_details_json},
     response::failure::{self, RunFailure},
-    response::frames::{SseFrames, without_nulls},
+    response::frames::{SseFrames, remove_null_fields},
     response::state::ResponseState,
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
@@ -45,17 +45,25 @@ impl AnthropicMessagesStream {
 }
 
 impl EventEncoder for AnthropicMessagesStream {
-    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
-        self.state.update(event);
+    fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+        self.state.update_from_event(event);
         match *event {
             ClientEvent::RunStarted { event, model } => {
                 let model = self.model.get_or_insert_with(|| model.to_string());
                 // The usage is not known before the run has finished, so its counts are 0 here.
-                let message = message(&self.state.id(ID), model, &[], None, &Usage::default());
+                let message = message_json(
+                    &self.state.response_id(ID),
+                    model,
+                    &[],
+                    None,
+                    &Usage::default(),
+                );
                 write_event(&json!({"type": "message_start", "message": message}), out);
                 write_ping(event, out);
             }
-            ClientEvent::PartStarted(part) => self.start_block(&content_block(part.kind, ""), out),
+            ClientEvent::PartStarted(part) => {
+                self.write_block_start(&content_block(part.kind, ""), out)
+            }
             ClientEvent::PartDelta(part, text) => {
                 let delta = match part.kind {
                     AnswerPartKind::Text => json!({"type": "text_delta", "text": text}),
@@ -63,46 +71,46 @@ impl EventEncoder for AnthropicMessagesStream {
                         json!({"type": "thinking_delta", "thinking": text})
                     }
                 };
-                self.extend_block(&delta, out);
+                self.write_block_delta(&delta, out);
             }
-            ClientEvent::PartFinished(_) => self.finish_block(out),
+            ClientEvent::PartFinished(_) => self.write_block_stop(out),
             ClientEvent::Other(event) => write_ping(event, out),
-            ClientEvent::RunFinished(report) => self.end(report, out),
+            ClientEvent::RunFinished(report) => self.write_run_end(report, out),
             _ => {}
         }
     }
 
-    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         for call in waiting.iter().filter(|call| call.is_client_tool()) {
-            self.start_block(&tool_use(&self.state, call, &json!({})), out);
+            self.write_block_start(&tool_use_block(&self.state, call, &json!({})), out);
             let json = &call.client_input;
-            self.extend_block(
+            self.write_block_delta(
                 &json!({"type": "input_json_delta", "partial_json": json}),
                 out,
             );
-            self.finish_block(out);
+            self.write_block_stop(out);
         }
-        self.finish("tool_use", None, out);
+        self.write_message_end("tool_use", None, out);
     }
 
-    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        fail(&RunFailure::interrupted(reason), out);
+    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        write_error(&RunFailure::run_interrupted(reason), out);
     }
 }
 
 impl AnthropicMessagesStream {
-    fn start_block(&self, block: &Value, out: &mut SseFrames) {
+    fn write_block_start(&self, block: &Value, out: &mut SseFrames) {
         let start =
             json!({"type": "content_block_start", "index": self.next, "content_block": block});
         write_event(&start, out);
     }
 
-    fn extend_block(&self, delta: &Value, out: &mut SseFrames) {
+    fn write_block_delta(&self, delta: &Value, out: &mut SseFrames) {
         let event = json!({"type": "content_block_delta", "index": self.next, "delta": delta});
         write_event(&event, out);
     }
 
-    fn finish_block(&mut self, out: &mut SseFrames) {
+    fn write_block_stop(&mut self, out: &mut SseFrames) {
         write_event(
             &json!({"type": "content_block_stop", "index": self.next}),
             out,
@@ -110,14 +118,19 @@ impl AnthropicMessagesStream {
         self.next += 1;
     }
 
-    fn end(&self, report: &RunReport, out: &mut SseFrames) {
-        match self.state.failure(report) {
-            Some(failure) => fail(&failure, out),
-            None => self.finish(stop_reason(report), Some(report), out),
+    fn write_run_end(&self, report: &RunReport, out: &mut SseFrames) {
+        match self.state.run_failure(report) {
+            Some(failure) => write_error(&failure, out),
+            None => self.write_message_end(stop_reason(report), Some(report), out),
         }
     }
 
-    fn finish(&self, stop_reason: &str, report: Option<&RunReport>, out: &mut SseFrames) {
+    fn write_message_end(
+        &self,
+        stop_reason: &str,
+        report: Option<&RunReport>,
+        out: &mut SseFrames,
+    ) {
         let mut delta = json!({"stop_reason": stop_reason, "stop_sequence": null});
         if let Some(details) = report.and_then(stop_details) {
             delta["stop_details"] = details;
@@ -125,22 +138,22 @@ impl AnthropicMessagesStream {
         let end = json!({
             "type": "message_delta",
             "delta": delta,
-            "usage": usage_counts(self.state.usage(report)),
-            "switchboard": report.map(|report| run_details(report, false)),
+            "usage": usage_counts(self.state.response_usage(report)),
+            "switchboard": report.map(|report| run_details_json(report, false)),
         });
-        write_event(&without_nulls(end), out);
+        write_event(&remove_null_fields(end), out);
         write_event(&json!({"type": "message_stop"}), out);
     }
 }
 
-fn fail(failure: &RunFailure<'_>, out: &mut SseFrames) {
+fn write_error(failure: &RunFailure<'_>, out: &mut SseFrames) {
     let kind = error_kind(failure.status.as_u16());
     write_event(&error_body(kind, failure.message), out);
 }
 
 /// Appends a server-sent event. Its name is the `type` of the event.
 fn write_event(event: &Value, out: &mut SseFrames) {
-    out.named(event["type"].as_str().unwrap_or_default(), event);
+    out.push_named_event(event["type"].as_str().unwrap_or_default(), event);
 }
 
 fn write_ping(event: &RunEvent, out: &mut SseFrames) {
@@ -185,7 +198,7 @@ pub(crate) fn error_kind(status: u16) -> &'static str {
 
 /// Creates the JSON of a response that is not streamed. Without a report, the response contains the
 /// calls that the client must execute.
-pub(crate) fn collected_message(
+pub(crate) fn response_json(
     response: &CollectedResponse,
     report: Option<&RunReport>,
     model: &str,
@@ -202,18 +215,18 @@ pub(crate) fn collected_message(
         .collect();
     content.extend(response.calls.iter().map(|call| {
         let input: Value = serde_json::from_str(&call.client_input).unwrap_or_default();
-        tool_use(state, call, &input)
+        tool_use_block(state, call, &input)
     }));
     let reason = report.map_or("tool_use", stop_reason);
-    let mut message = message(
-        &state.id(ID),
+    let mut message = message_json(
+        &state.response_id(ID),
         model,
         &content,
         Some(reason),
-        state.usage(report),
+        state.response_usage(report),
     );
     if let Some(report) = report {
-        message["switchboard"] = run_details(report, true);
+        message["switchboard"] = run_details_json(report, true);
         if let Some(details) = stop_details(report) {
             message["stop_details"] = details;
         }
@@ -221,7 +234,7 @@ pub(crate) fn collected_message(
     message
 }
 
-fn message(
+fn message_json(
     id: &str,
     model: &str,
     content: &[Value],
@@ -250,8 +263,8 @@ fn content_block(kind: AnswerPartKind, text: &str) -> Value {
 }
 
 /// Creates the content block of a tool call that the client must execute.
-fn tool_use(state: &ResponseState, call: &ToolCallView, input: &Value) -> Value {
-    json!({"type": "tool_use", "id": state.call_id(call), "name": call.name, "input": input})
+fn tool_use_block(state: &ResponseState, call: &ToolCallView, input: &Value) -> Value {
+    json!({"type": "tool_use", "id": state.client_call_id(call), "name": call.name, "input": input})
 }
 
 /// Returns the details of a refusal, or `None` if the model did not refuse.
@@ -266,7 +279,7 @@ fn stop_details(report: &RunReport) -> Option<Value> {
 fn usage_counts(usage: &Usage) -> Value {
     let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
     let cached = read.unwrap_or(0).saturating_add(written.unwrap_or(0));
-    without_nulls(json!({
+    remove_null_fields(json!({
         "input_tokens": usage.input_tokens.unwrap_or(0).saturating_sub(cached),
         "output_tokens": usage.output_tokens.unwrap_or(0),
         "cache_read_input_tokens": read,

@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions API.
+//! The routes and error format of OpenAI's Chat Completions API.
 
 mod request;
 mod stream;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 pub(crate) use request::OpenAiChatRequest;
 pub(crate) use stream::OpenAiChatStream;
-use stream::{completion, error_body, error_kind};
+use stream::{completion_json, error_body, error_kind};
 
 use super::{
     anthropic_messages,
@@ -23,16 +23,16 @@ use super::{
 use crate::{
     App, ModelInfo, Problem,
     http::{
-        read::{JsonBody, PathParameters},
+        extractors::{JsonBody, PathParameters},
         security::Caller,
     },
 };
 
-/// Answers the conversation, as OpenAI's Chat Completions API.
+/// Answers a conversation in the format of OpenAI's Chat Completions API.
 ///
 /// The server's tools run on the server. Tools of the request run at the client: their calls end
-/// the response with `tool_calls`, and the run continues with the results. Events of the server's
-/// tools are in the field `switchboard` of chunks and answers.
+/// the response with `tool_calls`, and a request with their results continues the run. Events of
+/// the server's tools are in the field `switchboard` of chunks and answers.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
@@ -56,20 +56,24 @@ pub(crate) async fn completions(
     JsonBody(request): JsonBody<OpenAiChatRequest>,
 ) -> Result<Response, Problem> {
     let parsed = EphemeralRequest {
-        parameters: request.parameters()?,
-        messages: request.conversation()?,
-        tools: request.tools()?,
-        answer_form: request.answer_form()?,
+        parameters: request.parse_parameters()?,
+        messages: request.parse_conversation()?,
+        tools: request.parse_tools()?,
+        answer_form: request.parse_answer_schema()?,
         switchboard: request.switchboard.clone().unwrap_or_default(),
         model: &request.model,
     };
-    let response = parsed.start(app, principal, paused_runs).await?;
+    let response = parsed
+        .start_or_resume_run(app, principal, paused_runs)
+        .await?;
     let options = request.stream_options.as_ref();
     let with_usage = options.is_some_and(|options| options.include_usage);
     let (is_streamed, model) = (request.stream == Some(true), request.model);
     let encoder = |state| OpenAiChatStream::new(Some(model.clone()), with_usage, state);
-    let answer = |collected: &_, report: Option<&_>| completion(collected, report, &model);
-    Ok(response.respond(is_streamed, encoder, answer, failed).await)
+    let answer = |collected: &_, report: Option<&_>| completion_json(collected, report, &model);
+    Ok(response
+        .build_response(is_streamed, encoder, answer, failure_response)
+        .await)
 }
 
 /// Returns a model in OpenAI's format. `created` is 0, because the time of creation is unknown.
@@ -94,10 +98,10 @@ pub(crate) async fn models(
     Caller(_): Caller,
     headers: HeaderMap,
 ) -> Json<Value> {
-    let models = app.engine().models().await;
+    let models = app.engine().available_models().await;
     let ready = models.iter().filter(|model| model.ready);
     Json(if headers.contains_key("anthropic-version") {
-        anthropic_messages::models(ready)
+        anthropic_messages::model_list_json(ready)
     } else {
         json!({"object": "list", "data": ready.map(model_json).collect::<Vec<_>>()})
     })
@@ -120,28 +124,28 @@ pub(crate) async fn model(
     Caller(_): Caller,
     PathParameters(id): PathParameters<String>,
 ) -> Result<Json<Value>, Problem> {
-    let models = app.engine().models().await;
+    let models = app.engine().available_models().await;
     let found = models.into_iter().find(|model| model.id == id);
     found.map(|model| Json(model_json(&model))).ok_or_else(|| {
         Problem::not_found(format!(
             "the model `{id}` does not exist; GET /v1/models lists the models"
         ))
-        .at("model")
+        .with_field("model")
     })
 }
 
 /// Creates an error response in OpenAI's format.
-pub(crate) fn problem(status: StatusCode, problem: &Problem) -> Response {
+pub(crate) fn problem_response(status: StatusCode, problem: &Problem) -> Response {
     let field = problem.field.as_deref();
     let field = field.map(|field| field.trim_start_matches("parameters."));
-    error(status, &problem.detail, field, problem.kind)
+    error_response(status, &problem.detail, field, problem.kind)
 }
 
-fn failed(failure: &RunFailure<'_>) -> Response {
-    error(failure.status, failure.message, None, &failure.code)
+fn failure_response(failure: &RunFailure<'_>) -> Response {
+    error_response(failure.status, failure.message, None, &failure.code)
 }
 
-fn error(status: StatusCode, message: &str, param: Option<&str>, code: &str) -> Response {
+fn error_response(status: StatusCode, message: &str, param: Option<&str>, code: &str) -> Response {
     let kind = error_kind(status);
     (status, Json(error_body(kind, message, param, code))).into_response()
 }

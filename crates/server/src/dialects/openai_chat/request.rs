@@ -6,20 +6,21 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_domain::{Message, Part, Role, ToolChoice, ToolResult};
-use switchboard_orchestration::strategy::formatter::Form;
+use switchboard_orchestration::strategy::formatter::AnswerSchema;
 use utoipa::ToSchema;
 
 use super::super::{
     conversation::{
         self, ContentPart, Conversation, FunctionCall, MessageContent, check_unread_fields,
-        parse_effort, unsupported,
+        parse_reasoning_effort, unsupported_field,
     },
     runs::ephemeral::SwitchboardFields,
     tools::client_tools::DeclaredTool,
 };
 use crate::{Parameters, Problem};
 
-/// A request of OpenAI's Chat Completions API. Other fields that change the answer are errors.
+/// A request of OpenAI's Chat Completions API. Unsupported fields are errors if they change the
+/// answer.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct OpenAiChatRequest {
     /// The model: `PROVIDER/MODEL`, a model name, or `default` for the configured model.
@@ -49,7 +50,7 @@ pub(crate) struct OpenAiChatRequest {
     reasoning_effort: Option<String>,
     /// Whether one model call may request several tool calls.
     parallel_tool_calls: Option<bool>,
-    /// Whether and which of the server's tools the model must call first.
+    /// The tool choice of the first model call. It can name only tools of the server.
     #[schema(value_type = Option<Object>)]
     tool_choice: Option<Value>,
     /// Tools that the client executes.
@@ -141,8 +142,8 @@ struct ChatFile {
 
 impl OpenAiChatRequest {
     /// Converts the request fields to parameters of the run. Unsupported fields are errors.
-    pub(crate) fn parameters(&self) -> Result<Parameters, Problem> {
-        check_unread_fields(&self.rest, has_no_effect)?;
+    pub(crate) fn parse_parameters(&self) -> Result<Parameters, Problem> {
+        check_unread_fields(&self.rest, is_ignorable_field)?;
         if let Some(options) = &self.stream_options {
             check_unread_fields(&options.rest, |field, value| {
                 // `include_obfuscation` adds padding against traffic analysis, which this server
@@ -152,7 +153,7 @@ impl OpenAiChatRequest {
         }
         let max_output_tokens = match (self.max_completion_tokens, self.max_tokens) {
             (Some(one), Some(other)) if one != other => {
-                return Err(unsupported(
+                return Err(unsupported_field(
                     "max_tokens",
                     "`max_tokens` and `max_completion_tokens` differ: send one of them",
                 ));
@@ -167,21 +168,21 @@ impl OpenAiChatRequest {
             seed: self.seed,
             max_output_tokens,
             parallel_tool_use: self.parallel_tool_calls,
-            reasoning: parse_effort(effort, "reasoning_effort", "reasoning_effort")?,
-            tool_choice: self.tool_choice()?,
+            reasoning: parse_reasoning_effort(effort, "reasoning_effort", "reasoning_effort")?,
+            tool_choice: self.parse_tool_choice()?,
             stop: match &self.stop {
                 None => Vec::new(),
                 Some(StopSequences::One(text)) => vec![text.clone()],
                 Some(StopSequences::Several(texts)) => texts.clone(),
             },
             ..extension
-                .map(SwitchboardFields::parameters)
+                .map(SwitchboardFields::to_parameters)
                 .unwrap_or_default()
         };
         Ok(parameters)
     }
 
-    fn tool_choice(&self) -> Result<Option<ToolChoice>, Problem> {
+    fn parse_tool_choice(&self) -> Result<Option<ToolChoice>, Problem> {
         let Some(choice) = &self.tool_choice else {
             return Ok(None);
         };
@@ -191,7 +192,7 @@ impl OpenAiChatRequest {
             (Some("required"), _) => ToolChoice::Required,
             (_, Some(name)) => ToolChoice::Only(vec![name.to_owned()]),
             _ => {
-                return Err(unsupported(
+                return Err(unsupported_field(
                     "tool_choice",
                     "`tool_choice` must be \"auto\", \"none\", \"required\" or {\"type\": \
                      \"function\", \"function\": {\"name\": …}} with the name of one of the \
@@ -202,27 +203,27 @@ impl OpenAiChatRequest {
         Ok(Some(choice))
     }
 
-    pub(crate) fn tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
+    pub(crate) fn parse_tools(&self) -> Result<Vec<DeclaredTool>, Problem> {
         let tools = self.tools.iter().flatten().enumerate();
         tools
             .map(|(index, tool)| {
                 let function = tool.function.clone().filter(|_| tool.kind == "function");
                 function.ok_or_else(|| {
                     let reason = "only tools of the type `function` are supported";
-                    unsupported("tools", &format!("tools[{index}]: {reason}"))
+                    unsupported_field("tools", &format!("tools[{index}]: {reason}"))
                 })
             })
             .collect()
     }
 
     /// Returns the JSON Schema that the answer must match, or `None` for a text answer.
-    pub(crate) fn answer_form(&self) -> Result<Option<Form>, Problem> {
+    pub(crate) fn parse_answer_schema(&self) -> Result<Option<AnswerSchema>, Problem> {
         let Some(format) = &self.response_format else {
             return Ok(None);
         };
         let form = match format["type"].as_str() {
             Some("text") => return Ok(None),
-            Some("json_object") => Form::for_any_object(),
+            Some("json_object") => AnswerSchema::for_any_object(),
             Some("json_schema") => {
                 // The server validates every answer, so the schema's name and `strict` have no
                 // effect.
@@ -234,28 +235,28 @@ impl OpenAiChatRequest {
                     let description = fields.entry("description");
                     description.or_insert_with(|| text.into());
                 }
-                Form::new(schema)
+                AnswerSchema::new(schema)
             }
             _ => {
-                return Err(unsupported(
+                return Err(unsupported_field(
                     "response_format",
                     "`response_format` must have the type text, json_object or json_schema",
                 ));
             }
         };
         let refused =
-            |error| unsupported("response_format", &format!("`response_format`: {error}"));
+            |error| unsupported_field("response_format", &format!("`response_format`: {error}"));
         form.map(Some).map_err(refused)
     }
 
-    pub(crate) fn conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
+    pub(crate) fn parse_conversation(&self) -> Result<Vec<Arc<Message>>, Problem> {
         let messages = self.messages.iter().enumerate();
-        Conversation::default().read(messages, ChatMessage::add_to)
+        Conversation::default().read_messages(messages, ChatMessage::add_to_conversation)
     }
 }
 
 /// Returns whether the server may ignore a field: it has its default value or concerns only OpenAI.
-fn has_no_effect(field: &str, value: &Value) -> bool {
+fn is_ignorable_field(field: &str, value: &Value) -> bool {
     match field {
         "n" => value == 1,
         "frequency_penalty" | "presence_penalty" => value.as_f64() == Some(0.0),
@@ -273,18 +274,18 @@ fn has_no_effect(field: &str, value: &Value) -> bool {
 }
 
 impl ChatMessage {
-    fn add_to(&self, conversation: &mut Conversation) -> Result<(), String> {
+    fn add_to_conversation(&self, conversation: &mut Conversation) -> Result<(), String> {
         if self.function_call.is_some() {
             return Err("`function_call` is not supported: send `tool_calls`".to_owned());
         }
         match self.role.as_str() {
-            "system" | "developer" => conversation.push(Role::System, self.parts()?),
-            "user" => conversation.push(Role::User, self.parts()?),
+            "system" | "developer" => conversation.push(Role::System, self.to_parts()?),
+            "user" => conversation.push(Role::User, self.to_parts()?),
             "assistant" => {
-                let mut parts = self.parts()?;
+                let mut parts = self.to_parts()?;
                 parts.extend(self.refusal.as_deref().and_then(conversation::text_part));
                 for call in self.tool_calls.iter().flatten() {
-                    parts.push(call.part()?);
+                    parts.push(call.to_part()?);
                 }
                 conversation.push(Role::Assistant, parts)
             }
@@ -293,39 +294,39 @@ impl ChatMessage {
                     .tool_call_id
                     .as_deref()
                     .ok_or("a tool message needs `tool_call_id`")?;
-                let message = Message::new(Role::Tool, self.parts()?);
+                let message = Message::new(Role::Tool, self.to_parts()?);
                 conversation.push_result(ToolResult::text(id, "", message.text()))
             }
             other => Err(format!("the role `{other}` is not supported")),
         }
     }
 
-    fn parts(&self) -> Result<Vec<Part>, String> {
+    fn to_parts(&self) -> Result<Vec<Part>, String> {
         self.content
             .as_ref()
-            .map_or(Ok(Vec::new()), MessageContent::parts)
+            .map_or(Ok(Vec::new()), MessageContent::to_parts)
     }
 }
 
 impl ContentPart for ChatMessagePart {
-    fn part(&self) -> Result<Option<Part>, String> {
+    fn to_part(&self) -> Result<Option<Part>, String> {
         match self {
             Self::Text { text } | Self::Refusal { refusal: text } => {
                 Ok(conversation::text_part(text))
             }
             Self::ImageUrl { image_url } => {
-                conversation::file(&image_url.url, None, None).map(Some)
+                conversation::file_part(&image_url.url, None, None).map(Some)
             }
             Self::InputAudio { input_audio } => {
                 let InputAudio { data, format } = input_audio;
                 let url = format!("data:audio/{format};base64,{data}");
-                conversation::file(&url, None, None).map(Some)
+                conversation::file_part(&url, None, None).map(Some)
             }
             Self::File { file } => {
                 let data = file.file_data.as_deref();
                 let data = data.ok_or("a part of the type `file` needs `file_data`")?;
                 let name = file.filename.as_deref();
-                conversation::file(data, Some("application/pdf"), name).map(Some)
+                conversation::file_part(data, Some("application/pdf"), name).map(Some)
             }
             Self::Other => Err("it has a part of a type that is not supported".to_owned()),
         }

@@ -20,7 +20,7 @@ fn what_can_be_honoured_is() {
         "tool_choice": {"type": "function", "function": {"name": "desk__look"}},
         "switchboard": {"max_steps": 3, "approve": "ask"},
     }))
-    .parameters()
+    .parse_parameters()
     .unwrap();
     assert_eq!(
         parameters,
@@ -58,13 +58,13 @@ fn what_cannot_is_refused_by_its_name() {
     ] {
         let mut body = json!({});
         body[field] = value;
-        let problem = request(body).parameters().unwrap_err();
+        let problem = request(body).parse_parameters().unwrap_err();
         assert_eq!(problem.status, 400);
         assert_eq!(problem.field.as_deref(), Some(field), "{problem:?}");
         assert!(problem.detail.contains(field), "{problem:?}");
     }
     let both = request(json!({"max_tokens": 1, "max_completion_tokens": 2}));
-    assert!(both.parameters().is_err());
+    assert!(both.parse_parameters().is_err());
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn tools_of_the_client_are_functions() {
         {"type": "function", "function": {"name": "a", "description": "A.", "parameters": {"type": "object"}, "strict": true}},
         {"type": "function", "function": {"name": "b"}},
     ]}));
-    let [a, b] = &tools.tools().unwrap()[..] else {
+    let [a, b] = &tools.parse_tools().unwrap()[..] else {
         panic!("two tools");
     };
     assert_eq!(
@@ -83,7 +83,7 @@ fn tools_of_the_client_are_functions() {
     assert_eq!(a.parameters, Some(json!({"type": "object"})));
     assert_eq!((b.name.as_str(), &b.parameters), ("b", &None));
     let other = request(json!({"tools": [{"type": "custom", "custom": {"name": "c"}}]}));
-    let problem = other.tools().unwrap_err();
+    let problem = other.parse_tools().unwrap_err();
     assert_eq!(problem.field.as_deref(), Some("tools"));
 }
 
@@ -95,13 +95,13 @@ fn what_says_nothing_may_be_said() {
         "metadata": {"a": "b"}, "service_tier": "auto", "audio": null, "prompt_cache_key": "k",
         "stream_options": {"include_usage": true, "include_obfuscation": false},
     }))
-    .parameters();
+    .parse_parameters();
     assert_eq!(parameters, Ok(Parameters::default()));
 }
 
 #[test]
 fn an_answer_may_be_wanted_in_a_form() {
-    let form = |format: Value| request(json!({"response_format": format})).answer_form();
+    let form = |format: Value| request(json!({"response_format": format})).parse_answer_schema();
     assert!(form(json!({"type": "text"})).unwrap().is_none());
     let any = form(json!({"type": "json_object"})).unwrap().unwrap();
     assert!(any.matches_text("{}") && !any.matches_text("3"));
@@ -111,7 +111,7 @@ fn an_answer_may_be_wanted_in_a_form() {
     }});
     let given = form(given).unwrap().unwrap();
     assert!(given.matches_text(r#"{"n": 1}"#) && !given.matches_text("{}"));
-    assert_eq!(given.schema()["description"], "Numbers.");
+    assert_eq!(given.json_schema()["description"], "Numbers.");
     for wrong in [
         json!({"type": "grammar"}),
         json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nothing"}}}),
@@ -139,7 +139,7 @@ fn a_conversation_is_read_with_its_calls_and_files() {
         ]},
         {"role": "tool", "tool_call_id": "a", "content": "a cat"},
     ]}))
-    .conversation()
+    .parse_conversation()
     .unwrap();
     let roles: Vec<_> = messages.iter().map(|message| message.role).collect();
     assert_eq!(
@@ -162,7 +162,10 @@ fn a_conversation_is_read_with_its_calls_and_files() {
             .unwrap()["n"],
         1
     );
-    assert_eq!(messages[4].results().next().unwrap().as_text(), "a cat");
+    assert_eq!(
+        messages[4].iter_tool_results().next().unwrap().as_text(),
+        "a cat"
+    );
 }
 
 #[test]
@@ -177,7 +180,7 @@ fn a_message_that_cannot_be_read_is_named() {
         json!({"role": "assistant", "content": null, "tool_calls": [{"id": "a", "type": "custom", "custom": {}}]}),
     ] {
         let problem = request(json!({"messages": [{"role": "user", "content": "?"}, bad]}))
-            .conversation()
+            .parse_conversation()
             .unwrap_err();
         assert_eq!(
             (problem.status.as_u16(), problem.field.as_deref()),

@@ -1,4 +1,4 @@
-//! A run as a stream of OpenAI's `chat.completion.chunk`s, or as one `chat.completion`.
+//! Encodes a run as a stream of OpenAI's `chat.completion.chunk`s, or as one `chat.completion`.
 //!
 //! The formats are those of the package `openai` 3.54.0 (`types/chat/chat_completion_chunk.py`,
 //! `chat_completion.py`, `types/completion_usage.py`, errors in a stream: `_streaming.py`).
@@ -14,9 +14,9 @@ use switchboard_orchestration::{Outcome, RunErrorKind, RunEvent, RunReport};
 
 use super::super::{
     encoder::EventEncoder,
-    response::collected::{CollectedResponse, run_details},
+    response::collected::{CollectedResponse, run_details_json},
     response::failure::RunFailure,
-    response::frames::{SseFrames, without_nulls},
+    response::frames::{SseFrames, remove_null_fields},
     response::state::ResponseState,
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
 };
@@ -50,11 +50,11 @@ impl OpenAiChatStream {
 }
 
 impl EventEncoder for OpenAiChatStream {
-    fn encode(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
-        self.state.update(event);
+    fn encode_event(&mut self, event: &ClientEvent<'_>, out: &mut SseFrames) {
+        self.state.update_from_event(event);
         match event {
             ClientEvent::RunStarted { event, model } => {
-                self.id = self.state.id(ID);
+                self.id = self.state.response_id(ID);
                 self.created = event.time.as_second();
                 self.model.get_or_insert_with(|| model.to_string());
                 let delta = json!({"role": "assistant", "content": ""});
@@ -62,7 +62,7 @@ impl EventEncoder for OpenAiChatStream {
             }
             ClientEvent::PartStarted(part) if part.kind == AnswerPartKind::Text => {
                 // OpenAI's format has one text for all steps, so text after a tool call starts a
-                // paragraph.
+                // new paragraph.
                 if part.starts_paragraph && self.has_text {
                     self.write_delta(&json!({"content": "\n\n"}), out);
                 }
@@ -75,45 +75,49 @@ impl EventEncoder for OpenAiChatStream {
                 }
             },
             ClientEvent::Other(event) => self.write_chunk(&json!({}), None, Some(event), out),
-            ClientEvent::RunFinished(report) => self.end(report, out),
+            ClientEvent::RunFinished(report) => self.write_run_end(report, out),
             _ => {}
         }
     }
 
-    fn pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
+    fn encode_pause(&mut self, waiting: &[&ToolCallView], out: &mut SseFrames) {
         let calls = waiting.iter().filter(|call| call.is_client_tool());
         for (index, call) in calls.enumerate() {
-            let mut call = tool_call(&self.state, call);
+            let mut call = tool_call_json(&self.state, call);
             call["index"] = json!(index);
             self.write_delta(&json!({"tool_calls": [call]}), out);
         }
-        self.finish("tool_calls", self.state.usage(None), out);
+        self.write_finish_chunk("tool_calls", self.state.response_usage(None), out);
     }
 
-    fn interrupt(&mut self, reason: &str, out: &mut SseFrames) {
-        fail(&RunFailure::interrupted(reason), out);
+    fn encode_interruption(&mut self, reason: &str, out: &mut SseFrames) {
+        write_error(&RunFailure::run_interrupted(reason), out);
     }
 }
 
 impl OpenAiChatStream {
-    fn end(&self, report: &RunReport, out: &mut SseFrames) {
-        if let Some(failure) = self.state.failure(report) {
-            return fail(&failure, out);
+    fn write_run_end(&self, report: &RunReport, out: &mut SseFrames) {
+        if let Some(failure) = self.state.run_failure(report) {
+            return write_error(&failure, out);
         }
-        if let Some(refusal) = refusal(report) {
+        if let Some(refusal) = refusal_message(report) {
             self.write_delta(&json!({"refusal": refusal}), out);
         }
-        self.finish(finish_reason(report), self.state.usage(Some(report)), out);
+        self.write_finish_chunk(
+            finish_reason(report),
+            self.state.response_usage(Some(report)),
+            out,
+        );
     }
 
-    fn finish(&self, reason: &str, usage: &Usage, out: &mut SseFrames) {
+    fn write_finish_chunk(&self, reason: &str, usage: &Usage, out: &mut SseFrames) {
         self.write_chunk(&json!({}), Some(reason), None, out);
         if self.with_usage {
-            let mut chunk = self.chunk(&json!([]));
+            let mut chunk = self.chunk_json(&json!([]));
             chunk["usage"] = usage_counts(usage);
-            out.data(&chunk);
+            out.push_data(&chunk);
         }
-        out.text("[DONE]");
+        out.push_text("[DONE]");
     }
 
     fn write_delta(&self, delta: &Value, out: &mut SseFrames) {
@@ -127,7 +131,7 @@ impl OpenAiChatStream {
         event: Option<&RunEvent>,
         out: &mut SseFrames,
     ) {
-        let mut chunk = self.chunk(&json!([{
+        let mut chunk = self.chunk_json(&json!([{
             "index": 0,
             "delta": delta,
             "logprobs": null,
@@ -136,10 +140,10 @@ impl OpenAiChatStream {
         if let Some(event) = event {
             chunk["switchboard"] = json!(event);
         }
-        out.data(&chunk);
+        out.push_data(&chunk);
     }
 
-    fn chunk(&self, choices: &Value) -> Value {
+    fn chunk_json(&self, choices: &Value) -> Value {
         json!({
             "id": self.id,
             "object": "chat.completion.chunk",
@@ -150,10 +154,10 @@ impl OpenAiChatStream {
     }
 }
 
-fn fail(failure: &RunFailure<'_>, out: &mut SseFrames) {
+fn write_error(failure: &RunFailure<'_>, out: &mut SseFrames) {
     let kind = error_kind(failure.status);
-    out.data(&error_body(kind, failure.message, None, &failure.code));
-    out.text("[DONE]");
+    out.push_data(&error_body(kind, failure.message, None, &failure.code));
+    out.push_text("[DONE]");
 }
 
 /// Returns OpenAI's error type of an HTTP status, as in `_exceptions.py` of the Python package.
@@ -167,7 +171,7 @@ pub(crate) fn error_kind(status: StatusCode) -> &'static str {
     }
 }
 
-fn refusal(report: &RunReport) -> Option<&str> {
+fn refusal_message(report: &RunReport) -> Option<&str> {
     let error = report.error.as_ref()?;
     (error.kind == RunErrorKind::Refusal).then_some(error.message.as_str())
 }
@@ -184,12 +188,12 @@ fn finish_reason(report: &RunReport) -> &'static str {
 
 /// Creates the JSON of a response that is not streamed. Without a report, the response contains the
 /// calls that the client must execute.
-pub(crate) fn completion(
+pub(crate) fn completion_json(
     response: &CollectedResponse,
     report: Option<&RunReport>,
     model: &str,
 ) -> Value {
-    let refusal = report.and_then(refusal);
+    let refusal = report.and_then(refusal_message);
     let text = report.map_or(response.text.as_str(), |report| report.answer.as_str());
     let may_be_empty = report.is_some() && refusal.is_none();
     let mut message = json!({
@@ -201,13 +205,15 @@ pub(crate) fn completion(
         message["reasoning_content"] = json!(response.reasoning);
     }
     let calls = response.calls.iter();
-    let calls: Vec<Value> = calls.map(|call| tool_call(&response.state, call)).collect();
+    let calls: Vec<Value> = calls
+        .map(|call| tool_call_json(&response.state, call))
+        .collect();
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
-    let usage = response.state.usage(report);
-    without_nulls(json!({
-        "id": response.state.id(ID),
+    let usage = response.state.response_usage(report);
+    remove_null_fields(json!({
+        "id": response.state.response_id(ID),
         "object": "chat.completion",
         "created": response.started_at,
         "model": model,
@@ -218,14 +224,14 @@ pub(crate) fn completion(
             "finish_reason": report.map_or("tool_calls", finish_reason),
         }],
         "usage": usage.is_known().then(|| usage_counts(usage)),
-        "switchboard": report.map(|report| run_details(report, true)),
+        "switchboard": report.map(|report| run_details_json(report, true)),
     }))
 }
 
 /// Creates the JSON of a tool call that the client must execute.
-fn tool_call(state: &ResponseState, call: &ToolCallView) -> Value {
+fn tool_call_json(state: &ResponseState, call: &ToolCallView) -> Value {
     json!({
-        "id": state.call_id(call),
+        "id": state.client_call_id(call),
         "type": "function",
         "function": {"name": call.name, "arguments": call.client_input},
     })
@@ -242,11 +248,11 @@ fn usage_counts(usage: &Usage) -> Value {
         "cache_write_tokens": usage.cache_write_tokens,
     });
     let reasoning = usage.reasoning_tokens;
-    without_nulls(json!({
+    remove_null_fields(json!({
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt.saturating_add(completion),
-        "prompt_tokens_details": has_cache.then(|| without_nulls(cache)),
+        "prompt_tokens_details": has_cache.then(|| remove_null_fields(cache)),
         "completion_tokens_details": reasoning.map(|count| json!({"reasoning_tokens": count})),
     }))
 }

@@ -1,4 +1,4 @@
-//! Responses that are not streamed.
+//! Collects the events of a run for a response that is not streamed.
 
 use serde_json::{Value, json};
 use switchboard_orchestration::RunReport;
@@ -7,7 +7,7 @@ use crate::dialects::{
     encoder::EventEncoder,
     response::{
         failure::RunFailure,
-        frames::{SseFrames, without_nulls},
+        frames::{SseFrames, remove_null_fields},
         state::ResponseState,
     },
     sequencer::{AnswerPartKind, ClientEvent, ToolCallView},
@@ -41,12 +41,12 @@ impl CollectedResponse {
 
     /// Returns the report of a finished run, or `None` if the run waits for the client. Fails if
     /// the run has no answer.
-    pub(crate) fn report(&self) -> Result<Option<&RunReport>, RunFailure<'_>> {
+    pub(crate) fn run_report(&self) -> Result<Option<&RunReport>, RunFailure<'_>> {
         if let Some(reason) = &self.interruption {
-            return Err(RunFailure::interrupted(reason));
+            return Err(RunFailure::run_interrupted(reason));
         }
         let report = self.report.as_deref();
-        match report.and_then(|report| self.state.failure(report)) {
+        match report.and_then(|report| self.state.run_failure(report)) {
             Some(failure) => Err(failure),
             None => Ok(report),
         }
@@ -54,8 +54,8 @@ impl CollectedResponse {
 }
 
 impl EventEncoder for CollectedResponse {
-    fn encode(&mut self, event: &ClientEvent<'_>, _: &mut SseFrames) {
-        self.state.update(event);
+    fn encode_event(&mut self, event: &ClientEvent<'_>, _: &mut SseFrames) {
+        self.state.update_from_event(event);
         match event {
             ClientEvent::RunStarted { event, .. } => self.started_at = event.time.as_second(),
             ClientEvent::StepStarted { .. } => self.step_start = self.text.len(),
@@ -72,7 +72,7 @@ impl EventEncoder for CollectedResponse {
         }
     }
 
-    fn pause(&mut self, waiting: &[&ToolCallView], _: &mut SseFrames) {
+    fn encode_pause(&mut self, waiting: &[&ToolCallView], _: &mut SseFrames) {
         let calls = waiting.iter().copied();
         self.calls = calls
             .filter(|call| call.is_client_tool())
@@ -80,15 +80,15 @@ impl EventEncoder for CollectedResponse {
             .collect();
     }
 
-    fn interrupt(&mut self, reason: &str, _: &mut SseFrames) {
+    fn encode_interruption(&mut self, reason: &str, _: &mut SseFrames) {
         self.interruption = Some(reason.to_owned());
     }
 }
 
 /// Returns the response field `switchboard`, which describes the run. Streams omit the tool calls,
 /// because earlier events contain them.
-pub(crate) fn run_details(report: &RunReport, with_tool_calls: bool) -> Value {
-    let mut details = without_nulls(json!({
+pub(crate) fn run_details_json(report: &RunReport, with_tool_calls: bool) -> Value {
+    let mut details = remove_null_fields(json!({
         "run_id": report.run_id,
         "session_id": report.session_id,
         "model": report.model.to_string(),

@@ -1,10 +1,12 @@
-//! Errors of runs as HTTP statuses and messages.
+//! Converts run errors to HTTP statuses and messages.
 
 use axum::{
     http::{HeaderValue, StatusCode, header},
     response::Response,
 };
-use switchboard_orchestration::{Outcome, RunErrorKind, RunReport, strategy::formatter::Form};
+use switchboard_orchestration::{
+    Outcome, RunErrorKind, RunReport, strategy::formatter::AnswerSchema,
+};
 
 /// The HTTP status and message for a run that finished without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +20,7 @@ pub(crate) struct RunFailure<'a> {
 impl<'a> RunFailure<'a> {
     /// Returns the failure of a run, or `None` if the run has an answer. A run that reached a limit
     /// has an answer if it wrote any text.
-    pub(crate) fn of(report: &'a RunReport) -> Option<Self> {
+    pub(crate) fn from_report(report: &'a RunReport) -> Option<Self> {
         let (status, code, message) = match (report.outcome, &report.error) {
             (Outcome::Completed, _) => return None,
             (Outcome::Limited, _) if !report.answer.is_empty() => return None,
@@ -29,8 +31,8 @@ impl<'a> RunFailure<'a> {
                 "the run was cancelled",
             ),
             (_, Some(error)) => (
-                status(&error.kind),
-                code(&error.kind),
+                http_status(&error.kind),
+                error_code(&error.kind),
                 error.message.as_str(),
             ),
             (_, None) => {
@@ -47,7 +49,7 @@ impl<'a> RunFailure<'a> {
 
     /// Returns a failure if the answer of a completed run does not match the requested schema.
     /// Incomplete and refused answers have their own finish reason instead.
-    pub(crate) fn of_form(report: &'a RunReport, form: &Form) -> Option<Self> {
+    pub(crate) fn from_answer_mismatch(report: &'a RunReport, form: &AnswerSchema) -> Option<Self> {
         let is_complete = report.outcome == Outcome::Completed && report.error.is_none();
         (is_complete && !form.matches_text(&report.answer)).then(|| Self {
             status: StatusCode::BAD_GATEWAY,
@@ -58,7 +60,7 @@ impl<'a> RunFailure<'a> {
     }
 
     /// Sets the header `Retry-After` if the client may send the request again.
-    pub(crate) fn set_headers(&self, response: &mut Response) {
+    pub(crate) fn set_retry_after(&self, response: &mut Response) {
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             let seconds = HeaderValue::from_static("1");
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
@@ -66,7 +68,7 @@ impl<'a> RunFailure<'a> {
     }
 
     /// Creates the failure of a response that ends before its run has finished.
-    pub(crate) fn interrupted(reason: &'a str) -> Self {
+    pub(crate) fn run_interrupted(reason: &'a str) -> Self {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
             code: "interrupted".to_owned(),
@@ -75,8 +77,8 @@ impl<'a> RunFailure<'a> {
     }
 }
 
-/// Returns whether the model refused to answer or a content filter removed the answer. Every
-/// dialect has its own finish reason for these cases.
+/// Returns whether the model refused to answer or a content filter removed the answer. Every client
+/// protocol has its own finish reason for these cases.
 pub(crate) fn is_declined(report: &RunReport) -> bool {
     let kind = report.error.as_ref().map(|error| &error.kind);
     matches!(
@@ -86,14 +88,14 @@ pub(crate) fn is_declined(report: &RunReport) -> bool {
 }
 
 /// Returns the error kind as it appears in the JSON of the run report.
-pub(crate) fn code(kind: &RunErrorKind) -> String {
+pub(crate) fn error_code(kind: &RunErrorKind) -> String {
     match serde_json::to_value(kind) {
         Ok(serde_json::Value::String(code)) => code,
         _ => "internal".to_owned(),
     }
 }
 
-fn status(kind: &RunErrorKind) -> StatusCode {
+fn http_status(kind: &RunErrorKind) -> StatusCode {
     match kind {
         RunErrorKind::Model(kind) => match kind.as_str() {
             "invalid_request" | "unsupported" => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! Server-sent events as bytes.
+//! Encodes server-sent events as bytes.
 
 use std::io::Write as _;
 
@@ -19,17 +19,17 @@ impl SseFrames {
     }
 
     /// Appends a server-sent event without a name.
-    pub(crate) fn data(&mut self, value: &impl Serialize) {
-        self.frame(None, value);
+    pub(crate) fn push_data(&mut self, value: &impl Serialize) {
+        self.push_frame(None, value);
     }
 
     /// Appends a server-sent event with a name.
-    pub(crate) fn named(&mut self, name: &str, value: &impl Serialize) {
-        self.frame(Some(name), value);
+    pub(crate) fn push_named_event(&mut self, name: &str, value: &impl Serialize) {
+        self.push_frame(Some(name), value);
     }
 
     /// Appends a server-sent event whose data is `text`. The text must not contain line breaks.
-    pub(crate) fn text(&mut self, text: &str) {
+    pub(crate) fn push_text(&mut self, text: &str) {
         self.buffer.extend_from_slice(b"data: ");
         self.buffer.extend_from_slice(text.as_bytes());
         self.buffer.extend_from_slice(b"\n\n");
@@ -40,11 +40,11 @@ impl SseFrames {
     }
 
     /// Returns the buffered bytes and clears the buffer.
-    pub(crate) fn take(&mut self) -> Bytes {
+    pub(crate) fn take_bytes(&mut self) -> Bytes {
         Bytes::from(std::mem::take(&mut self.buffer))
     }
 
-    fn frame(&mut self, name: Option<&str>, value: &impl Serialize) {
+    fn push_frame(&mut self, name: Option<&str>, value: &impl Serialize) {
         let start = self.buffer.len();
         if let Some(name) = name {
             // Writing to a buffer in memory does not fail.
@@ -62,7 +62,7 @@ impl SseFrames {
 }
 
 /// Removes fields with the value `null` from a JSON object.
-pub(crate) fn without_nulls(mut object: Value) -> Value {
+pub(crate) fn remove_null_fields(mut object: Value) -> Value {
     if let Value::Object(fields) = &mut object {
         fields.retain(|_, value| !value.is_null());
     }
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn a_line_break_in_a_value_does_not_end_its_frame() {
         let mut frames = SseFrames::new();
-        frames.data(&json!({"text": "a\n\nb\r\ndata: c"}));
-        frames.named("ping", &json!({}));
-        frames.text("[DONE]");
-        let text = String::from_utf8(frames.take().to_vec()).unwrap();
+        frames.push_data(&json!({"text": "a\n\nb\r\ndata: c"}));
+        frames.push_named_event("ping", &json!({}));
+        frames.push_text("[DONE]");
+        let text = String::from_utf8(frames.take_bytes().to_vec()).unwrap();
         assert_eq!(
             text,
             "data: {\"text\":\"a\\n\\nb\\r\\ndata: c\"}\n\n\

@@ -10,20 +10,20 @@ use axum::http::StatusCode;
 use switchboard_domain::{
     ApprovalDecision, ApprovalScope, Principal, RunState, ToolOutput, ToolResult,
 };
-use switchboard_orchestration::strategy::formatter::Form;
+use switchboard_orchestration::strategy::formatter::AnswerSchema;
 use uuid::Uuid;
 
 use crate::{
     Problem,
     dialects::{
-        conversation::unsupported,
+        conversation::unsupported_field,
         tools::client_tools::{CALL_ID_PREFIX, ClientTools},
     },
     hub::{CancelOnDrop, EventReader, Hub},
 };
 
 /// Extracts the run id from a call id that this server sent to a client.
-fn run_of(call_id: &str) -> Option<String> {
+fn parse_run_id(call_id: &str) -> Option<String> {
     let rest = call_id.strip_prefix(CALL_ID_PREFIX)?.strip_prefix('_')?;
     let (run, _) = rest.split_once('_')?;
     let run = Uuid::parse_str(run).ok()?;
@@ -39,14 +39,16 @@ pub(crate) struct ClientResults {
 }
 
 impl ClientResults {
-    /// Reads the tool results at the end of a conversation. Returns `None` unless the ids of their
-    /// calls all name the same run.
-    pub(crate) fn of<'r>(last: impl IntoIterator<Item = &'r ToolResult>) -> Option<Self> {
+    /// Reads the tool results at the end of a conversation. Returns `None` unless all their call
+    /// ids contain the same run id.
+    pub(crate) fn from_tool_results<'r>(
+        last: impl IntoIterator<Item = &'r ToolResult>,
+    ) -> Option<Self> {
         let mut last = last.into_iter().peekable();
-        let run = run_of(&last.peek()?.tool_use_id)?;
+        let run = parse_run_id(&last.peek()?.tool_use_id)?;
         let mut results = Vec::new();
         for result in last {
-            if run_of(&result.tool_use_id)? != run {
+            if parse_run_id(&result.tool_use_id)? != run {
                 return None;
             }
             results.push((result.tool_use_id.clone(), result.into()));
@@ -68,12 +70,12 @@ pub(crate) struct PausedRun {
     /// A guard that cancels an ephemeral run when it is dropped. `None` for a durable run.
     pub(crate) guard: Option<CancelOnDrop>,
     pub(crate) owner: Principal,
-    pub(crate) answer_form: Option<Arc<Form>>,
+    pub(crate) answer_form: Option<Arc<AnswerSchema>>,
 }
 
 impl PausedRun {
     /// Passes the client's results to the waiting calls. Results for other calls are ignored.
-    pub(crate) async fn deliver(&self, results: ClientResults) -> Result<(), Problem> {
+    pub(crate) async fn deliver_results(&self, results: ClientResults) -> Result<(), Problem> {
         for (id, output) in results.results {
             let Some((_, call)) = self.calls.iter().find(|(known, _)| *known == id) else {
                 continue;
@@ -84,25 +86,25 @@ impl PausedRun {
                 scope: ApprovalScope::Once,
             };
             self.hub
-                .decide_for_client(&self.owner, &self.run, call, allowed)
+                .decide_any_call(&self.owner, &self.run, call, allowed)
                 .await
-                .map_err(or_not_waiting)?;
+                .map_err(map_to_no_waiting_run)?;
         }
         Ok(())
     }
 
     /// Returns whether the run is durable and waits only for an approval, not for client tools.
-    fn waits_for_approval(&self) -> bool {
+    fn waits_only_for_approval(&self) -> bool {
         self.guard.is_none() && self.calls.is_empty()
     }
 
     /// Cancels the run because its client did not return in time. Dropping the guard cancels an
     /// ephemeral run.
-    async fn time_out(self) {
+    async fn cancel_on_timeout(self) {
         if self.guard.is_some() || self.calls.is_empty() {
             return;
         }
-        if let Err(problem) = self.hub.cancel(&self.owner, &self.run).await {
+        if let Err(problem) = self.hub.cancel_run(&self.owner, &self.run).await {
             let run = self.run;
             tracing::warn!(run, %problem, "failed to cancel a run whose client did not return");
         }
@@ -110,17 +112,17 @@ impl PausedRun {
 }
 
 /// Creates a problem with status 409: no run waits for the results in the request.
-pub(crate) fn not_waiting() -> Problem {
-    Problem::conflict(
+pub(crate) fn no_waiting_run() -> Problem {
+    Problem::state_conflict(
         "no run waits for these results: a run waits for a limited time and accepts its results \
          once; send the question again",
     )
-    .at("messages")
+    .with_field("messages")
 }
 
-fn or_not_waiting(problem: Problem) -> Problem {
+fn map_to_no_waiting_run(problem: Problem) -> Problem {
     match problem.status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT => not_waiting(),
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => no_waiting_run(),
         _ => problem,
     }
 }
@@ -138,30 +140,30 @@ impl PausedRuns {
     pub(crate) fn insert(&self, paused: PausedRun, call_timeout: Duration) {
         let run = paused.run.clone();
         let since = Instant::now();
-        // An entry that is replaced here belongs to the same run.
-        self.runs().insert(run.clone(), (since, paused));
+        // This may replace an older entry of the same run.
+        self.lock_runs().insert(run.clone(), (since, paused));
         let paused_runs = self.clone();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(call_timeout.mul_f32(0.9)).await;
-                let Some((hub, owner)) = paused_runs.waiting_for_approval(&run, since) else {
+                let Some((hub, owner)) = paused_runs.find_approval_run(&run, since) else {
                     break;
                 };
-                // If another process resumes the run, the run continues without the client's tools.
-                let view = hub.view(&owner, &run).await;
+                // A run that is later resumed from the store continues without the client's tools.
+                let view = hub.run_view(&owner, &run).await;
                 if !view.is_ok_and(|view| view.run.state == RunState::Running) {
                     break;
                 }
             }
             if let Some(paused) = paused_runs.remove(&run, since) {
-                paused.time_out().await;
+                paused.cancel_on_timeout().await;
             }
         });
     }
 
     /// Removes a run if it was inserted at `since`.
     fn remove(&self, run: &str, since: Instant) -> Option<PausedRun> {
-        let mut runs = self.runs();
+        let mut runs = self.lock_runs();
         if runs.get(run)?.0 != since {
             return None;
         }
@@ -170,45 +172,47 @@ impl PausedRuns {
 
     /// Returns the hub and the owner of a durable run that waits only for an approval. Returns
     /// `None` if the run was not inserted at `since`.
-    fn waiting_for_approval(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
-        let runs = self.runs();
+    fn find_approval_run(&self, run: &str, since: Instant) -> Option<(Hub, Principal)> {
+        let runs = self.lock_runs();
         let (inserted, paused) = runs.get(run)?;
-        (*inserted == since && paused.waits_for_approval())
+        (*inserted == since && paused.waits_only_for_approval())
             .then(|| (paused.hub.clone(), paused.owner.clone()))
     }
 
     /// Delivers client results to an ephemeral run. Returns the run and a reader of its next
     /// events.
-    pub(crate) async fn resume(
+    pub(crate) async fn resume_run(
         &self,
         principal: &Principal,
         results: ClientResults,
     ) -> Result<(PausedRun, EventReader), Problem> {
-        let paused = self.take(principal, &results)?;
+        let paused = self.take_paused_run(principal, &results)?;
         // The reader must exist before the delivery, because the run may finish and be removed
         // afterwards.
-        let reader = paused.hub.reader(principal, &paused.run, paused.last_seen);
-        let reader = reader.await.map_err(or_not_waiting)?;
-        paused.deliver(results).await?;
+        let reader = paused
+            .hub
+            .event_reader(principal, &paused.run, paused.last_seen);
+        let reader = reader.await.map_err(map_to_no_waiting_run)?;
+        paused.deliver_results(results).await?;
         Ok((paused, reader))
     }
 
     /// Removes the run that `results` belong to. Fails if a waiting call has no result.
-    pub(crate) fn take(
+    pub(crate) fn take_paused_run(
         &self,
         principal: &Principal,
         results: &ClientResults,
     ) -> Result<PausedRun, Problem> {
-        let mut runs = self.runs();
+        let mut runs = self.lock_runs();
         let found = runs
             .get(&results.run)
             .filter(|(_, paused)| paused.owner == *principal && !paused.calls.is_empty());
         let Some((_, paused)) = found else {
-            return Err(not_waiting());
+            return Err(no_waiting_run());
         };
         let has = |id: &String| results.results.iter().any(|(known, _)| known == id);
         if let Some((missing, _)) = paused.calls.iter().find(|(id, _)| !has(id)) {
-            return Err(unsupported(
+            return Err(unsupported_field(
                 "messages",
                 &format!("the tool call `{missing}` has no result"),
             ));
@@ -216,22 +220,22 @@ impl PausedRuns {
         let taken = runs.remove(&results.run);
         taken
             .map(|(_, paused)| paused)
-            .ok_or_else(Problem::internal)
+            .ok_or_else(Problem::internal_error)
     }
 
     /// Returns the client tools of a waiting run and the client's ids of its waiting calls.
-    pub(crate) fn tools_and_calls(
+    pub(crate) fn client_tools_and_calls(
         &self,
         principal: &Principal,
         run: &str,
     ) -> Option<(Arc<ClientTools>, Vec<String>)> {
-        let runs = self.runs();
+        let runs = self.lock_runs();
         let (_, paused) = runs.get(run).filter(|(_, it)| it.owner == *principal)?;
         let ids = paused.calls.iter().map(|(id, _)| id.clone());
         Some((Arc::clone(&paused.tools), ids.collect()))
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<String, (Instant, PausedRun)>> {
+    fn lock_runs(&self) -> MutexGuard<'_, HashMap<String, (Instant, PausedRun)>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -239,28 +243,28 @@ impl PausedRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialects::tools::client_tools::call_id;
+    use crate::dialects::tools::client_tools::build_client_call_id;
 
     #[test]
     fn a_call_id_names_its_run() {
         let run = "01a1ffec-9aa5-7186-a003-3cfc2a778a0d";
         for call in ["call_1", "toolu_01-A", "_"] {
-            let id = call_id(run, call);
-            assert_eq!(run_of(&id).as_deref(), Some(run), "{id}");
+            let id = build_client_call_id(run, call);
+            assert_eq!(parse_run_id(&id).as_deref(), Some(run), "{id}");
         }
         for other in ["call_1", "sb_x_call_1", "sb_", "", "sb"] {
-            assert_eq!(run_of(other), None, "{other}");
+            assert_eq!(parse_run_id(other), None, "{other}");
         }
     }
 
     #[test]
     fn results_must_belong_to_one_run() {
-        let one = call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0d", "a");
-        let other = call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0e", "a");
+        let one = build_client_call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0d", "a");
+        let other = build_client_call_id("01a1ffec-9aa5-7186-a003-3cfc2a778a0e", "a");
         let result = |id: &str| ToolResult::text(id, "mine", "x");
-        assert!(ClientResults::of(&[result(&one)]).is_some());
-        assert!(ClientResults::of(&[result(&one), result(&other)]).is_none());
-        assert!(ClientResults::of(&[result(&one), result("call_1")]).is_none());
-        assert!(ClientResults::of(&[]).is_none());
+        assert!(ClientResults::from_tool_results(&[result(&one)]).is_some());
+        assert!(ClientResults::from_tool_results(&[result(&one), result(&other)]).is_none());
+        assert!(ClientResults::from_tool_results(&[result(&one), result("call_1")]).is_none());
+        assert!(ClientResults::from_tool_results(&[]).is_none());
     }
 }

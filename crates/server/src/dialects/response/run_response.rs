@@ -1,4 +1,4 @@
-//! The events of a run, read from the hub, as the body of a response.
+//! Writes the events of a run from the hub into the body of an HTTP response.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use serde_json::Value;
 use switchboard_domain::{Principal, SessionId};
-use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::Form};
+use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::AnswerSchema};
 
 use crate::{
     App,
@@ -56,7 +56,7 @@ pub(crate) struct RunResponse {
     pub(crate) guard: Option<CancelOnDrop>,
     /// The client's tools, and the collection that stores the run while it waits for the client.
     client: Option<(Arc<ClientTools>, PausedRuns)>,
-    pub(crate) answer_form: Option<Arc<Form>>,
+    pub(crate) answer_form: Option<Arc<AnswerSchema>>,
 }
 
 impl RunResponse {
@@ -85,13 +85,13 @@ impl RunResponse {
     }
 
     /// Creates a response that contains all events of a run that has just started.
-    pub(crate) fn of_started(app: App, principal: Principal, started: &StartedRun) -> Self {
+    pub(crate) fn from_started_run(app: App, principal: Principal, started: &StartedRun) -> Self {
         let (run, session) = (Arc::clone(&started.run), started.session.clone());
-        Self::new(app, principal, run, session, started.reader())
+        Self::new(app, principal, run, session, started.event_reader())
     }
 
     /// Creates the response of an ephemeral run that received the results of its client tools.
-    pub(crate) fn of_paused(
+    pub(crate) fn from_paused_run(
         app: App,
         paused: PausedRun,
         reader: EventReader,
@@ -108,9 +108,9 @@ impl RunResponse {
 
     /// Makes the response end when the run waits, because decisions come with another request.
     #[must_use]
-    pub(crate) fn ending_when_waiting(mut self) -> Self {
+    pub(crate) fn end_when_waiting(mut self) -> Self {
         self.ends_when_waiting = true;
-        self.read_until_waiting();
+        self.end_reader_when_waiting();
         self
     }
 
@@ -123,18 +123,18 @@ impl RunResponse {
     ) -> Self {
         if let Some(tools) = tools {
             self.client = Some((tools, paused_runs));
-            return self.ending_when_waiting();
+            return self.end_when_waiting();
         }
         self
     }
 
-    fn read_until_waiting(&mut self) {
+    fn end_reader_when_waiting(&mut self) {
         self.reader.ends_when_waiting |= self.ends_when_waiting && self.decided.is_empty();
     }
 
     /// Sends the run as a stream, or as one JSON value that `answer` creates from the collected
     /// response and the run report. The report is `None` if the run waits for the client.
-    pub(crate) async fn respond<E: EventEncoder>(
+    pub(crate) async fn build_response<E: EventEncoder>(
         self,
         is_streamed: bool,
         encoder: impl FnOnce(ResponseState) -> E,
@@ -153,11 +153,11 @@ impl RunResponse {
         let mut run_events = EncodedRunStream::new(self, CollectedResponse::new(state));
         while run_events.next().await.is_some() {}
         let collected = run_events.encoder.encoder;
-        let mut response = match collected.report() {
+        let mut response = match collected.run_report() {
             Ok(report) => Json(answer(&collected, report)).into_response(),
             Err(failure) => {
                 let mut response = error(&failure);
-                failure.set_headers(&mut response);
+                failure.set_retry_after(&mut response);
                 response
             }
         };
@@ -174,7 +174,7 @@ impl RunResponse {
             let frames = run_events.next().await?;
             Some((frames, run_events))
         });
-        let mut response = sse::response(frames, keep_alive);
+        let mut response = sse::stream_response(frames, keep_alive);
         set_run_headers(&mut response, &run, session.as_ref());
         response
     }
@@ -199,37 +199,37 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         }
     }
 
-    /// Encodes all events that are available, and returns their bytes. Returns `None` at the end.
+    /// Encodes all available events and returns their bytes, or `None` at the end of the response.
     async fn next(&mut self) -> Option<Bytes> {
         while !self.encoder.is_closed() {
             match self.response.reader.next().await {
                 Some(logged) => {
-                    self.encode(&logged);
+                    self.encode_event(&logged);
                     while !self.encoder.is_closed()
-                        && let Some(logged) = self.response.reader.next_ready()
+                        && let Some(logged) = self.response.reader.next_ready_event()
                     {
-                        self.encode(&logged);
+                        self.encode_event(&logged);
                     }
                 }
                 None => self.handle_end_of_reader().await,
             }
             if !self.out.is_empty() {
-                return Some(self.out.take());
+                return Some(self.out.take_bytes());
             }
         }
         None
     }
 
-    fn encode(&mut self, logged: &LoggedEvent) {
+    fn encode_event(&mut self, logged: &LoggedEvent) {
         self.response.last_read = logged.seq;
-        let Some(event) = logged.event() else {
+        let Some(event) = logged.parsed_event() else {
             return;
         };
         let is_end = matches!(event.kind, RunEventKind::RunFinished { .. });
         // Every response needs an end, so the last event is sent even if the client already has it.
         if logged.seq <= self.response.last_seen && !is_end {
-            self.encoder.event(&event, &mut self.out);
-            let _ = self.out.take();
+            self.encoder.encode_event(&event, &mut self.out);
+            let _ = self.out.take_bytes();
             return;
         }
         self.start_writing();
@@ -239,15 +239,15 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         {
             self.response.decided.remove(id);
         }
-        self.encoder.event(&event, &mut self.out);
-        self.response.read_until_waiting();
+        self.encoder.encode_event(&event, &mut self.out);
+        self.response.end_reader_when_waiting();
     }
 
     fn start_writing(&mut self) {
         if !std::mem::replace(&mut self.is_writing, true) {
-            self.encoder.pause(&mut self.out);
-            let _ = self.out.take();
-            self.encoder.resume(&mut self.out);
+            self.encoder.encode_pause(&mut self.out);
+            let _ = self.out.take_bytes();
+            self.encoder.encode_resume(&mut self.out);
         }
     }
 
@@ -257,24 +257,26 @@ impl<E: EventEncoder> EncodedRunStream<E> {
         if !response.reader.is_waiting {
             let is_durable = response.session.is_some();
             let reason = if is_durable { INTERRUPTED } else { LOST };
-            return self.encoder.interrupt(reason, &mut self.out);
+            return self.encoder.encode_interruption(reason, &mut self.out);
         }
-        if self.encoder.needs_request() {
-            self.encoder.pause(&mut self.out);
-            return self.pause_run();
+        if self.encoder.needs_next_request() {
+            self.encoder.encode_pause(&mut self.out);
+            return self.store_paused_run();
         }
         // The decision comes through another route, so this response stays open.
         let hub = response.app.hub();
-        let reader = hub.reader(&response.principal, &response.run, response.last_read);
+        let reader = hub.event_reader(&response.principal, &response.run, response.last_read);
         match reader.await {
             Ok(reader) => response.reader = reader,
-            Err(problem) => self.encoder.interrupt(&problem.detail, &mut self.out),
+            Err(problem) => self
+                .encoder
+                .encode_interruption(&problem.detail, &mut self.out),
         }
     }
 
     /// Stores a run that has client tools until the next request. A run that waits only for an
     /// approval is stored too, because it may call client tools later.
-    fn pause_run(&mut self) {
+    fn store_paused_run(&mut self) {
         let response = &mut self.response;
         if let Some((tools, paused_runs)) = response.client.take() {
             let paused = PausedRun {
@@ -282,7 +284,7 @@ impl<E: EventEncoder> EncodedRunStream<E> {
                 run: response.run.to_string(),
                 tools,
                 last_seen: response.last_read,
-                calls: self.encoder.client_calls(),
+                calls: self.encoder.waiting_client_calls(),
                 guard: response.guard.take(),
                 owner: response.principal.clone(),
                 answer_form: response.answer_form.take(),

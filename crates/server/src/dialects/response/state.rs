@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use switchboard_domain::Usage;
-use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::Form};
+use switchboard_orchestration::{RunEventKind, RunReport, strategy::formatter::AnswerSchema};
 
 use crate::dialects::{
     response::failure::RunFailure,
     sequencer::{ClientEvent, ToolCallView},
-    tools::client_tools::call_id,
+    tools::client_tools::build_client_call_id,
 };
 
 /// The state that a response of OpenAI's or Anthropic's API needs.
@@ -18,21 +18,21 @@ pub(crate) struct ResponseState {
     /// response of a run.
     pub(crate) last_seen: Option<u64>,
     /// The JSON Schema that the answer must match. Text before the answer is emitted as reasoning.
-    pub(crate) answer_form: Option<Arc<Form>>,
+    pub(crate) answer_form: Option<Arc<AnswerSchema>>,
     pub(crate) run: String,
     /// The token usage of the model calls in this response.
     pub(crate) usage: Usage,
 }
 
 impl ResponseState {
-    pub(crate) fn update(&mut self, event: &ClientEvent<'_>) {
+    pub(crate) fn update_from_event(&mut self, event: &ClientEvent<'_>) {
         match event {
             ClientEvent::RunStarted { event, .. } => self.run = event.run_id.to_string(),
             ClientEvent::Other(event) => {
                 if let RunEventKind::ModelCallFinished { usage, .. }
                 | RunEventKind::HistorySummarised { usage, .. } = &event.kind
                 {
-                    self.usage.add(**usage);
+                    self.usage.add_usage(**usage);
                 }
             }
             _ => {}
@@ -41,7 +41,7 @@ impl ResponseState {
 
     /// Returns the id of the response: the prefix and the run id. A later response of the same run
     /// also has the number of the last event before it.
-    pub(crate) fn id(&self, prefix: &str) -> String {
+    pub(crate) fn response_id(&self, prefix: &str) -> String {
         let run = &self.run;
         match self.last_seen {
             None => format!("{prefix}{run}"),
@@ -50,12 +50,12 @@ impl ResponseState {
     }
 
     /// Returns the call id for the client.
-    pub(crate) fn call_id(&self, call: &ToolCallView) -> String {
-        call_id(&self.run, &call.tool_use_id)
+    pub(crate) fn client_call_id(&self, call: &ToolCallView) -> String {
+        build_client_call_id(&self.run, &call.tool_use_id)
     }
 
     /// Returns the token usage of the response. `report` is the report of a finished run.
-    pub(crate) fn usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
+    pub(crate) fn response_usage<'u>(&'u self, report: Option<&'u RunReport>) -> &'u Usage {
         match (report, self.last_seen) {
             (Some(report), None) => &report.usage,
             _ => &self.usage,
@@ -63,10 +63,10 @@ impl ResponseState {
     }
 
     /// Returns the failure of a finished run, or `None` if the run has a valid answer.
-    pub(crate) fn failure<'r>(&self, report: &'r RunReport) -> Option<RunFailure<'r>> {
-        RunFailure::of(report).or_else(|| {
+    pub(crate) fn run_failure<'r>(&self, report: &'r RunReport) -> Option<RunFailure<'r>> {
+        RunFailure::from_report(report).or_else(|| {
             let form = self.answer_form.as_deref()?;
-            RunFailure::of_form(report, form)
+            RunFailure::from_answer_mismatch(report, form)
         })
     }
 }

@@ -11,9 +11,9 @@ use switchboard_domain::{
 use crate::{
     App, Problem, RunSettings,
     dialects::{
-        conversation::{bad_messages, check_nul},
+        conversation::{invalid_messages, reject_nul_character},
         response::{
-            paused_runs::{ClientResults, PausedRuns, not_waiting},
+            paused_runs::{ClientResults, PausedRuns, no_waiting_run},
             run_response::RunResponse,
         },
         tools::client_tools::{ClientTools, DeclaredTool},
@@ -31,7 +31,7 @@ pub(crate) struct ClientDecisions {
     pub(crate) calls: Vec<(String, ApprovalDecision)>,
 }
 
-/// The messages of a client that may have only a part of its session.
+/// The messages of a client request. They may be only a part of the session's messages.
 pub(crate) trait ClientConversation {
     /// Returns the new user message. Called if the session exists.
     fn new_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
@@ -40,12 +40,12 @@ pub(crate) trait ClientConversation {
     fn all_messages(&self) -> Result<Vec<Arc<Message>>, Problem>;
 
     /// Returns the last question if the client requests another answer to it.
-    fn regeneration(&self) -> Result<Option<RegenerationRequest>, Problem> {
+    fn regeneration_request(&self) -> Result<Option<RegenerationRequest>, Problem> {
         Ok(None)
     }
 
-    /// Returns the results of client tools at the end of the messages, by call id.
-    fn client_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
+    /// Returns the results of client tools at the end of the messages, each with its call id.
+    fn client_tool_results(&self) -> Result<Vec<(String, ToolOutput)>, Problem> {
         Ok(Vec::new())
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct DurableRequest<'t, T> {
 impl<T: ClientConversation> DurableRequest<'_, T> {
     /// Starts a run in the session, or resumes the run that waits for the decisions or results in
     /// the request. The response ends when the run waits.
-    pub(crate) async fn start(
+    pub(crate) async fn start_or_resume_run(
         self,
         app: App,
         principal: Principal,
@@ -78,20 +78,21 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
     ) -> Result<RunResponse, Problem> {
         let is_known = app.hub().has_session(&principal, &self.session).await?;
         let results = if is_known {
-            self.conversation.client_results()?
+            self.conversation.client_tool_results()?
         } else {
-            // Without a session, the results belong to calls of earlier answers.
+            // Without a session no run waits, so the results belong to earlier answers.
             Vec::new()
         };
         if self.decisions.is_some() || !results.is_empty() {
             let (session, decisions) = (self.session, self.decisions);
-            return apply_input(app, principal, paused_runs, session, decisions, results).await;
+            return resume_waiting_run(app, principal, paused_runs, session, decisions, results)
+                .await;
         }
-        self.settings.parameters.check()?;
-        let regeneration = self.conversation.regeneration()?;
+        self.settings.parameters.validate_parameters()?;
+        let regeneration = self.conversation.regeneration_request()?;
         let messages = match &regeneration {
             _ if !is_known => self.conversation.all_messages()?,
-            // The question is already in the session.
+            // A question to answer again is already in the session.
             Some(_) => Vec::new(),
             // The session stores earlier messages with the provider state, so the client's copies
             // are ignored.
@@ -101,9 +102,9 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
         let keep = match regeneration.filter(|_| is_known) {
             None => None,
             Some(regeneration) => {
-                let sessions = app.hub().sessions();
+                let sessions = app.hub().session_store();
                 let stored = sessions.load_messages(&principal, &self.session, 0).await?;
-                Some(regeneration.messages_to_keep(&stored)?)
+                Some(regeneration.count_messages_to_keep(&stored)?)
             }
         };
         cancel_open_run(&app, &principal, &self.session).await?;
@@ -119,10 +120,10 @@ impl<T: ClientConversation> DurableRequest<'_, T> {
             client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
             answer_form: None,
         };
-        let started = app.hub().start(start).await?;
-        let response = RunResponse::of_started(app, principal, &started);
+        let started = app.hub().start_run(start).await?;
+        let response = RunResponse::from_started_run(app, principal, &started);
         Ok(response
-            .ending_when_waiting()
+            .end_when_waiting()
             .with_client_tools(tools, paused_runs))
     }
 }
@@ -132,7 +133,7 @@ impl RegenerationRequest {
     ///
     /// Later messages are deleted, so the question must be unambiguous. The client may send the
     /// whole session or only its end.
-    fn messages_to_keep(&self, stored: &[Arc<Message>]) -> Result<u64, Problem> {
+    fn count_messages_to_keep(&self, stored: &[Arc<Message>]) -> Result<u64, Problem> {
         let questions: Vec<(u64, &Message)> = (1_u64..)
             .zip(stored)
             .filter(|(_, message)| message.role == Role::User)
@@ -147,9 +148,9 @@ impl RegenerationRequest {
                 let mut matches = questions
                     .windows(self.before.len() + 1)
                     .enumerate()
-                    .filter(|(_, window)| self.matches(window));
+                    .filter(|(_, window)| self.matches_window(window));
                 match (matches.next(), matches.next()) {
-                    // The client sent the session from its beginning.
+                    // One match, from the first question of the session on, is unambiguous.
                     (Some((0, window)), None) => window.last(),
                     // Several stored questions match, so the question is ambiguous.
                     (Some((0, _)), Some(_)) => None,
@@ -165,7 +166,7 @@ impl RegenerationRequest {
     }
 
     /// Returns whether the stored messages in `window` equal the client's user messages.
-    fn matches(&self, window: &[(u64, &Message)]) -> bool {
+    fn matches_window(&self, window: &[(u64, &Message)]) -> bool {
         let before = self.before.iter().map(Option::as_deref);
         let all = before.chain([Some(&*self.question)]);
         all.eq(window.iter().map(|(_, message)| Some(*message)))
@@ -173,19 +174,19 @@ impl RegenerationRequest {
 }
 
 fn question_not_found() -> Problem {
-    Problem::conflict(
+    Problem::state_conflict(
         "the message to answer again differs from the session's messages: read the session again, \
          or send the question as a new message",
     )
-    .at("messages")
+    .with_field("messages")
 }
 
 fn question_ambiguous() -> Problem {
-    Problem::conflict(
+    Problem::state_conflict(
         "the message to answer again is in the session more than once: send all messages from the \
          beginning of the session up to it, or send the question as a new message",
     )
-    .at("messages")
+    .with_field("messages")
 }
 
 /// Cancels the unfinished run of the session, because the client sent a new message.
@@ -194,15 +195,15 @@ async fn cancel_open_run(
     principal: &Principal,
     session: &SessionId,
 ) -> Result<(), Problem> {
-    if let Some(open) = app.hub().unfinished_run(principal, session).await? {
-        app.hub().cancel(principal, &open.id).await?;
+    if let Some(open) = app.hub().find_unfinished_run(principal, session).await? {
+        app.hub().cancel_run(principal, &open.id).await?;
     }
     Ok(())
 }
 
 /// Passes approval decisions and results of client tools to the run that waits for them. Returns a
 /// response with the next events of the run.
-async fn apply_input(
+async fn resume_waiting_run(
     app: App,
     principal: Principal,
     paused_runs: PausedRuns,
@@ -213,20 +214,21 @@ async fn apply_input(
     let hub = app.hub();
     let run = match &decisions {
         Some(decisions) => decisions.run.clone(),
-        None => match hub.unfinished_run(&principal, &session).await? {
+        None => match hub.find_unfinished_run(&principal, &session).await? {
             Some(open) => open.id,
-            None => return Err(not_waiting()),
+            None => return Err(no_waiting_run()),
         },
     };
     // A client cannot have received later events than the last one of the run.
-    let last = hub.view(&principal, &run).await?.run.last_event;
+    let last = hub.run_view(&principal, &run).await?.run.last_event;
     let last_seen = decisions.as_ref().map_or(last, |it| it.last_seen.min(last));
-    let (tools, calls) = paused_runs.tools_and_calls(&principal, &run).unzip();
-    // The other results belong to server tools. The client only sends them back.
+    let (tools, calls) = paused_runs.client_tools_and_calls(&principal, &run).unzip();
+    // Other results are dropped. They come from server tools, and the client only repeats them.
     results.retain(|(id, _)| calls.iter().flatten().any(|call| call == id));
     for (id, output) in &results {
-        check_nul(output)
-            .map_err(|why| bad_messages(format!("the result of the tool call `{id}`: {why}")))?;
+        reject_nul_character(output).map_err(|why| {
+            invalid_messages(format!("the result of the tool call `{id}`: {why}"))
+        })?;
     }
     let results = ClientResults {
         run: run.clone(),
@@ -242,13 +244,13 @@ async fn apply_input(
         decisions,
     );
     let delivered = tokio::spawn(input).await;
-    let (paused_at, decided) = delivered.map_err(|_| Problem::internal())??;
-    let reader = hub.reader(&principal, &run, 0).await?;
+    let (paused_at, decided) = delivered.map_err(|_| Problem::internal_error())??;
+    let reader = hub.event_reader(&principal, &run, 0).await?;
     let mut response = RunResponse::new(app, principal, run.as_str().into(), Some(session), reader);
     response.last_seen = paused_at.unwrap_or(last_seen);
     response.decided = decided;
     Ok(response
-        .ending_when_waiting()
+        .end_when_waiting()
         .with_client_tools(tools, paused_runs))
 }
 
@@ -264,18 +266,18 @@ async fn deliver_input(
     let run = results.run.clone();
     let mut decided = HashSet::new();
     let mut paused_at = None;
-    // Decisions may come in an earlier request than the results of client tools.
+    // With decisions but without results, the run remains in `paused_runs`.
     if decisions.is_none() || !results.results.is_empty() {
-        let paused = paused_runs.take(&principal, &results)?;
+        let paused = paused_runs.take_paused_run(&principal, &results)?;
         paused_at = decisions.is_none().then_some(paused.last_seen);
-        paused.deliver(results).await?;
+        paused.deliver_results(results).await?;
         decided.extend(paused.calls.into_iter().map(|(_, call)| call));
     }
     for (call, decision) in decisions.into_iter().flat_map(|it| it.calls) {
-        match hub.decide(&principal, &run, &call, decision).await {
+        match hub.decide_call(&principal, &run, &call, decision).await {
             Ok(_) => drop(decided.insert(call)),
-            // Another client decided first, or the run already continued. The response contains its
-            // events.
+            // Another client decided first, or the run already continued. This is not an error,
+            // because the response contains the events of the run.
             Err(problem) if problem.status == StatusCode::CONFLICT => {}
             Err(problem) => return Err(problem),
         }
@@ -285,5 +287,5 @@ async fn deliver_input(
 
 /// Checks that the store accepts all texts of a decision. `field` is the field name in the error.
 pub(crate) fn check_decision(field: &str, decision: &ApprovalDecision) -> Result<(), String> {
-    check_nul(decision).map_err(|why| format!("{field}: {why}"))
+    reject_nul_character(decision).map_err(|why| format!("{field}: {why}"))
 }

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use switchboard_domain::{Message, Principal, ToolHost};
-use switchboard_orchestration::{strategy::formatter::Form, tools::arguments::ClientContext};
+use switchboard_orchestration::{
+    strategy::formatter::AnswerSchema, tools::arguments::ClientContext,
+};
 use utoipa::ToSchema;
 
 use crate::{
     App, Approve, Parameters, Problem, RunSettings,
     dialects::{
-        conversation::{chosen_model, model_not_found},
+        conversation::{convert_unknown_model, requested_model},
         response::{
             paused_runs::{ClientResults, PausedRuns},
             run_response::RunResponse,
@@ -33,13 +35,13 @@ pub(crate) struct SwitchboardFields {
     max_steps: Option<u32>,
     /// Whether the model may use tools. The default is `true`.
     tools: Option<bool>,
-    /// Values for tools that are hidden from the model, by name.
+    /// Named values that tools receive but the model does not, such as access tokens.
     #[schema(value_type = Option<Object>)]
     context: Option<ClientContext>,
 }
 
 impl SwitchboardFields {
-    pub(crate) fn parameters(&self) -> Parameters {
+    pub(crate) fn to_parameters(&self) -> Parameters {
         Parameters {
             approve: self.approve,
             max_steps: self.max_steps,
@@ -54,7 +56,7 @@ pub(crate) struct EphemeralRequest<'a> {
     pub(crate) parameters: Parameters,
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) tools: Vec<DeclaredTool>,
-    pub(crate) answer_form: Option<Form>,
+    pub(crate) answer_form: Option<AnswerSchema>,
     pub(crate) switchboard: SwitchboardFields,
     pub(crate) model: &'a str,
 }
@@ -62,22 +64,29 @@ pub(crate) struct EphemeralRequest<'a> {
 impl EphemeralRequest<'_> {
     /// Starts a run that is cancelled when its client disconnects. If the messages end with results
     /// of client tools, the run that waits for them is resumed instead.
-    pub(crate) async fn start(
+    pub(crate) async fn start_or_resume_run(
         self,
         app: App,
         principal: Principal,
         paused_runs: PausedRuns,
     ) -> Result<RunResponse, Problem> {
-        self.parameters.check()?;
+        self.parameters.validate_parameters()?;
         let last = self.messages.last();
-        if let Some(results) = ClientResults::of(last.into_iter().flat_map(|it| it.results())) {
-            let (paused, reader) = paused_runs.resume(&principal, results).await?;
-            return Ok(RunResponse::of_paused(app, paused, reader, paused_runs));
+        if let Some(results) =
+            ClientResults::from_tool_results(last.into_iter().flat_map(|it| it.iter_tool_results()))
+        {
+            let (paused, reader) = paused_runs.resume_run(&principal, results).await?;
+            return Ok(RunResponse::from_paused_run(
+                app,
+                paused,
+                reader,
+                paused_runs,
+            ));
         }
         let tools = ClientTools::new(&app, self.tools).await?;
         let answer_form = self.answer_form.map(Arc::new);
         let settings = RunSettings {
-            model: chosen_model(self.model),
+            model: requested_model(self.model),
             parameters: self.parameters,
             recipe: self.switchboard.recipe,
             context: self.switchboard.context.unwrap_or_default(),
@@ -92,9 +101,13 @@ impl EphemeralRequest<'_> {
             client_tools: tools.clone().map(|tools| tools as Arc<dyn ToolHost>),
             answer_form: answer_form.clone(),
         };
-        let started = app.hub().start(start).await.map_err(model_not_found)?;
-        let mut response = RunResponse::of_started(app, principal, &started);
-        response.guard = Some(started.cancel_when_dropped());
+        let started = app
+            .hub()
+            .start_run(start)
+            .await
+            .map_err(convert_unknown_model)?;
+        let mut response = RunResponse::from_started_run(app, principal, &started);
+        response.guard = Some(started.cancel_guard());
         response.answer_form = answer_form;
         Ok(response.with_client_tools(tools, paused_runs))
     }

@@ -1,4 +1,4 @@
-//! Starting and resuming the runs of dialect requests.
+//! Starts and resumes runs for the requests of dialects.
 
 pub(crate) mod durable;
 pub(crate) mod ephemeral;

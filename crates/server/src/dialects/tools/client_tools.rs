@@ -1,17 +1,17 @@
 //! Tools that run at the client. A request declares them, a response ends with their calls, and the
 //! next request contains their results.
 //!
-//! For the run they are tools of another server that all need approval. When the run waits for such
-//! an approval, the response ends with the calls, and the run stays in memory. The next request
-//! stores the client's results here and approves the calls, which then return these results. No
-//! other call of the run is repeated.
+//! The run treats them as tools of another server that all need approval. When the run waits for
+//! such an approval, the response ends with the calls, and the run stays in memory. The next
+//! request stores the client's results here and approves the calls, which then return these
+//! results. No other call of the run is repeated.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{App, Problem, dialects::conversation::unsupported, hub::CLIENT_SERVER};
+use crate::{App, Problem, dialects::conversation::unsupported_field, hub::CLIENT_SERVER};
 use async_trait::async_trait;
 use futures_util::stream;
 use serde::Deserialize;
@@ -51,13 +51,14 @@ impl ClientTools {
         if tools.is_empty() {
             return Ok(None);
         }
-        let catalog = app.engine().tools().await;
+        let catalog = app.engine().tool_catalog().await;
         let mut definitions: Vec<Arc<ToolDefinition>> = Vec::with_capacity(tools.len());
         for (index, tool) in tools.into_iter().enumerate() {
             let name = tool.name;
             let no_parameters = || json!({"type": "object", "properties": {}});
             let schema = tool.parameters.unwrap_or_else(no_parameters);
-            let refused = |reason: &str| unsupported("tools", &format!("tools[{index}]: {reason}"));
+            let refused =
+                |reason: &str| unsupported_field("tools", &format!("tools[{index}]: {reason}"));
             let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if !(1..=64).contains(&name.len()) || !name.chars().all(is_allowed) {
                 return Err(refused(
@@ -77,12 +78,12 @@ impl ClientTools {
             }
             check_depth(&schema).map_err(|error| refused(&format!("its schema is {error}")))?;
             let description = tool.description.unwrap_or_default();
-            definitions.push(definition(&name, description, schema));
+            definitions.push(build_tool_definition(&name, description, schema));
         }
-        Ok(Some(Self::of(definitions)))
+        Ok(Some(Self::from_definitions(definitions)))
     }
 
-    pub(crate) fn of(definitions: Vec<Arc<ToolDefinition>>) -> Arc<Self> {
+    pub(crate) fn from_definitions(definitions: Vec<Arc<ToolDefinition>>) -> Arc<Self> {
         Arc::new(Self {
             definitions,
             results: Mutex::default(),
@@ -91,28 +92,28 @@ impl ClientTools {
 
     /// Stores the client's result of a call. `call` is the run's call id.
     pub(crate) fn add_result(&self, call: String, output: ToolOutput) {
-        self.results().insert(call, output);
+        self.lock_results().insert(call, output);
     }
 
-    fn results(&self) -> MutexGuard<'_, HashMap<String, ToolOutput>> {
+    fn lock_results(&self) -> MutexGuard<'_, HashMap<String, ToolOutput>> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl ToolHost for ClientTools {
-    async fn tools(&self) -> ToolCatalog {
+    async fn list_tools(&self) -> ToolCatalog {
         ToolCatalog {
             tools: self.definitions.clone(),
             problems: Vec::new(),
         }
     }
 
-    async fn call(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         // The idempotency key of a call is `RUN/STEP/CALL`. The call id may contain slashes.
         let key = call.idempotency_key.as_deref().unwrap_or_default();
         let id = key.splitn(3, '/').nth(2).unwrap_or_default();
-        self.results()
+        self.lock_results()
             .remove(id)
             .ok_or_else(|| ToolCallError::Refused {
                 server: CLIENT_SERVER.to_owned(),
@@ -122,13 +123,17 @@ impl ToolHost for ClientTools {
             })
     }
 
-    fn changes(&self) -> ToolHostChanges {
+    fn watch_changes(&self) -> ToolHostChanges {
         Box::pin(stream::pending())
     }
 }
 
 /// Creates the definition of a tool that the client executes.
-pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<ToolDefinition> {
+pub(crate) fn build_tool_definition(
+    name: &str,
+    description: String,
+    schema: Value,
+) -> Arc<ToolDefinition> {
     let mut tool = ToolDefinition::new(name, description, schema);
     tool.origin = Some(ToolOrigin {
         server: CLIENT_SERVER.to_owned(),
@@ -138,7 +143,7 @@ pub(crate) fn definition(name: &str, description: String, schema: Value) -> Arc<
 }
 
 /// Returns the call id for the client, which contains the run id. All SDKs accept its characters.
-pub(crate) fn call_id(run: &str, call: &str) -> String {
+pub(crate) fn build_client_call_id(run: &str, call: &str) -> String {
     let run = run.replace('-', "");
     format!("{CALL_ID_PREFIX}_{run}_{call}")
 }
@@ -149,11 +154,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_takes_its_result_once() {
-        let tools = ClientTools::of(Vec::new());
+        let tools = ClientTools::from_definitions(Vec::new());
         let output = ToolOutput::text("17 degrees");
         tools.add_result("a/b".to_owned(), output.clone());
         let call = |key: Option<&str>| {
-            tools.call(ToolCall {
+            tools.call_tool(ToolCall {
                 name: "mine".to_owned(),
                 idempotency_key: key.map(ToOwned::to_owned),
                 ..ToolCall::default()

@@ -1,4 +1,4 @@
-//! Tools of the client, and tool results in the form of MCP.
+//! Tools that the client executes, and tool results in MCP's format.
 
 pub(crate) mod client_tools;
 pub(crate) mod tool_output;

@@ -1,14 +1,14 @@
-//! Tool results as MCP's `CallToolResult` (2025-11-25), which front ends for MCP tools expect.
+//! Converts tool results to MCP's `CallToolResult` (2025-11-25), which MCP front ends expect.
 
 use serde_json::{Value, json};
 use switchboard_domain::{Media, MediaSource, ToolContent};
 
-use crate::dialects::response::frames::without_nulls;
+use crate::dialects::response::frames::remove_null_fields;
 
 /// Converts a tool result to MCP's `CallToolResult`.
-pub(crate) fn to_mcp(content: &[ToolContent], structured: Option<&Value>) -> Value {
+pub(crate) fn to_mcp_result(content: &[ToolContent], structured: Option<&Value>) -> Value {
     let content: Vec<Value> = content.iter().map(content_to_mcp).collect();
-    without_nulls(json!({"content": content, "structuredContent": structured}))
+    remove_null_fields(json!({"content": content, "structuredContent": structured}))
 }
 
 fn content_to_mcp(content: &ToolContent) -> Value {
@@ -22,14 +22,14 @@ fn content_to_mcp(content: &ToolContent) -> Value {
             blob,
         } => {
             let resource = json!({"uri": uri, "mimeType": media_type, "text": text, "blob": blob});
-            json!({"type": "resource", "resource": without_nulls(resource)})
+            json!({"type": "resource", "resource": remove_null_fields(resource)})
         }
         ToolContent::ResourceLink {
             uri,
             name,
             media_type,
             description,
-        } => without_nulls(json!({
+        } => remove_null_fields(json!({
             "type": "resource_link",
             "uri": uri,
             "name": name,
@@ -39,7 +39,7 @@ fn content_to_mcp(content: &ToolContent) -> Value {
         ToolContent::Unknown {
             value: value @ Value::Object(_),
         } => value.clone(),
-        // Content of an unknown kind becomes text.
+        // Text stays text, and content of an unknown kind becomes text.
         other => json!({"type": "text", "text": other.as_text()}),
     }
 }
@@ -57,7 +57,7 @@ fn media_to_mcp(kind: &str, media: &Media) -> Value {
 }
 
 /// Returns the text of a tool result as the model receives it.
-pub(crate) fn as_text(content: &[ToolContent], structured: Option<&Value>) -> String {
+pub(crate) fn tool_result_text(content: &[ToolContent], structured: Option<&Value>) -> String {
     if let (Some(structured), true) = (structured, content.is_empty()) {
         return structured.to_string();
     }
@@ -75,8 +75,8 @@ mod tests {
         let structured = json!({"sum": 3});
         let content = [
             ToolContent::text("three"),
-            ToolContent::Image(Media::base64("image/png", "AA==")),
-            ToolContent::Audio(Media::url("audio/wav", "https://a/b.wav")),
+            ToolContent::Image(Media::from_base64("image/png", "AA==")),
+            ToolContent::Audio(Media::from_url("audio/wav", "https://a/b.wav")),
             ToolContent::Resource {
                 uri: "file:///a".into(),
                 media_type: Some("text/plain".into()),
@@ -95,7 +95,7 @@ mod tests {
             ToolContent::Unknown { value: json!(7) },
         ];
         assert_eq!(
-            to_mcp(&content, Some(&structured)),
+            to_mcp_result(&content, Some(&structured)),
             json!({
                 "content": [
                     {"type": "text", "text": "three"},
@@ -122,6 +122,6 @@ mod tests {
                 "structuredContent": {"sum": 3},
             })
         );
-        assert_eq!(as_text(&[], Some(&structured)), r#"{"sum":3}"#);
+        assert_eq!(tool_result_text(&[], Some(&structured)), r#"{"sum":3}"#);
     }
 }

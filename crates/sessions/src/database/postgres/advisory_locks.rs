@@ -1,4 +1,4 @@
-//! Locks of instances as advisory locks, each on its own connection, which ends with the process.
+//! Instance locks as PostgreSQL advisory locks. Each has a connection, which ends with the process.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,23 +17,23 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::connection::failed;
+use super::connection::to_database_error;
 use crate::database::{Connection, Database, DatabaseError, InstanceClaim, InstanceLocks, values};
 
 /// Interval of checks of the connection that holds the lock.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Maximum time of one check.
+/// Maximum time of one check of the connection, and of acquiring a lost lock again.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Lets a server notice a lost machine within half a minute. Has no effect on a local socket.
+/// TCP settings with which the server detects a lost client machine within half a minute.
 const KEEPALIVES: [(&str, &str); 3] = [
     ("tcp_keepalives_idle", "10"),
     ("tcp_keepalives_interval", "5"),
     ("tcp_keepalives_count", "4"),
 ];
 
-/// Condition in SQL that some connection holds the lock of instance `i`.
+/// SQL condition that some connection holds the lock of instance `i`.
 macro_rules! is_locked {
     () => {
         "EXISTS (SELECT 1 FROM pg_locks l
@@ -45,7 +45,7 @@ macro_rules! is_locked {
 
 pub(super) struct AdvisoryLocks {
     shared: Arc<Shared>,
-    /// The task that keeps the lock.
+    /// The task that checks the connection of the lock and acquires a lost lock again.
     keeper: Mutex<Option<AbortHandle>>,
 }
 
@@ -70,25 +70,32 @@ impl AdvisoryLocks {
         }
     }
 
-    fn keeper(&self) -> MutexGuard<'_, Option<AbortHandle>> {
+    fn lock_keeper_task(&self) -> MutexGuard<'_, Option<AbortHandle>> {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl InstanceLocks for AdvisoryLocks {
-    async fn claim(&self) -> Result<InstanceClaim, DatabaseError> {
-        let claim = self.shared.claim_new().await.map_err(failed)?;
-        let mut keeper = self.keeper();
+    async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError> {
+        let claim = self
+            .shared
+            .acquire_new_claim()
+            .await
+            .map_err(to_database_error)?;
+        let mut keeper = self.lock_keeper_task();
         if keeper.is_none() {
             let shared = Arc::clone(&self.shared);
-            *keeper = Some(tokio::spawn(async move { shared.keep().await }).abort_handle());
+            *keeper = Some(tokio::spawn(async move { shared.keep_lock().await }).abort_handle());
         }
         Ok(claim)
     }
 
     fn own_id(&self) -> Option<String> {
-        self.shared.claim().as_ref().map(|claim| claim.id.clone())
+        self.shared
+            .lock_claim()
+            .as_ref()
+            .map(|claim| claim.id.clone())
     }
 
     async fn is_dead(&self, database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
@@ -96,7 +103,7 @@ impl InstanceLocks for AdvisoryLocks {
             "SELECT i.id FROM instances i WHERE i.id = $1 AND ",
             is_locked!()
         );
-        Ok(database.read(FIND, values![id]).await?.is_empty())
+        Ok(database.read_rows(FIND, values![id]).await?.is_empty())
     }
 
     async fn remove_if_dead(
@@ -111,16 +118,16 @@ impl InstanceLocks for AdvisoryLocks {
         Ok(connection.execute(REMOVE, values![id]).await? > 0)
     }
 
-    fn check_soon(&self) {
+    fn request_check(&self) {
         self.shared.check_soon.notify_one();
     }
 
-    fn release(&self) {
-        if let Some(keeper) = self.keeper().take() {
+    fn release_lock(&self) {
+        if let Some(keeper) = self.lock_keeper_task().take() {
             keeper.abort();
         }
-        *self.shared.claim() = None;
-        // If the keeper uses the connection now, it ends with the keeper.
+        *self.shared.lock_claim() = None;
+        // A connection that the keeper task is using closes when that task ends.
         if let Ok(mut holder) = self.shared.holder.try_lock() {
             *holder = None;
         }
@@ -129,37 +136,37 @@ impl InstanceLocks for AdvisoryLocks {
 
 impl Drop for AdvisoryLocks {
     fn drop(&mut self) {
-        self.release();
+        self.release_lock();
     }
 }
 
 impl Shared {
-    async fn claim_new(&self) -> Result<InstanceClaim, sqlx::Error> {
+    async fn acquire_new_claim(&self) -> Result<InstanceClaim, sqlx::Error> {
         let mut holder = self.holder.lock().await;
-        // Releases the old lock.
+        // Closing the connection releases the old lock.
         *holder = None;
         let mut connection = self.connect().await?;
         loop {
             let id = Uuid::now_v7();
-            // The random half of the id, as a number that is not negative.
+            // The lock key is the random half of the id, as a non-negative number.
             let lock_key = i64::try_from(id.as_u64_pair().1 >> 1).unwrap_or(i64::MAX);
             if try_lock(&mut connection, lock_key).await? {
                 let claim = InstanceClaim {
                     id: id.to_string(),
                     lock_key,
                 };
-                *self.claim() = Some(claim.clone());
+                *self.lock_claim() = Some(claim.clone());
                 *holder = Some(connection);
                 return Ok(claim);
             }
         }
     }
 
-    /// Keeps the lock for as long as this is polled.
+    /// Holds the lock while this future is polled.
     ///
-    /// When the connection is lost, acquires the same lock on a new one. If another instance found
-    /// this one dead meanwhile, it has removed its row, and the writer notices that.
-    async fn keep(&self) {
+    /// After the connection is lost, acquires the same lock on a new one. If another instance found
+    /// this one dead meanwhile, it has removed the row, which the writer thread detects.
+    async fn keep_lock(&self) {
         loop {
             let _ = timeout(CHECK_INTERVAL, self.check_soon.notified()).await;
             let mut holder = self.holder.lock().await;
@@ -170,9 +177,9 @@ impl Shared {
                 }
             }
             *holder = None;
-            let lock_key = self.claim().as_ref().map(|claim| claim.lock_key);
+            let lock_key = self.lock_claim().as_ref().map(|claim| claim.lock_key);
             let Some(lock_key) = lock_key else { continue };
-            // The server may still have the old connection. The lock is free when it notices.
+            // The lock is free only after the server has noticed that the old connection is lost.
             let relock = async {
                 let mut connection = self.connect().await?;
                 let is_locked = try_lock(&mut connection, lock_key).await?;
@@ -190,7 +197,7 @@ impl Shared {
         Box::pin(options.connect()).await
     }
 
-    fn claim(&self) -> MutexGuard<'_, Option<InstanceClaim>> {
+    fn lock_claim(&self) -> MutexGuard<'_, Option<InstanceClaim>> {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

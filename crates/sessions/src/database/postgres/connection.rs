@@ -38,33 +38,33 @@ impl Connection for PostgresConnection {
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
-        let query = sqlx::query_with(sql, arguments(values)?);
+        let query = sqlx::query_with(sql, to_arguments(values)?);
         let done = with_timeout(self.timeout, query.execute(&mut self.connection)).await?;
         Ok(done.rows_affected())
     }
 
-    async fn rows(
+    async fn query_rows(
         &mut self,
         sql: &'static str,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, DatabaseError> {
-        let query = sqlx::query_with(sql, arguments(values)?);
+        let query = sqlx::query_with(sql, to_arguments(values)?);
         let rows = with_timeout(self.timeout, query.fetch_all(&mut self.connection)).await?;
-        rows.iter().map(row).collect()
+        rows.iter().map(convert_row).collect()
     }
 
-    async fn run(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
+    async fn execute_batch(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
         let statements = sqlx::raw_sql(sql);
         with_timeout(self.timeout, statements.execute(&mut self.connection)).await?;
         Ok(())
     }
 
     async fn begin(&mut self) -> Result<(), DatabaseError> {
-        self.run("BEGIN").await
+        self.execute_batch("BEGIN").await
     }
 
     async fn roll_back(&mut self) -> Result<(), DatabaseError> {
-        let rolled_back = timeout(CLOSE_TIMEOUT, self.run("ROLLBACK")).await;
+        let rolled_back = timeout(CLOSE_TIMEOUT, self.execute_batch("ROLLBACK")).await;
         rolled_back.unwrap_or_else(|_| Err(DatabaseError::timed_out()))
     }
 
@@ -74,32 +74,32 @@ impl Connection for PostgresConnection {
     }
 }
 
-/// Waits for a result, at most for `time`.
+/// Waits for a database operation, at most for `time`. A time-out counts as a lost connection.
 pub(super) async fn with_timeout<T>(
     time: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, DatabaseError> {
     match timeout(time, work).await {
-        Ok(done) => done.map_err(failed),
+        Ok(done) => done.map_err(to_database_error),
         Err(_) => Err(DatabaseError::timed_out()),
     }
 }
 
-pub(super) fn arguments(values: Vec<Value>) -> Result<PgArguments, DatabaseError> {
+pub(super) fn to_arguments(values: Vec<Value>) -> Result<PgArguments, DatabaseError> {
     let mut arguments = PgArguments::default();
     for value in values {
-        value.check()?;
+        value.check_storable()?;
         let added = match value {
             Value::Int(number) => arguments.add(number),
             Value::Text(text) => arguments.add(text),
             Value::Null => arguments.add(None::<String>),
         };
-        added.map_err(DatabaseError::other)?;
+        added.map_err(DatabaseError::other_failure)?;
     }
     Ok(arguments)
 }
 
-pub(super) fn row(row: &PgRow) -> Result<Row, DatabaseError> {
+pub(super) fn convert_row(row: &PgRow) -> Result<Row, DatabaseError> {
     let cells = row.columns().iter().map(|column| {
         let at = column.ordinal();
         let cell = match column.type_info().name() {
@@ -111,18 +111,18 @@ pub(super) fn row(row: &PgRow) -> Result<Row, DatabaseError> {
                 .map(|text: Option<String>| text.map(Cell::Text)),
             _ => return Ok(Cell::Other),
         };
-        Ok(cell.map_err(failed)?.unwrap_or(Cell::Null))
+        Ok(cell.map_err(to_database_error)?.unwrap_or(Cell::Null))
     });
     cells.collect::<Result<_, _>>().map(Row)
 }
 
-pub(super) fn failed(error: sqlx::Error) -> DatabaseError {
-    DatabaseError::new(kind(&error), error)
+pub(super) fn to_database_error(error: sqlx::Error) -> DatabaseError {
+    DatabaseError::new(classify_error(&error), error)
 }
 
-/// Returns the kind of a failure. Codes are at
+/// Classifies an error of the driver. The codes are listed at
 /// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
-fn kind(error: &sqlx::Error) -> FailureKind {
+fn classify_error(error: &sqlx::Error) -> FailureKind {
     match error {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
@@ -131,19 +131,19 @@ fn kind(error: &sqlx::Error) -> FailureKind {
         sqlx::Error::PoolTimedOut => FailureKind::Overloaded,
         sqlx::Error::Decode(_) | sqlx::Error::ColumnDecode { .. } => FailureKind::Unreadable,
         sqlx::Error::Database(error) => match error.code().as_deref() {
-            // Idle-in-transaction and transaction time-outs.
+            // `idle_in_transaction_session_timeout` and `transaction_timeout`.
             Some("25P03" | "25P04") => FailureKind::ConnectionLost,
-            // Serialization failure and deadlock.
+            // `serialization_failure` and `deadlock_detected`.
             Some("40001" | "40P01") => FailureKind::Conflict,
-            // Lock not available.
+            // `lock_not_available`.
             Some("55P03") => FailureKind::Locked,
-            // Read-only transaction.
+            // `read_only_sql_transaction`, such as on a standby server.
             Some("25006") => FailureKind::Overloaded,
-            // Connection exceptions, and a server that shuts down.
+            // Class 08, connection exceptions, and 57P, a server that shuts down.
             Some(code) if code.starts_with("08") || code.starts_with("57P") => {
                 FailureKind::ConnectionLost
             }
-            // Insufficient resources.
+            // Class 53, insufficient resources.
             Some(code) if code.starts_with("53") => FailureKind::Overloaded,
             _ => FailureKind::Other,
         },

@@ -14,31 +14,31 @@ use tokio::time::timeout;
 
 use self::{
     advisory_locks::AdvisoryLocks,
-    connection::{PostgresConnection, arguments, failed, row, with_timeout},
+    connection::{PostgresConnection, convert_row, to_arguments, to_database_error, with_timeout},
 };
 use super::{Connection, Database, DatabaseError, FailureKind, InstanceLocks, Row, Value};
 use crate::error::OpenError;
 
-/// Maximum number of connections that read. A server has 100 connections by default for all its
-/// clients.
+/// Maximum number of connections for reading. A server allows 100 connections by default for all
+/// its clients.
 const MAX_READERS: u32 = 8;
 
-/// Maximum time to open a connection, and to wait for a connection that reads.
+/// Maximum time to open a connection, and to wait for a free connection for reading.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time to end a transaction or a connection. Dropping the connection ends it too.
+/// Maximum time to roll back a transaction or close a connection. Then the connection is dropped.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A database of a server.
+/// A database on a PostgreSQL server.
 pub(crate) struct Postgres {
     options: PgConnectOptions,
-    /// Maximum time of one statement or transaction. A network may break without a notice.
+    /// Maximum time of one statement or transaction. A broken network may report no error.
     timeout: Duration,
     readers: PgPool,
     locks: AdvisoryLocks,
 }
 
-/// Shows nothing of the URL, which may contain a password.
+/// Omits the connection options, because the URL may contain a password.
 impl fmt::Debug for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres").finish_non_exhaustive()
@@ -47,9 +47,9 @@ impl fmt::Debug for Postgres {
 
 impl Postgres {
     pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, OpenError> {
-        // The error of the library may quote a part of the URL.
+        // The error of the library is dropped, because it may quote a part of the URL.
         let options = PgConnectOptions::from_str(url).map_err(|_| OpenError::InvalidUrl)?;
-        let mut options = checking_certificates(options, url).disable_statement_logging();
+        let mut options = enable_certificate_check(options, url).disable_statement_logging();
         if options.get_application_name().is_none() {
             options = options.application_name("switchboard");
         }
@@ -65,7 +65,7 @@ impl Postgres {
         })
     }
 
-    async fn open(&self) -> Result<PostgresConnection, DatabaseError> {
+    async fn open_connection(&self) -> Result<PostgresConnection, DatabaseError> {
         // Boxed, because the future is large and part of the future of every transaction.
         let connecting = Box::pin(self.options.connect());
         let connection = with_timeout(CONNECT_TIMEOUT.min(self.timeout), connecting).await?;
@@ -76,33 +76,37 @@ impl Postgres {
 #[async_trait]
 impl Database for Postgres {
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError> {
-        Ok(Box::new(self.open().await?))
+        Ok(Box::new(self.open_connection().await?))
     }
 
-    async fn read(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
+    async fn read_rows(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
         if values.iter().any(Value::cannot_be_stored) {
             return Ok(Vec::new());
         }
-        let arguments = arguments(values)?;
-        let mut connection = self.readers.acquire().await.map_err(failed)?;
+        let arguments = to_arguments(values)?;
+        let mut connection = self.readers.acquire().await.map_err(to_database_error)?;
         let fetching = sqlx::query_with(sql, arguments).fetch_all(&mut *connection);
         let rows = with_timeout(self.timeout, fetching).await;
-        if matches!(&rows, Err(error) if error.is(FailureKind::ConnectionLost)) {
-            // No other read should wait for this connection.
+        if matches!(&rows, Err(error) if error.is_kind(FailureKind::ConnectionLost)) {
+            // Removes the lost connection from the pool, so that no other read waits for it.
             drop(connection.detach());
         }
-        rows?.iter().map(row).collect()
+        rows?.iter().map(convert_row).collect()
     }
 
-    async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
-        let mut connection = self.open().await?;
+    async fn open_snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
+        let mut connection = self.open_connection().await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-        connection.run(begin).await?;
+        connection.execute_batch(begin).await?;
         Ok(Box::new(connection))
     }
 
     async fn close(&self) {
-        // Waits for the connections in use.
+        // Closing the pool waits for the connections in use.
         let _ = timeout(CLOSE_TIMEOUT, self.readers.close()).await;
     }
 
@@ -110,13 +114,13 @@ impl Database for Postgres {
         self.timeout
     }
 
-    fn locks(&self) -> &dyn InstanceLocks {
+    fn instance_locks(&self) -> &dyn InstanceLocks {
         &self.locks
     }
 }
 
-/// Makes `require` check the certificate if the user names one, as PostgreSQL's own clients do.
-fn checking_certificates(options: PgConnectOptions, url: &str) -> PgConnectOptions {
+/// Changes the TLS mode `require` to `verify-ca` if a root certificate is set, as `libpq` does.
+fn enable_certificate_check(options: PgConnectOptions, url: &str) -> PgConnectOptions {
     const NAMES: [&str; 3] = ["sslrootcert", "ssl-root-cert", "ssl-ca"];
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let keys = query.split('&').map(|pair| pair.split('=').next());

@@ -7,16 +7,16 @@ use rusqlite::{CachedStatement, OpenFlags, types::ValueRef};
 
 use crate::database::{Cell, Connection, DatabaseError, DatabaseKind, FailureKind, Row, Value};
 
-/// Maximum number of prepared statements. There are fewer statements than this.
+/// Size of the cache of prepared statements. This crate has fewer statements.
 const STATEMENT_CACHE: usize = 128;
 
-/// A connection. Its methods block until SQLite has finished.
+/// A connection to a SQLite file. Its methods block until SQLite has finished.
 pub(super) struct SqliteConnection {
     connection: rusqlite::Connection,
 }
 
 impl SqliteConnection {
-    /// Opens a connection that sets `pragmas`. A connection without pragmas only reads.
+    /// Opens a connection and sets `pragmas`. Without pragmas, the connection is read-only.
     pub(super) fn open(
         path: &Path,
         pragmas: &[(&str, &str)],
@@ -27,12 +27,15 @@ impl SqliteConnection {
             _ => OpenFlags::SQLITE_OPEN_READ_WRITE,
         };
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
-        let connection = rusqlite::Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(busy_timeout).map_err(failed)?;
+        let connection =
+            rusqlite::Connection::open_with_flags(path, flags).map_err(to_database_error)?;
+        connection
+            .busy_timeout(busy_timeout)
+            .map_err(to_database_error)?;
         connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
         for (name, value) in pragmas {
             let set = format!("PRAGMA {name} = {value}");
-            connection.execute_batch(&set).map_err(failed)?;
+            connection.execute_batch(&set).map_err(to_database_error)?;
         }
         Ok(Self { connection })
     }
@@ -46,15 +49,18 @@ impl SqliteConnection {
         let columns = statement.column_count();
         let mut found = Vec::new();
         let mut rows = statement.raw_query();
-        while let Some(row) = rows.next().map_err(failed)? {
-            let cells = (0..columns).map(|column| cell(row.get_ref(column).map_err(failed)?));
+        while let Some(row) = rows.next().map_err(to_database_error)? {
+            let cells =
+                (0..columns).map(|column| to_cell(row.get_ref(column).map_err(to_database_error)?));
             found.push(Row(cells.collect::<Result<_, _>>()?));
         }
         Ok(found)
     }
 
     pub(super) fn run_batch(&mut self, sql: &str) -> Result<(), DatabaseError> {
-        self.connection.execute_batch(sql).map_err(failed)
+        self.connection
+            .execute_batch(sql)
+            .map_err(to_database_error)
     }
 
     fn prepare(
@@ -62,12 +68,15 @@ impl SqliteConnection {
         sql: &'static str,
         values: &[Value],
     ) -> Result<CachedStatement<'_>, DatabaseError> {
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let mut statement = self
+            .connection
+            .prepare_cached(sql)
+            .map_err(to_database_error)?;
         for (number, value) in (1..).zip(values) {
-            value.check()?;
-            // To SQLite, `$4` is a name. Its indexes follow the order of the names in the text.
+            value.check_storable()?;
+            // To SQLite, `$4` is a name. Indexes follow the order of the names in the SQL text.
             let index = statement.parameter_index(&format!("${number}"));
-            let Some(index) = index.map_err(failed)? else {
+            let Some(index) = index.map_err(to_database_error)? else {
                 continue;
             };
             let bound = match value {
@@ -75,7 +84,7 @@ impl SqliteConnection {
                 Value::Text(text) => statement.raw_bind_parameter(index, text.as_str()),
                 Value::Null => statement.raw_bind_parameter(index, rusqlite::types::Null),
             };
-            bound.map_err(failed)?;
+            bound.map_err(to_database_error)?;
         }
         Ok(statement)
     }
@@ -93,11 +102,11 @@ impl Connection for SqliteConnection {
         values: Vec<Value>,
     ) -> Result<u64, DatabaseError> {
         let mut statement = self.prepare(sql, &values)?;
-        let changed = statement.raw_execute().map_err(failed)?;
+        let changed = statement.raw_execute().map_err(to_database_error)?;
         Ok(changed.try_into().unwrap_or(u64::MAX))
     }
 
-    async fn rows(
+    async fn query_rows(
         &mut self,
         sql: &'static str,
         values: Vec<Value>,
@@ -105,43 +114,43 @@ impl Connection for SqliteConnection {
         self.query(sql, &values)
     }
 
-    async fn run(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
+    async fn execute_batch(&mut self, sql: &'static str) -> Result<(), DatabaseError> {
         self.run_batch(sql)
     }
 
     async fn begin(&mut self) -> Result<(), DatabaseError> {
-        // A transaction that requests the lock at its first write may be refused in the middle.
+        // Acquires the write lock now, because SQLite could refuse it at the first write.
         self.run_batch("BEGIN IMMEDIATE")
     }
 
     async fn roll_back(&mut self) -> Result<(), DatabaseError> {
         if self.connection.is_autocommit() {
-            // The transaction was refused at its beginning, or SQLite has rolled it back.
+            // No transaction is open: its begin was refused, or SQLite has rolled it back.
             return Ok(());
         }
         self.run_batch("ROLLBACK")
     }
 
     async fn shrink(&mut self) -> Result<(), DatabaseError> {
-        // Frees pages while its rows are read.
+        // SQLite frees pages while the result rows of this pragma are read.
         self.query("PRAGMA incremental_vacuum(8000)", &[])?;
         Ok(())
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Result<Cell, DatabaseError> {
+fn to_cell(value: ValueRef<'_>) -> Result<Cell, DatabaseError> {
     Ok(match value {
         ValueRef::Null => Cell::Null,
         ValueRef::Integer(number) => Cell::Int(number),
         ValueRef::Text(text) => {
-            let text = str::from_utf8(text).map_err(DatabaseError::unreadable)?;
+            let text = str::from_utf8(text).map_err(DatabaseError::unreadable_data)?;
             Cell::Text(text.to_owned())
         }
         ValueRef::Real(_) | ValueRef::Blob(_) => Cell::Other,
     })
 }
 
-fn failed(error: rusqlite::Error) -> DatabaseError {
+fn to_database_error(error: rusqlite::Error) -> DatabaseError {
     // An extended code has the primary code in its lowest byte
     // (<https://sqlite.org/rescode.html>).
     let code = error.sqlite_error().map(|error| error.extended_code & 0xff);

@@ -1,4 +1,4 @@
-//! Locks of instances as locked files. The operating system releases them when the process ends.
+//! Instance locks as locked files. The operating system releases them when the process ends.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use uuid::Uuid;
 
-use super::files::{create_private_folder, private};
+use super::files::{create_private_folder, set_private_mode};
 use crate::database::{
     Connection, Database, DatabaseError, FailureKind, InstanceClaim, InstanceLocks, values,
 };
@@ -32,22 +32,23 @@ impl FileLocks {
         create_private_folder(&self.folder)?;
         // The file gets its name after it is locked, so that no other process finds it unlocked.
         let unnamed = self.folder.join(format!(".{id}"));
-        let file = private(OpenOptions::new().write(true).create_new(true)).open(&unnamed)?;
+        let file =
+            set_private_mode(OpenOptions::new().write(true).create_new(true)).open(&unnamed)?;
         let locked = file.try_lock().map_err(io::Error::from);
         locked
-            .and_then(|()| fs::rename(&unnamed, self.path(id)))
+            .and_then(|()| fs::rename(&unnamed, self.lock_path(id)))
             .inspect_err(|_| {
-                // A file that cannot be removed has a unique name and no effect.
+                // The error is ignored: the remaining file has a unique name and no effect.
                 let _ = fs::remove_file(&unnamed);
             })?;
         Ok(file)
     }
 
     fn is_unlocked(&self, id: &str) -> io::Result<bool> {
-        if self.own().as_ref().is_some_and(|(own, _)| own == id) {
+        if self.own_lock().as_ref().is_some_and(|(own, _)| own == id) {
             return Ok(false);
         }
-        let file = match File::open(self.path(id)) {
+        let file = match File::open(self.lock_path(id)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(error),
@@ -60,33 +61,33 @@ impl FileLocks {
         }
     }
 
-    fn path(&self, id: &str) -> PathBuf {
+    fn lock_path(&self, id: &str) -> PathBuf {
         self.folder.join(id)
     }
 
-    fn own(&self) -> MutexGuard<'_, Option<(String, File)>> {
+    fn own_lock(&self) -> MutexGuard<'_, Option<(String, File)>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
 impl InstanceLocks for FileLocks {
-    async fn claim(&self) -> Result<InstanceClaim, DatabaseError> {
+    async fn acquire_new_lock(&self) -> Result<InstanceClaim, DatabaseError> {
         let id = Uuid::now_v7().to_string();
-        let file = self.create(&id).map_err(failed)?;
-        let before = self.own().replace((id.clone(), file));
+        let file = self.create(&id).map_err(to_database_error)?;
+        let before = self.own_lock().replace((id.clone(), file));
         if let Some((before, _)) = before {
-            self.sweep(&before);
+            self.remove_stale_lock(&before);
         }
         Ok(InstanceClaim { id, lock_key: 0 })
     }
 
     fn own_id(&self) -> Option<String> {
-        self.own().as_ref().map(|(id, _)| id.clone())
+        self.own_lock().as_ref().map(|(id, _)| id.clone())
     }
 
     async fn is_dead(&self, _database: &dyn Database, id: &str) -> Result<bool, DatabaseError> {
-        self.is_unlocked(id).map_err(failed)
+        self.is_unlocked(id).map_err(to_database_error)
     }
 
     async fn remove_if_dead(
@@ -95,20 +96,20 @@ impl InstanceLocks for FileLocks {
         id: &str,
     ) -> Result<bool, DatabaseError> {
         const REMOVE: &str = "DELETE FROM instances WHERE id = $1";
-        // No instance starts or ends during this transaction.
-        let is_dead = self.is_unlocked(id).map_err(failed)?;
+        // Instances start and close in write transactions, so none does during this one.
+        let is_dead = self.is_unlocked(id).map_err(to_database_error)?;
         if is_dead {
             connection.execute(REMOVE, values![id]).await?;
         }
         Ok(is_dead)
     }
 
-    fn sweep(&self, id: &str) {
-        // A file that cannot be removed is found dead again.
-        let _ = fs::remove_file(self.path(id));
+    fn remove_stale_lock(&self, id: &str) {
+        // The error is ignored, because opening a store removes the files of dead instances again.
+        let _ = fs::remove_file(self.lock_path(id));
     }
 
-    fn sweep_all(&self) {
+    fn remove_stale_locks(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
         };
@@ -118,16 +119,16 @@ impl InstanceLocks for FileLocks {
             if let Some(id) = id
                 && matches!(self.is_unlocked(id), Ok(true))
             {
-                self.sweep(id);
+                self.remove_stale_lock(id);
             }
         }
     }
 
-    fn release(&self) {
-        *self.own() = None;
+    fn release_lock(&self) {
+        *self.own_lock() = None;
     }
 }
 
-fn failed(error: io::Error) -> DatabaseError {
+fn to_database_error(error: io::Error) -> DatabaseError {
     DatabaseError::new(FailureKind::ConnectionLost, error)
 }

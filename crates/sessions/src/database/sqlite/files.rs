@@ -8,9 +8,9 @@ use std::{
 
 use crate::error::OpenError;
 
-/// Creates a file and its folder for the current user alone, where they are missing.
+/// Creates a missing file and its missing folders with access for the current user only.
 ///
-/// SQLite gives the mode of the file to its log and its index.
+/// SQLite uses the mode of the file for its write-ahead log and shared-memory index too.
 pub(crate) fn create_private_file(path: &Path) -> Result<(), OpenError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -20,7 +20,7 @@ pub(crate) fn create_private_file(path: &Path) -> Result<(), OpenError> {
     if let Some(folder) = folder.filter(|folder| !folder.as_os_str().is_empty()) {
         create_private_folder(folder).map_err(failed(folder))?;
     }
-    match private(OpenOptions::new().write(true).create_new(true)).open(path) {
+    match set_private_mode(OpenOptions::new().write(true).create_new(true)).open(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(path)(error)),
         _ => Ok(()),
     }
@@ -34,16 +34,16 @@ pub(super) fn create_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Sets the mode of a new file.
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+/// Sets the mode of a new file to 0600 on Unix.
+pub(super) fn set_private_mode(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
 }
 
-/// Returns the folder beside a database that holds the locks of its instances.
-pub(super) fn lock_folder(path: &Path) -> PathBuf {
-    // Different paths of one file must give one folder.
+/// Returns the path of the folder for lock files, which is next to the database file.
+pub(super) fn lock_folder_path(path: &Path) -> PathBuf {
+    // All paths of one file must give the same folder.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut name = path.into_os_string();
     name.push("-locks");

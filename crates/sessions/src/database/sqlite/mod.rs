@@ -24,27 +24,27 @@ use crate::options::{DEFAULT_TIMEOUT, Durability};
 
 pub(crate) use files::create_private_file;
 
-/// Maximum wait of a statement for the lock of another process that writes.
+/// Maximum time that a statement waits for the lock of another writing process.
 ///
-/// Transactions take milliseconds. A client of the HTTP server waits for this, so it is short. Runs
-/// in progress try again.
+/// Transactions take milliseconds. The time is short, because clients of the HTTP server wait too.
+/// Runs in progress try again.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Interval of attempts to open a file that another process creates.
+/// Interval of attempts to open a file while another process creates it.
 const OPEN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Maximum number of connections that read.
+/// Maximum number of connections for reading.
 const MAX_READERS: usize = 4;
 
-/// Maximum wait for a connection that reads.
+/// Maximum time to wait for a free connection for reading.
 const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A SQLite file.
+/// A database in a SQLite file.
 pub(crate) struct Sqlite {
     path: PathBuf,
     pragmas: Vec<(&'static str, &'static str)>,
     locks: FileLocks,
-    /// Bounds the number of connections that read.
+    /// Limits the number of connections that read at the same time.
     reader_permits: Semaphore,
     idle_readers: Mutex<Vec<SqliteConnection>>,
 }
@@ -62,16 +62,16 @@ impl Sqlite {
             Durability::ProcessCrash => "NORMAL",
         };
         let pragmas = vec![
-            // Allows `shrink`. Takes effect only before the first table and before WAL mode.
+            // Allows `shrink`. Takes effect only before the first table exists and before WAL mode.
             ("auto_vacuum", "INCREMENTAL"),
             ("journal_mode", "WAL"),
             ("foreign_keys", "ON"),
             ("synchronous", synchronous),
-            // Without a limit, the log keeps its size after a large transaction.
+            // 64 MiB. Without a limit, the log keeps its size after a large transaction.
             ("journal_size_limit", "67108864"),
         ];
         Self {
-            locks: FileLocks::new(files::lock_folder(&path)),
+            locks: FileLocks::new(files::lock_folder_path(&path)),
             path,
             pragmas,
             reader_permits: Semaphore::new(MAX_READERS),
@@ -91,23 +91,23 @@ impl Sqlite {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a connection that reads.
-    async fn reader(&self) -> Result<SqliteConnection, DatabaseError> {
+    /// Opens a read-only connection.
+    async fn open_reader(&self) -> Result<SqliteConnection, DatabaseError> {
         let path = self.path.clone();
-        blocking(move || SqliteConnection::open(&path, &[], BUSY_TIMEOUT)).await
+        run_blocking(move || SqliteConnection::open(&path, &[], BUSY_TIMEOUT)).await
     }
 }
 
 #[async_trait]
 impl Database for Sqlite {
-    /// Blocks the thread. SQLite does not wait if two processes set WAL mode on a new file at the
-    /// same time, so this tries again.
+    /// Blocks the thread. Repeats a refused attempt, because SQLite does not wait if two processes
+    /// set WAL mode on a new file at the same time.
     async fn connect(&self) -> Result<Box<dyn Connection>, DatabaseError> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
             let opened = SqliteConnection::open(&self.path, &self.pragmas, BUSY_TIMEOUT);
             match opened {
-                Err(error) if error.is(FailureKind::Locked) && Instant::now() < deadline => {
+                Err(error) if error.is_kind(FailureKind::Locked) && Instant::now() < deadline => {
                     sleep(OPEN_INTERVAL).await;
                 }
                 opened => return Ok(Box::new(opened?)),
@@ -115,7 +115,11 @@ impl Database for Sqlite {
         }
     }
 
-    async fn read(&self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, DatabaseError> {
+    async fn read_rows(
+        &self,
+        sql: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, DatabaseError> {
         if values.iter().any(Value::cannot_be_stored) {
             return Ok(Vec::new());
         }
@@ -124,31 +128,31 @@ impl Database for Sqlite {
             let cause = "all connections that read are in use";
             return Err(DatabaseError::new(FailureKind::Overloaded, cause));
         };
-        let _permit = permit.map_err(|_| DatabaseError::other("the store is closed"))?;
+        let _permit = permit.map_err(|_| DatabaseError::other_failure("the store is closed"))?;
         let idle = self.idle_readers().pop();
         let mut reader = match idle {
             Some(reader) => reader,
-            None => self.reader().await?,
+            None => self.open_reader().await?,
         };
         let read = move || Ok((reader.query(sql, &values), reader));
-        let (rows, reader) = blocking(read).await?;
+        let (rows, reader) = run_blocking(read).await?;
         self.idle_readers().push(reader);
         rows
     }
 
-    async fn snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
-        let mut reader = self.reader().await?;
+    async fn open_snapshot(&self) -> Result<Box<dyn Connection>, DatabaseError> {
+        let mut reader = self.open_reader().await?;
         let begun = move || {
-            // A read begins the transaction.
+            // The first read begins the snapshot, so this statement reads a table.
             reader.run_batch("BEGIN; SELECT version FROM store_version")?;
             Ok(reader)
         };
-        Ok(Box::new(blocking(begun).await?))
+        Ok(Box::new(run_blocking(begun).await?))
     }
 
     async fn close(&self) {
         self.reader_permits.close();
-        // A reader in use returns to `idle_readers` and closes with the store.
+        // A connection in use returns to `idle_readers` later and closes with the store.
         self.idle_readers().clear();
     }
 
@@ -156,14 +160,16 @@ impl Database for Sqlite {
         DEFAULT_TIMEOUT
     }
 
-    fn locks(&self) -> &dyn InstanceLocks {
+    fn instance_locks(&self) -> &dyn InstanceLocks {
         &self.locks
     }
 }
 
-/// Runs a blocking function on a thread that may block.
-async fn blocking<T: Send + 'static>(
+/// Runs a blocking function on tokio's pool of blocking threads.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DatabaseError> + Send + 'static,
 ) -> Result<T, DatabaseError> {
-    spawn_blocking(work).await.map_err(DatabaseError::other)?
+    spawn_blocking(work)
+        .await
+        .map_err(DatabaseError::other_failure)?
 }

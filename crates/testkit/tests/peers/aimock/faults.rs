@@ -13,7 +13,7 @@ use crate::{
 
 /// Of whom, with which status and under which id.
 fn check_context(entry: &Entry, error: &ModelError, status: u16) {
-    assert_eq!(error.status(), Some(status), "{entry}: {error}");
+    assert_eq!(error.http_status(), Some(status), "{entry}: {error}");
     assert!(error.message().contains("as the test wants"), "{error}");
     let id = error.request_id().unwrap_or_default();
     assert!(id.starts_with("req-"), "{entry}: {error}");
@@ -92,7 +92,7 @@ async fn peer_aimock_talks_nonsense_or_hangs_up() {
         let question = format!("nonsense, {entry}");
         let error = ask_plainly(entry, &question).await.error();
         assert_eq!(error.kind, ModelErrorKind::Protocol, "{entry}: {error}");
-        assert_eq!(error.status(), Some(200), "{entry}: {error}");
+        assert_eq!(error.http_status(), Some(200), "{entry}: {error}");
         // Nothing of it was shown, so that it is asked for again.
         assert_eq!(statuses(&peer, &question).await, [200, 200, 200], "{entry}");
 
@@ -134,7 +134,7 @@ async fn peer_aimock_knows_us_by_our_key() {
                 ModelErrorKind::Authentication,
                 "{entry}: {error}"
             );
-            assert_eq!(error.status(), Some(401), "{entry}: {error}");
+            assert_eq!(error.http_status(), Some(401), "{entry}: {error}");
             let shown = format!("{error} {error:?}");
             assert!(!shown.contains("a-wrong-one"), "{entry}: {shown}");
         }

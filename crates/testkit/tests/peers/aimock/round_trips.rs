@@ -120,7 +120,11 @@ async fn peer_aimock_speaks_after_its_calls_and_in_between() {
         assert_eq!(cities, ["Kiel", "Lübeck"], "{entry}");
         // Where the wire has an order of its blocks, it is kept.
         if !matches!(entry.wire, Wire::Chat | Wire::Ollama) {
-            let parts: Vec<&str> = talk.messages[1].parts.iter().map(Part::in_words).collect();
+            let parts: Vec<&str> = talk.messages[1]
+                .parts
+                .iter()
+                .map(Part::describe_kind)
+                .collect();
             assert_eq!(
                 parts,
                 ["a tool use", "text", "a tool use", "text"],

@@ -37,7 +37,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
                 ),
             ));
         };
-        parse(&bytes?).map(Self)
+        parse_json(&bytes?).map(Self)
     }
 }
 
@@ -86,13 +86,13 @@ async fn read_body(body: Body, max_bytes: usize) -> Result<Bytes, Problem> {
     match Limited::new(body, max_bytes).collect().await {
         Ok(read) => Ok(read.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(Problem::malformed("the body is incomplete")),
+        Err(_) => Err(Problem::malformed_request("the body is incomplete")),
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     check_document_depth(bytes).map_err(|too_deep| {
-        Problem::malformed(format!(
+        Problem::malformed_request(format!(
             "the body is {too_deep}: reduce the nesting of arrays and objects"
         ))
     })?;
@@ -101,8 +101,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             ProblemKind::Invalid,
             format!("the body does not match the schema: {error}"),
         ),
-        _ if bytes.is_empty() => Problem::malformed("the body is empty: send JSON"),
-        _ => Problem::malformed(format!("the body is not valid JSON: {error}")),
+        _ if bytes.is_empty() => Problem::malformed_request("the body is empty: send JSON"),
+        _ => Problem::malformed_request(format!("the body is not valid JSON: {error}")),
     })
 }
 
@@ -118,7 +118,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameter
             .map_err(|error| {
                 let source = std::error::Error::source(&error).map(ToString::to_string);
                 let reason = source.unwrap_or_else(|| error.to_string());
-                Problem::malformed(format!("the query of the URL is invalid: {reason}"))
+                Problem::malformed_request(format!("the query of the URL is invalid: {reason}"))
             })
     }
 }
@@ -138,24 +138,27 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathPar
 }
 
 /// Rejects a JSON object that is nested too deeply. `field` is the field name in the error.
-pub(crate) fn check_object(field: &str, object: JsonObject) -> Result<JsonObject, Problem> {
+pub(crate) fn check_object_depth(field: &str, object: JsonObject) -> Result<JsonObject, Problem> {
     let object = SharedObject::from(object);
     match check_depth(object.as_value()) {
         Ok(()) => Ok(object.into_object()),
-        Err(too_deep) => Err(Problem::invalid(field, format!("`{field}` is {too_deep}"))),
+        Err(too_deep) => Err(Problem::invalid_field(
+            field,
+            format!("`{field}` is {too_deep}"),
+        )),
     }
 }
 
-/// Rejects text that contains U+0000, which stores cannot contain. `field` is the field name in the
-/// error.
-pub(crate) fn check_text(field: &str, text: &str) -> Result<(), Problem> {
+/// Rejects text that contains the character U+0000, which PostgreSQL cannot store. `field` is the
+/// field name in the error.
+pub(crate) fn reject_nul_character(field: &str, text: &str) -> Result<(), Problem> {
     if text.contains('\0') {
         let detail = format!("`{field}` contains the character U+0000, which cannot be stored");
-        return Err(Problem::invalid(field, detail));
+        return Err(Problem::invalid_field(field, detail));
     }
     Ok(())
 }
 
 #[cfg(test)]
-#[path = "read_tests.rs"]
+#[path = "extractors_tests.rs"]
 mod tests;

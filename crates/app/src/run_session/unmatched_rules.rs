@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use switchboard_domain::{
     ToolDefinition, ToolHost as _,
-    nearest::{did_you_mean, nearest},
+    nearest::{did_you_mean, find_most_similar},
 };
 use switchboard_mcp_client::{McpHost, ServerStatus};
 use switchboard_orchestration::{
@@ -39,16 +39,20 @@ pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec
     }
     // Reads the server states before the tools, so that a server that becomes ready in between
     // counts as not ready.
-    let servers = host.servers();
+    let servers = host.server_statuses();
     if servers.is_empty() {
-        // No tools are offered, for example with `--no-tools`.
+        // Without servers, for example with `--no-tools`, rules are not checked.
         return Vec::new();
     }
-    let tools = host.tools().await.tools;
+    let tools = host.list_tools().await.tools;
     let known = KnownNames { servers, tools };
     let mut messages = Vec::new();
     if let Some(approvals) = &config.approvals {
-        messages.extend(approvals.rules().flat_map(|rule| known.check_rule(rule)));
+        messages.extend(
+            approvals
+                .approval_rules()
+                .flat_map(|rule| known.find_rule_problems(rule)),
+        );
     }
     messages.extend(guards.iter().filter_map(|guard| {
         let problem = known.describe_unknown_tool(&guard.tool, None, false)?;
@@ -60,7 +64,7 @@ pub(crate) async fn find_unmatched_rules(config: &Config, host: &McpHost) -> Vec
 }
 
 impl KnownNames {
-    fn check_rule(&self, rule: &Rule) -> Vec<String> {
+    fn find_rule_problems(&self, rule: &Rule) -> Vec<String> {
         let verdict = match rule.verdict {
             RuleVerdict::Allow => "allow",
             RuleVerdict::Ask => "ask",
@@ -90,14 +94,14 @@ impl KnownNames {
         if names().any(|name| pattern.matches(name)) {
             return None;
         }
-        let near = did_you_mean(nearest(pattern.as_str(), names()));
+        let near = did_you_mean(find_most_similar(pattern.as_str(), names()));
         Some(format!(
             "`{pattern}`, and no configured server has this name{near}"
         ))
     }
 
-    /// Describes the problem if no tool matches `name`. With `own`, the name on the server counts
-    /// as well as the name that the model sees.
+    /// Describes the problem if no tool matches `name`, the name that the model sees. With `own`,
+    /// the name on the server may match instead.
     fn describe_unknown_tool(
         &self,
         name: &Pattern,
@@ -121,7 +125,7 @@ impl KnownNames {
         if names.iter().any(|known| name.matches(known)) {
             return None;
         }
-        let near = did_you_mean(nearest(name.as_str(), names.iter().copied()));
+        let near = did_you_mean(find_most_similar(name.as_str(), names.iter().copied()));
         Some(match of {
             Some(server) => {
                 format!("`{name}`, and no tool of server `{server}` has this name{near}")

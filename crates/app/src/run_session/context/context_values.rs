@@ -17,7 +17,7 @@ const WITH_CONVERSATIONS: [&str; 2] = ["graph", "bte"];
 
 /// Returns the context values of tools: the configured ones, and the conversation id for bundled
 /// servers.
-pub(crate) fn context_injection<'s>(
+pub(crate) fn build_context_injection<'s>(
     config: &Config,
     servers: impl IntoIterator<Item = &'s ServerConfig>,
 ) -> ContextInjection {
@@ -39,8 +39,8 @@ pub(crate) fn context_injection<'s>(
 }
 
 /// Returns the context values of the configured servers.
-pub(crate) fn configured_values(config: &Config) -> ContextInjection {
-    context_injection(config, config.servers.iter().flatten())
+pub(crate) fn configured_context_values(config: &Config) -> ContextInjection {
+    build_context_injection(config, config.servers.iter().flatten())
 }
 
 /// Returns whether a server is bundled and keeps state for each conversation.

@@ -89,7 +89,7 @@ impl From<&ToolDefinition> for ToolInfo {
     responses((status = 200, description = "The available tools.", body = ToolList))
 )]
 pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
-    let catalog = app.engine().tools().await;
+    let catalog = app.engine().tool_catalog().await;
     Json(ToolList {
         tools: catalog.tools.iter().map(|tool| (&**tool).into()).collect(),
         problems: catalog.problems,
@@ -102,7 +102,7 @@ pub(super) async fn tools(State(app): State<App>) -> Json<ToolList> {
     responses((status = 200, description = "The configured servers.", body = ServerList))
 )]
 pub(super) async fn servers(State(app): State<App>) -> Json<ServerList> {
-    let servers = app.engine().servers().await;
+    let servers = app.engine().server_states().await;
     Json(ServerList { servers })
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn servers(State(app): State<App>) -> Json<ServerList> {
     responses((status = 200, description = "The models.", body = ModelList))
 )]
 pub(super) async fn models(State(app): State<App>) -> Json<ModelList> {
-    let models = app.engine().models().await;
+    let models = app.engine().available_models().await;
     let default = models.iter().find(|model| model.default);
     Json(ModelList {
         default: default.map(|model| model.id.clone()),
@@ -126,6 +126,6 @@ pub(super) async fn models(State(app): State<App>) -> Json<ModelList> {
     responses((status = 200, description = "The recipes.", body = RecipeList))
 )]
 pub(super) async fn recipes(State(app): State<App>) -> Json<RecipeList> {
-    let recipes = app.engine().recipes().await;
+    let recipes = app.engine().available_recipes().await;
     Json(RecipeList { recipes })
 }

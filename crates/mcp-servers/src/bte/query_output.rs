@@ -1,4 +1,4 @@
-//! The output of a query: a summary for models, and nodes and edges for programs and the graph.
+//! Query output: a summary for models, and nodes and edges for programs and the knowledge graph.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::{
     graph::{
-        context::{DatabaseContext, conversation},
+        context::{DatabaseContext, conversation_id},
         knowledge_graph::{Count, NodeRef, count_names, count_types, describe_counts},
         model::{Edge, Node},
         store::Upserted,
     },
-    text::{listed, quantity},
+    text::{format_quantity, join_first_items},
     tool::{ToolError, ToolOutput},
 };
 
@@ -32,7 +32,7 @@ const MAX_PUBLICATIONS: usize = 3;
 /// Maximum number of knowledge sources that one line of the summary lists.
 const MAX_SOURCES: usize = 4;
 
-/// The structured content.
+/// The structured content of a query result.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Output {
@@ -95,7 +95,7 @@ struct Ranked {
 pub(super) struct OutputOptions<'a> {
     /// Description of the query for the summary: `things related to NCBIGene:4353`.
     pub(super) description: String,
-    /// Advice for an empty result.
+    /// Advice to the model if the query has no results.
     pub(super) advice: &'static str,
     /// Maximum number of listed results.
     pub(super) limit: usize,
@@ -104,14 +104,14 @@ pub(super) struct OutputOptions<'a> {
 }
 
 /// Creates the output of a query. Adds the findings to the graph if the options request it.
-pub(super) async fn output(
+pub(super) async fn build_output(
     bte: &Bte,
     mut findings: Findings,
     options: OutputOptions<'_>,
 ) -> Result<ToolOutput<Output>, ToolError> {
     let mut added = None;
     if options.add_to_graph && !findings.graph.edges.is_empty() {
-        match add(bte, &findings, options.context).await {
+        match add_to_graph(bte, &findings, options.context).await {
             Ok(done) => added = Some(done),
             // If the graph refuses the findings, the results are returned with a warning.
             Err(ToolError::Refused(why)) => findings
@@ -123,7 +123,7 @@ pub(super) async fn output(
     if findings.unreadable > 0 {
         findings.warnings.push(format!(
             "{} of the response had an invalid form and were ignored.",
-            quantity(findings.unreadable, "part")
+            format_quantity(findings.unreadable, "part")
         ));
     }
     let related = findings.related_nodes();
@@ -131,9 +131,9 @@ pub(super) async fn output(
     let by_predicate = count_names(labels);
     let results = findings.results.values().take(options.limit).enumerate();
     let results: Vec<Ranked> = results
-        .map(|(index, result)| ranked(&findings, index + 1, result))
+        .map(|(index, result)| to_ranked_result(&findings, index + 1, result))
         .collect();
-    let (nodes, edges) = findings.select(MAX_NODES, MAX_EDGES);
+    let (nodes, edges) = findings.best_nodes_and_edges(MAX_NODES, MAX_EDGES);
     let mut data = Output {
         result_count: findings.results.len(),
         node_count: related.len(),
@@ -156,7 +156,7 @@ pub(super) async fn output(
     Ok(ToolOutput { text, data })
 }
 
-async fn add(
+async fn add_to_graph(
     bte: &Bte,
     findings: &Findings,
     context: Option<&DatabaseContext>,
@@ -164,13 +164,15 @@ async fn add(
     let store = bte.graph.as_ref().ok_or_else(|| {
         ToolError::Refused("This server was started without a graph database.".to_owned())
     })?;
-    let (nodes, edges) = findings.select(usize::MAX, usize::MAX);
-    let (nodes, edges, _) = store.upsert(conversation(context), nodes, edges).await?;
+    let (nodes, edges) = findings.best_nodes_and_edges(usize::MAX, usize::MAX);
+    let (nodes, edges, _) = store
+        .upsert_nodes_and_edges(conversation_id(context), nodes, edges)
+        .await?;
     Ok(Added { nodes, edges })
 }
 
-fn ranked(findings: &Findings, rank: usize, result: &QueryResult) -> Ranked {
-    let sources = findings.edges_of(result);
+fn to_ranked_result(findings: &Findings, rank: usize, result: &QueryResult) -> Ranked {
+    let sources = findings.supporting_edges(result);
     let sources: BTreeSet<&String> = sources
         .filter_map(|edge| edge.data.primary_source.as_ref())
         .collect();
@@ -182,7 +184,7 @@ fn ranked(findings: &Findings, rank: usize, result: &QueryResult) -> Ranked {
         edge_count: result.edges.len(),
         edges: result.edges.iter().take(MAX_EDGE_IDS).cloned().collect(),
         sources: sources.into_iter().cloned().collect(),
-        publication_count: findings.publications(result).len(),
+        publication_count: findings.result_publications(result).len(),
     }
 }
 
@@ -191,7 +193,7 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
         0 => String::new(),
         count => format!(
             "\nIgnored, because it states only that two names occur in one text: {}.",
-            quantity(count, "edge")
+            format_quantity(count, "edge")
         ),
     };
     if data.edge_count == 0 {
@@ -202,10 +204,10 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
     }
     let mut text = format!(
         "Found {} for {}: {} and {}.\nNodes by type: {}.\nEdges by predicate: {}.{ignored}",
-        quantity(data.result_count, "result"),
+        format_quantity(data.result_count, "result"),
         options.description,
-        quantity(data.node_count, "node"),
-        quantity(data.edge_count, "edge"),
+        format_quantity(data.node_count, "node"),
+        format_quantity(data.edge_count, "edge"),
         describe_counts(&data.by_category, 15),
         describe_counts(&data.by_predicate, 15),
     );
@@ -219,25 +221,25 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
             text,
             "\n{}. {}",
             ranked.rank,
-            line(findings, ranked, result)
+            format_result(findings, ranked, result)
         );
     }
     if !data.complete {
         let _ = write!(
             text,
             "\nThe structured content contains {} and {} of the best results.",
-            quantity(data.nodes.len(), "node"),
-            quantity(data.edges.len(), "edge"),
+            format_quantity(data.nodes.len(), "node"),
+            format_quantity(data.edges.len(), "edge"),
         );
     }
     if let Some(Added { nodes, edges }) = &data.added {
         let _ = write!(
             text,
             "\nAdded to the graph of this conversation: {} and {}. Existing: {} and {}.",
-            quantity(nodes.added, "node"),
-            quantity(edges.added, "edge"),
-            quantity(nodes.updated + nodes.unchanged, "node"),
-            quantity(edges.updated + edges.unchanged, "edge"),
+            format_quantity(nodes.added, "node"),
+            format_quantity(edges.added, "edge"),
+            format_quantity(nodes.updated + nodes.unchanged, "node"),
+            format_quantity(edges.updated + edges.unchanged, "edge"),
         );
     }
     text
@@ -245,9 +247,9 @@ fn summary(findings: &Findings, data: &Output, options: &OutputOptions<'_>) -> S
 
 /// Formats a result as a line, such as `MPO (NCBIGene:4353) –affects→ CAT (NCBIGene:847) [Gene];
 /// infores:biogrid; score 0.900`.
-fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
+fn format_result(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
     let mut labels: IndexMap<(&str, &str), IndexSet<&str>> = IndexMap::new();
-    for edge in findings.edges_of(result) {
+    for edge in findings.supporting_edges(result) {
         let ends = (edge.source.as_str(), edge.target.as_str());
         labels.entry(ends).or_default().insert(&edge.label);
     }
@@ -256,9 +258,9 @@ fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
     let end = |id: &str| {
         let node = findings.graph.node_ref(id);
         if Some(id) == known {
-            node.named()
+            node.name_and_id()
         } else {
-            node.named_with_type()
+            node.name_id_and_type()
         }
     };
     let statements = labels.into_iter().map(|((source, target), labels)| {
@@ -266,10 +268,10 @@ fn line(findings: &Findings, ranked: &Ranked, result: &QueryResult) -> String {
         format!("{} –{}→ {}", end(source), labels.join(", "), end(target))
     });
     let mut text = statements.collect::<Vec<_>>().join(" | ");
-    let publications: Vec<&str> = findings.publications(result).into_iter().collect();
+    let publications: Vec<&str> = findings.result_publications(result).into_iter().collect();
     for evidence in [
-        listed(&ranked.sources, MAX_SOURCES),
-        listed(&publications, MAX_PUBLICATIONS),
+        join_first_items(&ranked.sources, MAX_SOURCES),
+        join_first_items(&publications, MAX_PUBLICATIONS),
     ] {
         if !evidence.is_empty() {
             let _ = write!(text, "; {evidence}");

@@ -28,13 +28,13 @@ impl<T> DefinitionCache<T> {
         make: impl FnOnce(&ToolDefinition) -> T,
     ) -> Arc<T> {
         let address = Arc::as_ptr(definition).addr();
-        if let Some((_, value)) = self.lock().get(&address) {
+        if let Some((_, value)) = self.lock_values().get(&address) {
             return Arc::clone(value);
         }
         // The value is created without the lock, because compiling a schema is slow. Creating a
         // value twice is harmless.
         let value = Arc::new(make(definition));
-        let mut values = self.lock();
+        let mut values = self.lock_values();
         values.retain(|_, (definition, _)| definition.strong_count() > 0);
         let (_, value) = values
             .entry(address)
@@ -42,7 +42,7 @@ impl<T> DefinitionCache<T> {
         Arc::clone(value)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Values<T>> {
+    fn lock_values(&self) -> MutexGuard<'_, Values<T>> {
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,6 +80,6 @@ mod tests {
         for n in 0..100 {
             cache.get_or_create(&definition("t"), |_| n);
         }
-        assert_eq!(cache.lock().len(), 1);
+        assert_eq!(cache.lock_values().len(), 1);
     }
 }

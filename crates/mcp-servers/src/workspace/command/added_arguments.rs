@@ -10,11 +10,11 @@ const MAX_BYTES: usize = 300;
 /// URL schemes that programs recognize even if no slash follows.
 const SCHEMES: [&str; 6] = ["data", "file", "ftp", "http", "https", "jar"];
 
-/// Refuses arguments that are options or URLs, and paths that the tools of this server do not read:
-/// outside of the root folder, behind a link, or secret.
+/// Checks arguments that a model adds. Refuses options, URLs, and paths that are outside of the
+/// root folder, behind a link, or secret.
 ///
-/// Reads the disk.
-pub(super) fn check(arguments: &[String], root: &Root) -> Result<(), String> {
+/// Reads the file system, so it blocks the thread.
+pub(super) fn check_arguments(arguments: &[String], root: &Root) -> Result<(), String> {
     if arguments.len() > MAX_ARGUMENTS {
         return Err(format!("At most {MAX_ARGUMENTS} args are possible."));
     }
@@ -63,7 +63,7 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
     if text.starts_with('/') {
         return Err("it is an absolute path. Write paths from the root folder down.".to_owned());
     }
-    let path = match root.parse(text, Access::Read) {
+    let path = match root.parse_path(text, Access::Read) {
         Ok(path) => path,
         Err(fault) => return Err(fault.to_string()),
     };
@@ -73,7 +73,7 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
     if path.names().iter().any(is_pattern) {
         return Err("it is a pattern of hidden files.".to_owned());
     }
-    match root.kind(&path) {
+    match root.entry_kind(&path) {
         Ok(Some(Kind::Link)) => Err(FileFault::Link(path).to_string()),
         Err(fault @ FileFault::Link(_)) => Err(fault.to_string()),
         // Other arguments are allowed, because an argument does not have to be a path.
@@ -82,5 +82,5 @@ fn check_path(text: &str, root: &Root) -> Result<(), String> {
 }
 
 #[cfg(test)]
-#[path = "added_tests.rs"]
+#[path = "added_arguments_tests.rs"]
 mod tests;

@@ -22,7 +22,7 @@ fn folder() -> (tempfile::TempDir, Root) {
 }
 
 fn refusal(argument: &str, root: &Root) -> Option<String> {
-    check(&[argument.to_owned()], root).err()
+    check_arguments(&[argument.to_owned()], root).err()
 }
 
 #[test]
@@ -46,14 +46,19 @@ fn names_and_paths_below_the_folder_are_possible() {
         assert_eq!(refusal(argument, &root), None, "{argument}");
     }
     let many = |count| vec!["a".to_owned(); count];
-    assert!(check(&many(MAX_ARGUMENTS), &root).is_ok());
-    assert!(check(&many(MAX_ARGUMENTS + 1), &root).is_err());
+    assert!(check_arguments(&many(MAX_ARGUMENTS), &root).is_ok());
+    assert!(check_arguments(&many(MAX_ARGUMENTS + 1), &root).is_err());
 }
 
 #[test]
 fn everything_else_is_refused_with_the_reason() {
     let (_folder, root) = folder();
-    let absolute = root.directory().unwrap().join("src").display().to_string();
+    let absolute = root
+        .working_directory()
+        .unwrap()
+        .join("src")
+        .display()
+        .to_string();
     let url = "it is a URL";
     let outside = "absolute path";
     let parent = "`..`";

@@ -1,10 +1,10 @@
-//! Information in the headers of an answer.
+//! Values that are read from response headers.
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Response headers that carry the request id: of Anthropic, of OpenAI and most others, of Azure.
+/// Response headers with the request id: Anthropic's, OpenAI's (also of most others), and Azure's.
 const REQUEST_IDS: [&str; 3] = ["request-id", "x-request-id", "apim-request-id"];
 
 /// Maximum length of a request id. Real ids are much shorter.
@@ -20,9 +20,9 @@ const RETRY_AFTER: [(&str, &str); 2] = [
 /// Returns the retry pause that the provider requests: `retry-after-ms`, else `retry-after` in
 /// seconds or as a date. Invalid values count as absent; a date in the past is zero.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let header = |name| text(headers, &HeaderName::from_static(name));
+    let header = |name| header_text(headers, &HeaderName::from_static(name));
     let number = |name| header(name)?.parse::<f64>().ok();
-    // Negative, infinite and very large numbers are not durations.
+    // Returns `None` for negative, infinite and very large numbers.
     let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let date = |name| httpdate::parse_http_date(header(name)?).ok();
     RETRY_AFTER.iter().find_map(|(milliseconds, seconds)| {
@@ -42,7 +42,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
 /// Returns the value of `x-should-retry`, with which a provider decides about a retry regardless of
 /// the status.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
-    let word = text(headers, &HeaderName::from_static("x-should-retry"))?;
+    let word = header_text(headers, &HeaderName::from_static("x-should-retry"))?;
     word.to_ascii_lowercase().parse().ok()
 }
 
@@ -50,45 +50,45 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
 pub(super) fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = REQUEST_IDS
         .iter()
-        .find_map(|name| text(headers, &HeaderName::from_static(name)))?;
+        .find_map(|name| header_text(headers, &HeaderName::from_static(name)))?;
     Some(id.to_owned()).filter(|id| !id.is_empty() && id.len() <= MAX_REQUEST_ID_BYTES)
 }
 
 /// Returns the media type of a response without its parameters, in lower case.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
-    essence(headers).map(str::to_ascii_lowercase)
+    media_type_essence(headers).map(str::to_ascii_lowercase)
 }
 
 /// Returns the media type of a response without its parameters, in its original case.
-pub(super) fn essence(headers: &HeaderMap) -> Option<&str> {
-    let value = text(headers, &header::CONTENT_TYPE)?;
+pub(super) fn media_type_essence(headers: &HeaderMap) -> Option<&str> {
+    let value = header_text(headers, &header::CONTENT_TYPE)?;
     let essence = value.split(';').next()?.trim();
     (!essence.is_empty()).then_some(essence)
 }
 
-/// Returns the compression of a response body. The client requests none, so that any is an error.
+/// Returns the compression of a response body. It is always an error: the client requests none.
 pub(super) fn compression(headers: &HeaderMap) -> Option<&str> {
-    text(headers, &header::CONTENT_ENCODING)
+    header_text(headers, &header::CONTENT_ENCODING)
         .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("identity"))
 }
 
 /// Returns whether the media type `actual` is one of the expected ones. `application/json` includes
 /// all types of JSON, such as `application/problem+json`.
-pub(super) fn is_expected(actual: &str, expected: &[&str]) -> bool {
+pub(super) fn is_expected_media_type(actual: &str, expected: &[&str]) -> bool {
     expected.iter().any(|expected| {
         actual.eq_ignore_ascii_case(expected)
-            || (*expected == "application/json" && ends_with(actual, "+json"))
+            || (*expected == "application/json" && ends_with_ignore_case(actual, "+json"))
     })
 }
 
-/// Returns whether a text has an ending, ignoring case.
-pub(super) fn ends_with(text: &str, end: &str) -> bool {
+/// Returns whether `text` ends with `end`, ignoring ASCII case.
+pub(super) fn ends_with_ignore_case(text: &str, end: &str) -> bool {
     let start = text.len().checked_sub(end.len());
     let last = start.and_then(|start| text.get(start..));
     last.is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
@@ -170,21 +170,21 @@ mod tests {
     fn the_media_type_is_compared_without_parameters_and_case() {
         let stream = headers("content-type: Text/Event-Stream ; charset=utf-8");
         let actual = media_type(&stream).unwrap();
-        assert!(is_expected(
+        assert!(is_expected_media_type(
             &actual,
             &["application/json", "text/event-stream"]
         ));
-        assert!(!is_expected(&actual, &["application/json"]));
-        assert!(is_expected(
+        assert!(!is_expected_media_type(&actual, &["application/json"]));
+        assert!(is_expected_media_type(
             "application/problem+json",
             &["application/json"]
         ));
-        assert!(is_expected(
+        assert!(is_expected_media_type(
             "Application/Problem+JSON",
             &["application/json"]
         ));
-        assert!(!is_expected("+jso", &["application/json"]));
-        assert!(!is_expected("text/html", &["text/event-stream"]));
+        assert!(!is_expected_media_type("+jso", &["application/json"]));
+        assert!(!is_expected_media_type("text/html", &["text/event-stream"]));
         assert_eq!(media_type(&headers("content-type: ; x")), None);
         assert_eq!(
             compression(&headers("content-encoding: gzip")),

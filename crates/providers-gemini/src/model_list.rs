@@ -1,4 +1,4 @@
-//! The list of models.
+//! Parses the list of models that a server offers.
 
 use serde_json::Value;
 use switchboard_providers_common::provider::{ModelPage, ServedModel};

@@ -2,7 +2,7 @@ use axum::http::HeaderValue;
 use serde_json::Value;
 
 use super::*;
-use crate::hub::is_id;
+use crate::hub::is_valid_id;
 
 #[test]
 fn json_content_types_are_recognized() {
@@ -33,19 +33,22 @@ fn json_content_types_are_recognized() {
 
 #[test]
 fn invalid_ids_and_texts_are_refused() {
-    assert!(is_id("0198-ab"));
+    assert!(is_valid_id("0198-ab"));
     for wrong in ["", "a\0b", "a\nb", &"x".repeat(513)] {
-        assert!(!is_id(wrong));
+        assert!(!is_valid_id(wrong));
     }
-    assert!(check_text("message", "any\ntext").is_ok());
+    assert!(reject_nul_character("message", "any\ntext").is_ok());
     let field = |levels: usize| {
         let value = (1..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
-        check_object("input", [("a".to_owned(), value)].into_iter().collect())
+        check_object_depth("input", [("a".to_owned(), value)].into_iter().collect())
     };
     assert!(field(64).is_ok());
     assert_eq!(&*field(65).unwrap_err().field.unwrap(), "input");
     assert_eq!(
-        &*check_text("message", "a\0").unwrap_err().field.unwrap(),
+        &*reject_nul_character("message", "a\0")
+            .unwrap_err()
+            .field
+            .unwrap(),
         "message"
     );
 }

@@ -33,13 +33,13 @@ impl OpenQuestion {
 
 fn compile_form(schema: &Value) -> Option<SchemaValidator> {
     let mut schema = schema.clone();
-    // The JSON Schema keywords that forms use have the same meaning in every draft.
+    // `$schema` has no effect: forms use only keywords that are equal in every draft.
     schema.as_object_mut()?.remove("$schema");
     let options = SchemaOptions {
         draft: Some(Draft::Draft202012),
         assert_formats: Some(true),
     };
-    SchemaValidator::compile_with(&schema, options).ok()
+    SchemaValidator::compile_with_options(&schema, options).ok()
 }
 
 fn fill_default_values(schema: &Value, content: &JsonObject) -> JsonObject {

@@ -15,7 +15,7 @@ use switchboard_orchestration::{
     persistence::{DurableRunError, PersistedRun, PersistedRunEnd},
 };
 
-use super::{ActiveRun, Hub, LoggedEvent, RunStatus, limits::RunSlots, lock};
+use super::{ActiveRun, Hub, LoggedEvent, RunStatus, limits::RunSlots, lock_mutex};
 use crate::Observer;
 
 /// The event stream of a run that this process executes.
@@ -39,7 +39,7 @@ impl RunExecution {
     }
 
     /// Stops the run and releases its lease, so that another process can resume it.
-    async fn release(self) {
+    async fn release_lease(self) {
         if let Self::Durable(run) = self {
             run.stop_and_release().await;
         }
@@ -55,7 +55,7 @@ impl RunExecution {
             Some(PersistedRunEnd::Finished(report)) => RunStatus::Finished(report.clone()),
             Some(PersistedRunEnd::Waiting(waiting)) => RunStatus::Suspended(waiting.clone()),
             Some(PersistedRunEnd::Failed(error)) => {
-                log_failure(run.id(), error);
+                log_store_failure(run.id(), error);
                 RunStatus::Interrupted
             }
             None => RunStatus::Interrupted,
@@ -63,7 +63,7 @@ impl RunExecution {
     }
 }
 
-fn log_failure(run: &str, error: &DurableRunError) {
+fn log_store_failure(run: &str, error: &DurableRunError) {
     match error {
         // This conflict is normal if the lease expired and another process resumed the run.
         DurableRunError::Store(SessionStoreError::RunConflict { .. }) => {
@@ -78,20 +78,21 @@ fn log_failure(run: &str, error: &DurableRunError) {
 
 impl Hub {
     /// Executes a run in a background task until it is finished, suspended or interrupted.
-    pub(super) fn execute(
+    pub(super) fn execute_in_background(
         &self,
         active: Arc<ActiveRun>,
         mut execution: RunExecution,
         slots: RunSlots,
     ) {
         let hub = self.clone();
-        self.active().insert(active.id(), Arc::clone(&active));
+        self.lock_active_runs()
+            .insert(active.id(), Arc::clone(&active));
         if active.is_durable {
-            self.notify_session(&active.record.session);
+            self.notify_session_change(&active.record.session);
         }
         let task = async move {
-            // Readers must get an end even after a panic. A panic cannot corrupt shared state,
-            // because its locks ignore poisoning and the run is released after this point.
+            // The panic is caught so that readers receive the end of the run. It cannot corrupt
+            // shared state, because its locks ignore poisoning and the run is released below.
             let executed =
                 AssertUnwindSafe(hub.execute_to_end(&active, &mut execution)).catch_unwind();
             let status = executed.await.unwrap_or_else(|_| {
@@ -100,20 +101,21 @@ impl Hub {
             });
             // Readers may resume or cancel the run as soon as the status is published, so the lease
             // is released first.
-            execution.release().await;
+            execution.release_lease().await;
             // Readers must not find this log again after the status is published.
-            hub.active().remove(active.record.id.as_str());
+            hub.lock_active_runs().remove(active.record.id.as_str());
             drop(slots);
             if !active.is_durable {
                 // The approval decisions of an ephemeral run are stored under its run id.
-                hub.engine().forget(&active.owner, &active.record.id);
+                hub.engine()
+                    .forget_approvals(&active.owner, &active.record.id);
             }
             if !matches!(status, RunStatus::Finished(_)) {
-                lock(&hub.shared.metrics).forget_run(&active.record.id);
+                lock_mutex(&hub.shared.metrics).forget_run(&active.record.id);
             }
             active.log.set_status(status);
             if active.is_durable {
-                hub.notify_session(&active.record.session);
+                hub.notify_session_change(&active.record.session);
             }
         };
         self.shared.tasks.spawn(task);
@@ -129,7 +131,7 @@ impl Hub {
         let session = active
             .is_durable
             .then_some(active.record.session.0.as_str());
-        let mut observer = self.engine().observer(&active.owner, session);
+        let mut observer = self.engine().create_observer(&active.owner, session);
         loop {
             let next = poll_fn(|cx| {
                 if aborted.as_mut().poll(cx).is_ready() {
@@ -146,11 +148,11 @@ impl Hub {
                 Err(()) => return RunStatus::Interrupted,
                 Ok(None) => return execution.final_status(last),
                 Ok(Some(logged)) => {
-                    if let Some(event) = logged.event() {
+                    if let Some(event) = logged.parsed_event() {
                         if let RunEventKind::RunFinished { report } = &event.kind {
                             last = Some(RunStatus::Finished(report.clone()));
                         }
-                        self.observe(active, &event, &mut observer).await;
+                        self.observe_event(active, &event, &mut observer).await;
                     }
                     active.log.push(logged);
                 }
@@ -158,13 +160,13 @@ impl Hub {
         }
     }
 
-    async fn observe(
+    async fn observe_event(
         &self,
         active: &ActiveRun,
         event: &RunEvent,
         observer: &mut Option<Box<dyn Observer>>,
     ) {
-        active.approvals.observe(&event.kind);
+        active.approvals.observe_event(&event.kind);
         let is_delta = matches!(
             event.kind,
             RunEventKind::TextDelta { .. }
@@ -172,9 +174,9 @@ impl Hub {
                 | RunEventKind::ToolInputDelta { .. }
         );
         if !is_delta {
-            lock(&self.shared.metrics).count_event(event);
+            lock_mutex(&self.shared.metrics).count_event(event);
             if let Some(observer) = observer {
-                observer.observe(event).await;
+                observer.observe_event(event).await;
             }
         }
     }
@@ -183,10 +185,10 @@ impl Hub {
     fn update_status(&self, active: &ActiveRun) {
         let requests = active.approvals.current_requests();
         let has_questions = || {
-            let questions = self.engine().questions();
+            let questions = self.engine().pending_questions();
             questions.is_some_and(|it| !it.open_questions(&active.record.id).is_empty())
         };
-        let status = active.log.status();
+        let status = active.log.run_status();
         if !requests.is_empty() || has_questions() {
             let is_published =
                 matches!(status, RunStatus::AwaitingInput(published) if published == requests);

@@ -1,4 +1,4 @@
-//! `${SUITE_FILES}` in conversations: models see the placeholder, servers get the folder.
+//! Replaces `${SUITE_FILES}`: models see this placeholder, and servers get the folder's path.
 //!
 //! The folder has a new name in every evaluation. With the placeholder, requests, recordings and
 //! reports stay the same.
@@ -21,13 +21,13 @@ pub(super) struct SuiteTools(pub(super) Arc<StartedServers>);
 
 #[async_trait]
 impl ToolHost for SuiteTools {
-    async fn tools(&self) -> ToolCatalog {
-        self.0.host.tools().await
+    async fn list_tools(&self) -> ToolCatalog {
+        self.0.host.list_tools().await
     }
 
-    async fn call(&self, mut call: ToolCall) -> Result<ToolOutput, ToolCallError> {
+    async fn call_tool(&self, mut call: ToolCall) -> Result<ToolOutput, ToolCallError> {
         let Some(folder) = self.0.suite_folder() else {
-            return self.0.host.call(call).await;
+            return self.0.host.call_tool(call).await;
         };
         let mut input = Value::Object((*call.input).clone());
         if replace_in_strings(&mut input, FILES, &folder)
@@ -35,7 +35,7 @@ impl ToolHost for SuiteTools {
         {
             call.input = input.into();
         }
-        let output = self.0.host.call(call).await?;
+        let output = self.0.host.call_tool(call).await?;
         let mut value = serde_json::to_value(&output).unwrap_or_default();
         if !replace_in_strings(&mut value, &folder, FILES) {
             return Ok(output);
@@ -43,8 +43,8 @@ impl ToolHost for SuiteTools {
         Ok(serde_json::from_value(value).unwrap_or(output))
     }
 
-    fn changes(&self) -> ToolHostChanges {
-        self.0.host.changes()
+    fn watch_changes(&self) -> ToolHostChanges {
+        self.0.host.watch_changes()
     }
 }
 

@@ -1,29 +1,29 @@
-//! Our own form `mcp_servers:`. Unknown keys are errors.
+//! Parser of the Switchboard format, `mcp_servers:`. Unknown keys are errors.
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::Value;
-use switchboard_domain::nearest::{did_you_mean, nearest};
+use switchboard_domain::nearest::{did_you_mean, find_most_similar};
 
 use crate::config::{
     PROTOCOL_VERSIONS, ServerConfig, ServerTransport,
-    client_features::{Root, SamplingLimits, root_folder},
+    client_features::{Root, SamplingLimits, root_from_path},
     error::ConfigError,
     log_level::LogLevel,
     login::AuthConfig,
-    read::{self, Listed, converted, join},
+    read::{self, RawServerEntry, deserialize_converted, join_path},
 };
 
 /// Transport type of a server in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TransportKind {
     Stdio,
     Http,
 }
 
-impl Kind {
+impl TransportKind {
     fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// Maximum connect time-out that is derived from `timeout`.
+/// Maximum connect time-out if it is derived from the configured `timeout`.
 const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Server entry in the Switchboard format, before validation.
@@ -40,63 +40,63 @@ const MAX_DERIVED_CONNECT_TIMEOUT: Duration = Duration::from_mins(2);
 #[serde(deny_unknown_fields, default)]
 struct Entry {
     name: Option<String>,
-    #[serde(rename = "type", deserialize_with = "kind")]
-    kind: Option<Kind>,
-    #[serde(deserialize_with = "read::text")]
+    #[serde(rename = "type", deserialize_with = "deserialize_kind")]
+    kind: Option<TransportKind>,
+    #[serde(deserialize_with = "read::deserialize_text")]
     command: Option<String>,
-    #[serde(deserialize_with = "read::texts")]
+    #[serde(deserialize_with = "read::deserialize_text_list")]
     args: Option<Vec<String>>,
-    #[serde(deserialize_with = "read::secrets")]
+    #[serde(deserialize_with = "read::deserialize_secrets")]
     env: Option<Vec<(String, SecretString)>>,
-    #[serde(deserialize_with = "read::text")]
+    #[serde(deserialize_with = "read::deserialize_text")]
     cwd: Option<String>,
-    #[serde(deserialize_with = "read::url")]
+    #[serde(deserialize_with = "read::deserialize_url")]
     url: Option<String>,
-    #[serde(deserialize_with = "read::secrets")]
+    #[serde(deserialize_with = "read::deserialize_secrets")]
     headers: Option<Vec<(String, SecretString)>>,
     /// Value of the key `authorization`: the text of a header, or a map of login settings.
     authorization: Option<Value>,
-    #[serde(deserialize_with = "read::time")]
+    #[serde(deserialize_with = "read::deserialize_duration")]
     timeout: Option<Duration>,
-    #[serde(deserialize_with = "read::time")]
+    #[serde(deserialize_with = "read::deserialize_duration")]
     connect_timeout: Option<Duration>,
-    #[serde(deserialize_with = "read::texts")]
+    #[serde(deserialize_with = "read::deserialize_text_list")]
     allowed_tools: Option<Vec<String>>,
-    #[serde(deserialize_with = "read::texts")]
+    #[serde(deserialize_with = "read::deserialize_text_list")]
     exclude_tools: Option<Vec<String>>,
-    #[serde(deserialize_with = "protocol_version")]
+    #[serde(deserialize_with = "deserialize_protocol_version")]
     protocol_version: Option<String>,
     required: bool,
     sequential: bool,
-    #[serde(deserialize_with = "read::time")]
+    #[serde(deserialize_with = "read::deserialize_duration")]
     idle_timeout: Option<Duration>,
-    #[serde(deserialize_with = "read::times")]
+    #[serde(deserialize_with = "read::deserialize_tool_timeouts")]
     tool_timeouts: Option<Vec<(String, Duration)>>,
     max_concurrent_calls: Option<NonZeroUsize>,
-    #[serde(deserialize_with = "sampling")]
+    #[serde(deserialize_with = "deserialize_sampling")]
     sampling: Option<SamplingLimits>,
-    #[serde(deserialize_with = "roots")]
+    #[serde(deserialize_with = "deserialize_roots")]
     roots: Option<Vec<Root>>,
     log_level: LogLevel,
 }
 
-pub(super) fn servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
-    let listed = read::listed(value, path)?.into_iter();
-    listed.map(|listed| server(&listed)).collect()
+pub(super) fn parse_servers(value: &Value, path: &str) -> Result<Vec<ServerConfig>, ConfigError> {
+    let listed = read::list_server_entries(value, path)?.into_iter();
+    listed.map(|listed| parse_server(&listed)).collect()
 }
 
-pub(super) fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
+pub(super) fn parse_server(listed: &RawServerEntry<'_>) -> Result<ServerConfig, ConfigError> {
     let path = &listed.path;
-    let mut entry: Entry = read::section(listed.value, path)?;
+    let mut entry: Entry = read::deserialize_object(listed.value, path)?;
     let name = entry.name.take().or(listed.key.map(str::to_owned));
-    let name = read::name(name, path)?;
-    let login = entry.login(path)?;
-    let mut config = ServerConfig::new(name, entry.transport(path)?);
+    let name = read::check_server_name(name, path)?;
+    let login = entry.parse_login(path)?;
+    let mut config = ServerConfig::new(name, entry.build_transport(path)?);
     config.authorization = login;
     if let Some(limit) = entry.timeout {
         config.call_timeout = Some(limit);
-        // A start may download the program, so it gets at least the time of a call, up to a
-        // maximum.
+        // A server may download its program when it starts, so the connect time-out is raised to
+        // the call time-out, within a maximum.
         let derived = limit.min(MAX_DERIVED_CONNECT_TIMEOUT);
         config.connect_timeout = config.connect_timeout.max(derived);
     }
@@ -118,18 +118,18 @@ pub(super) fn server(listed: &Listed<'_>) -> Result<ServerConfig, ConfigError> {
 }
 
 impl Entry {
-    /// Returns the login settings of a map. An `authorization` that is text becomes a header
-    /// instead.
-    fn login(&mut self, path: &str) -> Result<AuthConfig, ConfigError> {
+    /// Returns the login settings if `authorization` is a map. If it is text, adds it to the
+    /// headers.
+    fn parse_login(&mut self, path: &str) -> Result<AuthConfig, ConfigError> {
         let Some(value) = self.authorization.take_if(|_| self.command.is_none()) else {
             return Ok(AuthConfig::default());
         };
-        let path = join(path, "authorization");
+        let path = join_path(path, "authorization");
         let headers = self.headers.get_or_insert_default();
         let is_given = |(name, _): &(String, _)| name.eq_ignore_ascii_case("authorization");
         if headers.iter().any(is_given) {
             let reason = "and a header `Authorization` are both set: keep one of them";
-            return Err(ConfigError::invalid(&path, reason));
+            return Err(ConfigError::invalid_value(&path, reason));
         }
         match value {
             Value::String(header) => {
@@ -137,19 +137,19 @@ impl Entry {
                 Ok(AuthConfig::default())
             }
             Value::Object(_) => {
-                let login: AuthConfig = read::section(&value, &path)?;
-                login.check(&path)?;
+                let login: AuthConfig = read::deserialize_object(&value, &path)?;
+                login.check_settings(&path)?;
                 Ok(login)
             }
             _ => {
                 let reason = "must be text (the header) or a map (the login)";
-                Err(ConfigError::invalid(&path, reason))
+                Err(ConfigError::invalid_value(&path, reason))
             }
         }
     }
 
-    fn transport(&mut self, path: &str) -> Result<ServerTransport, ConfigError> {
-        let invalid = |reason: String| Err(ConfigError::invalid(path, reason));
+    fn build_transport(&mut self, path: &str) -> Result<ServerTransport, ConfigError> {
+        let invalid = |reason: String| Err(ConfigError::invalid_value(path, reason));
         match (self.kind, self.command.take(), self.url.take()) {
             (_, Some(_), Some(_)) => invalid(
                 "has both `command` and `url`: keep `command` for a program, or `url` for a \
@@ -161,10 +161,10 @@ impl Entry {
                  `url` for a running server"
                     .to_owned(),
             ),
-            (None | Some(Kind::Stdio), Some(command), None) => {
+            (None | Some(TransportKind::Stdio), Some(command), None) => {
                 let has_login = self.authorization.is_some();
-                unused(path, Kind::Http, "headers", self.headers.is_some())?;
-                unused(path, Kind::Http, "authorization", has_login)?;
+                reject_unused_key(path, TransportKind::Http, "headers", self.headers.is_some())?;
+                reject_unused_key(path, TransportKind::Http, "authorization", has_login)?;
                 Ok(ServerTransport::Stdio {
                     command,
                     args: self.args.take().unwrap_or_default(),
@@ -172,10 +172,10 @@ impl Entry {
                     cwd: self.cwd.take().map(Into::into),
                 })
             }
-            (None | Some(Kind::Http), None, Some(url)) => {
-                unused(path, Kind::Stdio, "args", self.args.is_some())?;
-                unused(path, Kind::Stdio, "env", self.env.is_some())?;
-                unused(path, Kind::Stdio, "cwd", self.cwd.is_some())?;
+            (None | Some(TransportKind::Http), None, Some(url)) => {
+                reject_unused_key(path, TransportKind::Stdio, "args", self.args.is_some())?;
+                reject_unused_key(path, TransportKind::Stdio, "env", self.env.is_some())?;
+                reject_unused_key(path, TransportKind::Stdio, "cwd", self.cwd.is_some())?;
                 Ok(ServerTransport::StreamableHttp {
                     url,
                     headers: self.headers.take().unwrap_or_default(),
@@ -183,8 +183,8 @@ impl Entry {
             }
             (Some(kind), ..) => {
                 let missing = match kind {
-                    Kind::Stdio => "command",
-                    Kind::Http => "url",
+                    TransportKind::Stdio => "command",
+                    TransportKind::Http => "url",
                 };
                 let kind = kind.name();
                 invalid(format!("has type `{kind}`, which needs `{missing}`"))
@@ -193,22 +193,27 @@ impl Entry {
     }
 }
 
-/// Returns an error if a key of the other transport is set.
-fn unused(path: &str, kind: Kind, key: &str, is_given: bool) -> Result<(), ConfigError> {
+/// Returns an error if `key` is set, which only servers of type `kind` support.
+fn reject_unused_key(
+    path: &str,
+    kind: TransportKind,
+    key: &str,
+    is_given: bool,
+) -> Result<(), ConfigError> {
     if is_given {
         let reason = format!("is for servers of type `{}` only", kind.name());
-        return Err(ConfigError::invalid(&join(path, key), reason));
+        return Err(ConfigError::invalid_value(&join_path(path, key), reason));
     }
     Ok(())
 }
 
-/// Parses a transport type in the spelling of any supported host.
-pub(super) fn transport_kind(name: &str) -> Result<Kind, String> {
+/// Parses a transport type in the spelling of Switchboard or of another host.
+pub(super) fn parse_transport_kind(name: &str) -> Result<TransportKind, String> {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     let normalized: String = letters.map(|c| c.to_ascii_lowercase()).collect();
     match normalized.as_str() {
-        "stdio" | "local" => Ok(Kind::Stdio),
-        "http" | "streamablehttp" | "remote" => Ok(Kind::Http),
+        "stdio" | "local" => Ok(TransportKind::Stdio),
+        "http" | "streamablehttp" | "remote" => Ok(TransportKind::Http),
         "sse" => Err(
             "asks for `sse`, the HTTP+SSE transport that MCP retired in 2025: most such servers \
              also support streamable HTTP, often at `/mcp` instead of `/sse`, so set the type to \
@@ -217,23 +222,25 @@ pub(super) fn transport_kind(name: &str) -> Result<Kind, String> {
                 .to_owned(),
         ),
         _ => {
-            let similar = did_you_mean(nearest(name, ["stdio", "streamable-http"]));
+            let similar = did_you_mean(find_most_similar(name, ["stdio", "streamable-http"]));
             Err(format!("must be `stdio` or `streamable-http`{similar}"))
         }
     }
 }
 
-fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Kind>, D::Error> {
+fn deserialize_kind<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<TransportKind>, D::Error> {
     let name = Option::<String>::deserialize(deserializer)?;
-    let kind = name.map(|name| transport_kind(&name).map_err(D::Error::custom));
+    let kind = name.map(|name| parse_transport_kind(&name).map_err(D::Error::custom));
     kind.transpose()
 }
 
-fn protocol_version<'de, D: Deserializer<'de>>(
+fn deserialize_protocol_version<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let expected = format!("one of {}", PROTOCOL_VERSIONS.join(", "));
-    converted(deserializer, &expected, |value| {
+    deserialize_converted(deserializer, &expected, |value| {
         let version = value.as_str()?;
         let is_supported = PROTOCOL_VERSIONS.contains(&version);
         is_supported.then(|| version.to_owned())
@@ -241,20 +248,22 @@ fn protocol_version<'de, D: Deserializer<'de>>(
 }
 
 /// Deserializes sampling limits. `true` stands for the default limits.
-fn sampling<'de, D: Deserializer<'de>>(
+fn deserialize_sampling<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<SamplingLimits>, D::Error> {
     let expected = "true, false, or a map of `calls` and `max_tokens`, both whole numbers";
-    let limits = converted(deserializer, expected, |value| match value {
+    let limits = deserialize_converted(deserializer, expected, |value| match value {
         Value::Bool(allowed) => Some(allowed.then(SamplingLimits::default)),
         limits => SamplingLimits::deserialize(limits).ok().map(Some),
     });
     limits.map(Option::flatten)
 }
 
-fn roots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Root>>, D::Error> {
-    converted(deserializer, "a list of absolute paths", |value| {
-        let folders = read::scalars(value)?.into_iter();
-        folders.map(|it| root_folder(Path::new(&it))).collect()
+fn deserialize_roots<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Root>>, D::Error> {
+    deserialize_converted(deserializer, "a list of absolute paths", |value| {
+        let folders = read::scalars_to_texts(value)?.into_iter();
+        folders.map(|it| root_from_path(Path::new(&it))).collect()
     })
 }
