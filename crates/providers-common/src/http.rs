@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`transport`] | [`HttpTransport`](transport::HttpTransport): the HTTP client of a provider |
 //! | [`retry`] | [`stream_with_retry`](retry::stream_with_retry): repeats a failed request |
-//! | [`classify`] | [`ErrorClassifier`](classify::ErrorClassifier): typed errors of failed answers |
+//! | [`classify`] | [`ErrorClassifier`](classify::ErrorClassifier): errors of failed answers |
 //! | [`byte_stream`] | [`ByteStream`](byte_stream::ByteStream): a body as it arrives |
 //! | [`sse`], [`ndjson`] | a body split into frames |
 //! | [`decoder`] | [`WireDecoder`](decoder::WireDecoder): frames become events |
@@ -14,7 +14,7 @@ pub mod byte_stream;
 pub mod classify;
 pub mod decode;
 pub mod decoder;
-pub mod ndjson;
+pub(crate) mod ndjson;
 pub mod retry;
-pub mod sse;
+pub(crate) mod sse;
 pub mod transport;

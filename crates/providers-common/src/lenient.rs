@@ -9,11 +9,14 @@ use serde::{
     Deserialize, Deserializer,
     de::{
         Error, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor,
-        value::{Error as ValueError, MapAccessDeserializer, SeqAccessDeserializer},
+        value::{
+            BorrowedStrDeserializer, Error as ValueError, MapAccessDeserializer,
+            SeqAccessDeserializer,
+        },
     },
 };
 
-/// Deserializes a boolean, a number or a string. Returns `None` for any other value.
+/// Deserializes a boolean, number or string of type `T`. Returns `None` for any other value.
 ///
 /// Fails only on invalid JSON.
 pub fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
@@ -52,7 +55,7 @@ where
         .collect())
 }
 
-/// An element of a list. `None` if it is not an object.
+/// A list element that must be an object. An element of another type becomes `None`.
 struct LenientObject<T>(Option<T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientObject<T> {
@@ -61,14 +64,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for LenientObject<T> {
     }
 }
 
-/// The kind of JSON value that a field expects.
+/// The kind of JSON value that a lenient field expects.
 enum JsonShape {
     Scalar,
     Object,
     List,
 }
 
-/// Visitor that returns `None` for values of another shape or type.
+/// Visitor that returns `None` for a value without the expected shape or type.
 struct LenientVisitor<T> {
     shape: JsonShape,
     value: PhantomData<T>,
@@ -82,7 +85,7 @@ impl<'de, T: Deserialize<'de>> LenientVisitor<T> {
         }
     }
 
-    fn convert_scalar<V: IntoDeserializer<'de, ValueError>>(&self, value: V) -> Option<T> {
+    fn convert_scalar(&self, value: impl IntoDeserializer<'de, ValueError>) -> Option<T> {
         T::deserialize(value.into_deserializer()).ok()
     }
 }
@@ -116,6 +119,10 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for LenientVisitor<T> {
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Self::Value, E> {
         Ok(self.convert_scalar(value))
+    }
+
+    fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<Self::Value, E> {
+        Ok(self.convert_scalar(BorrowedStrDeserializer::new(value)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {

@@ -1,4 +1,4 @@
-//! Model calls of the driver.
+//! Model calls: the driver streams a response and publishes its events.
 
 use std::{collections::HashMap, pin::pin};
 
@@ -24,7 +24,7 @@ use crate::{
 /// from delaying the reader.
 pub(super) const MAX_EVENTS_TOGETHER: usize = 16;
 
-/// How a model call ended.
+/// The end of a model call: a response, an error, a stop of the run, or an oversized response.
 enum ModelCallEnd {
     Whole(Box<ChatResponse>),
     Failed(ModelError),
@@ -33,13 +33,13 @@ enum ModelCallEnd {
     TooLarge(u64),
 }
 
-/// The received part of a streamed response, and the conversion of model events to run events.
+/// Converter of a streamed response to run events. It stores the received part.
 #[derive(Default)]
 struct OutputMapper {
     answer: ResponseAccumulator,
     meter: AnswerMeter,
-    /// Tool uses that may still receive input: part index in the response to the tool use's id in
-    /// the run.
+    /// Tool uses whose input may be incomplete. Maps the part index in the response to the tool use
+    /// id in the run.
     open_tools: HashMap<u32, String>,
     /// Generator of tool use ids. Created at the first tool use, because its creation reads the
     /// whole conversation.
@@ -48,7 +48,7 @@ struct OutputMapper {
     has_output: bool,
     /// Whether the run is in the gathering phase, in which the response text is not the answer.
     gathers: bool,
-    /// Extracts readable text from a formatted answer. Boxed, because it is large and rarely used.
+    /// Reader of the text in a formatted answer. Boxed, because it is large and rarely used.
     formatter: Option<Box<(FormatterMode, PartialFormatter)>>,
 }
 
@@ -107,8 +107,8 @@ impl Driver {
         Ok(run.begin_model_call(tools))
     }
 
-    /// Adds unavailable servers to the run, with hidden input values redacted from their errors.
-    /// Returns the events.
+    /// Reports unavailable servers to the run, with hidden input values redacted from their errors.
+    /// Returns the events to publish.
     fn report_unavailable_servers(
         &self,
         mut problems: Vec<ServerProblem>,
@@ -144,7 +144,7 @@ impl Driver {
         Ok(StepOutcome::Continue)
     }
 
-    /// Applies the end of a model call to the run. Returns the events of the change.
+    /// Passes the result of a model call to the run. Returns the events to publish.
     fn apply_model_call_end(
         &self,
         run: &mut Run,
@@ -237,7 +237,7 @@ impl Driver {
         mapper: &mut OutputMapper,
         trace: &ChatTrace,
     ) -> (ModelCallEnd, Option<ChatResponse>) {
-        // The run may have been stopped while the reader processed the start event.
+        // The run may have been stopped while the reader processed the start event of this call.
         if let Some(reason) = self.stop_reason() {
             return (ModelCallEnd::Stopped(reason), None);
         }
@@ -256,13 +256,11 @@ impl Driver {
                 reason = &mut stopped => break Some(ModelCallEnd::Stopped(reason)),
             };
             let Some(events) = next else { break None };
-            let mut has_published = false;
-            let taken = events.into_iter().try_for_each(|event| {
-                let kinds = mapper.process_event(event, run, trace)?;
-                has_published |= self.publisher.publish_events(kinds);
-                Ok(())
-            });
-            if has_published {
+            let mut kinds = Vec::with_capacity(events.len());
+            let taken = events
+                .into_iter()
+                .try_for_each(|event| mapper.process_event(event, run, trace, &mut kinds));
+            if self.publisher.publish_events(kinds) {
                 yield_to_reader().await;
             }
             // A cancellation by the reader takes precedence over the event. The deadline is checked
@@ -284,7 +282,7 @@ impl Driver {
             }
         };
         let has_output = match end {
-            // A failure counts only published output. Without any, a fallback model may answer.
+            // After a failure, the run may call a fallback model unless output was published.
             ModelCallEnd::Failed(_) => mapper.has_output,
             _ => mapper.answer.has_output(),
         };
@@ -304,14 +302,15 @@ impl OutputMapper {
         }
     }
 
-    /// Adds a model event to the response. Returns the run events that it causes, or the end of the
-    /// call.
+    /// Adds a model event to the response. Adds the run event that it causes, if any, to `kinds`.
+    /// If the model call ends, returns its end as the error.
     fn process_event(
         &mut self,
         event: Result<ModelEvent, ModelError>,
         run: &Run,
         trace: &ChatTrace,
-    ) -> Result<Vec<RunEventKind>, ModelCallEnd> {
+        kinds: &mut Vec<RunEventKind>,
+    ) -> Result<(), ModelCallEnd> {
         let event = event.map_err(ModelCallEnd::Failed)?;
         let provider = &*run.model_id().provider;
         match &event {
@@ -336,16 +335,17 @@ impl OutputMapper {
         pushed.map_err(|fault| {
             ModelCallEnd::Failed(ModelError::from_grammar_violation(provider, fault))
         })?;
-        let kinds = self.convert_event(event, run);
-        self.has_output |= kinds.iter().any(is_output_event);
-        Ok(kinds)
+        let kind = self.convert_event(event, run);
+        self.has_output |= kind.as_ref().is_some_and(is_output_event);
+        kinds.extend(kind);
+        Ok(())
     }
 
-    /// Converts a model event to run events.
-    fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Vec<RunEventKind> {
+    /// Converts a model event to a run event.
+    fn convert_event(&mut self, event: ModelEvent, run: &Run) -> Option<RunEventKind> {
         let kind = match event {
             ModelEvent::Retrying { retry } => {
-                // The mapper is reset, so that tool calls of the next attempt get the same ids.
+                // The mapper is reset, so that the tool uses of the next attempt get the same ids.
                 *self = Self {
                     answer: std::mem::take(&mut self.answer),
                     meter: std::mem::take(&mut self.meter),
@@ -378,7 +378,7 @@ impl OutputMapper {
                     .make_unique_id(&id);
                 self.open_tools.insert(index, id.clone());
                 if self.formatter.is_some() {
-                    return Vec::new();
+                    return None;
                 }
                 RunEventKind::ToolInputStarted { id, name }
             }
@@ -387,7 +387,7 @@ impl OutputMapper {
                     return parse_formatted_text(formatter, &json);
                 }
                 let Some(id) = self.open_tools.get(&index).cloned() else {
-                    return Vec::new();
+                    return None;
                 };
                 RunEventKind::ToolInputDelta { id, json }
             }
@@ -399,11 +399,11 @@ impl OutputMapper {
                     kind: block.kind,
                     text: block.text,
                 },
-                _ => return Vec::new(),
+                _ => return None,
             },
-            _ => return Vec::new(),
+            _ => return None,
         };
-        vec![kind]
+        Some(kind)
     }
 }
 
@@ -418,10 +418,7 @@ fn is_output_event(kind: &RunEventKind) -> bool {
     }
 }
 
-fn parse_formatted_text(formatter: &mut PartialFormatter, json: &str) -> Vec<RunEventKind> {
+fn parse_formatted_text(formatter: &mut PartialFormatter, json: &str) -> Option<RunEventKind> {
     let text = formatter.push_json(json);
-    if text.is_empty() {
-        return Vec::new();
-    }
-    vec![RunEventKind::TextDelta { text }]
+    (!text.is_empty()).then_some(RunEventKind::TextDelta { text })
 }

@@ -1,15 +1,15 @@
 //! Response bodies as streams of bytes.
 
-use std::{io, pin::Pin, str::Utf8Error};
+use std::{
+    pin::Pin,
+    str::Utf8Error,
+    task::{Context, Poll, ready},
+};
 
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::StreamExt as _;
 use switchboard_domain::{ModelError, ModelErrorKind};
-use tokio_util::{
-    codec::{Decoder, FramedRead},
-    io::StreamReader,
-};
 
 /// Body of an HTTP response, in pieces as they arrive. Dropping the stream aborts the request. The
 /// stream ends after an error.
@@ -36,26 +36,101 @@ pub async fn read_to_end(
     Ok(whole.freeze())
 }
 
-/// Splits a response body of `provider` into frames. The stream ends after an error. `codec`
-/// reports its errors as a [`ModelError`] inside an [`io::Error`].
-pub(crate) fn split_frames<C>(
-    provider: &str,
-    body: ByteStream,
-    codec: C,
-) -> impl Stream<Item = Result<C::Item, ModelError>> + Send + use<C>
-where
-    C: Decoder<Error = io::Error> + Send,
-    C::Item: Send,
-{
-    let provider = provider.to_owned();
-    let reader = StreamReader::new(body.map_err(io::Error::other));
-    FramedRead::new(reader, codec)
-        .map_err(move |error| {
-            error.downcast::<ModelError>().unwrap_or_else(|error| {
-                ModelError::new(&provider, ModelErrorKind::Protocol, error.to_string())
-            })
-        })
-        .fuse()
+/// Splits the bytes of a response body into frames. The reader keeps the current frame, so that a
+/// stream with a frame for every token allocates no memory for them.
+pub(crate) trait FrameReader: Send {
+    /// Reads the next frame from the beginning of `unread`. Returns `false` if it is incomplete.
+    fn read_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError>;
+
+    /// Reads the frame in the rest of a complete body. Returns `false` if there is none.
+    fn read_last_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError>;
+
+    /// Returns the name and the data of the frame that was read last.
+    fn frame(&self) -> (&str, &str);
+}
+
+/// The frames of a response body.
+pub(crate) struct Frames<R> {
+    /// The body. `None` after its end and after an error.
+    body: Option<ByteStream>,
+    /// Received bytes that are not part of a read frame.
+    unread: BytesMut,
+    reader: R,
+}
+
+impl<R: FrameReader> Frames<R> {
+    pub(crate) fn new(body: ByteStream, reader: R) -> Self {
+        Self {
+            body: Some(body),
+            unread: BytesMut::new(),
+            reader,
+        }
+    }
+
+    /// Drops the body, which closes an open connection.
+    pub(crate) fn close(&mut self) {
+        self.body = None;
+    }
+
+    /// Reads the next frame, which [`frame`](Self::frame) then returns. Returns `false` at the end
+    /// of the body and after an error.
+    pub(crate) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<bool, ModelError>> {
+        loop {
+            let Some(body) = &mut self.body else {
+                return Poll::Ready(Ok(false));
+            };
+            let read = match self.reader.read_frame(&mut self.unread) {
+                Ok(false) => match ready!(body.as_mut().poll_next(context)) {
+                    Some(Ok(piece)) => {
+                        self.unread.extend_from_slice(&piece);
+                        continue;
+                    }
+                    Some(Err(error)) => Err(error),
+                    None => {
+                        self.body = None;
+                        self.reader.read_last_frame(&mut self.unread)
+                    }
+                },
+                read => read,
+            };
+            if read.is_err() {
+                self.body = None;
+            }
+            return Poll::Ready(read);
+        }
+    }
+
+    /// Returns the name and the data of the frame that was read last. JSON lines have no name.
+    pub(crate) fn frame(&self) -> (&str, &str) {
+        self.reader.frame()
+    }
+
+    /// Reads all frames of a body that never waits, and the error that ends it.
+    #[cfg(test)]
+    pub(crate) fn read_all(mut self) -> (Vec<(String, String)>, Option<ModelError>) {
+        let mut frames = Vec::new();
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        loop {
+            match self.poll_read(&mut context) {
+                Poll::Pending => panic!("the body waits"),
+                Poll::Ready(Ok(true)) => {
+                    let (name, data) = self.frame();
+                    frames.push((name.to_owned(), data.to_owned()));
+                }
+                Poll::Ready(end) => {
+                    let next = self.poll_read(&mut context);
+                    assert!(
+                        matches!(next, Poll::Ready(Ok(false))),
+                        "a frame after the end"
+                    );
+                    return (frames, end.err());
+                }
+            }
+        }
+    }
 }
 
 /// Converts a response body of `provider` into text.
@@ -64,7 +139,7 @@ where
 /// [`ModelErrorKind::Interrupted`] if the body ends inside a multi-byte character.
 pub fn as_text<'a>(provider: &str, body: &'a [u8]) -> Result<&'a str, ModelError> {
     let text = str::from_utf8(body).map_err(|fault| invalid_utf8_error(provider, fault))?;
-    // Some servers begin with a byte-order mark, which JSON does not allow.
+    // The byte-order mark that some servers send is removed, because JSON does not allow it.
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 

@@ -1,9 +1,11 @@
 //! Conversion of a response body into a stream of model events.
 
-use std::pin::Pin;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use futures_core::Stream;
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use switchboard_domain::{
     ChatResponse, EventGrammar, GrammarViolation, ModelError, ModelEvent, ModelStream,
     ResponseAccumulator,
@@ -12,12 +14,13 @@ use switchboard_domain::{
 use crate::{
     AnswerContext, ByteStream, MAX_FRAME_BYTES, WireDecoder,
     http::{
-        ndjson,
-        sse::{self, SseFrame},
+        byte_stream::{FrameReader, Frames},
+        ndjson::LineReader,
+        sse::SseReader,
     },
 };
 
-/// Decodes a body of server-sent events of `provider`.
+/// Decodes a response body of server-sent events from `provider` into model events.
 ///
 /// - If the body ends without [`ModelEvent::Finished`], the stream fails with
 ///   [`ModelErrorKind::Interrupted`](switchboard_domain::ModelErrorKind), also if the decoder
@@ -32,8 +35,8 @@ pub fn decode_sse(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let frames = sse::split_sse_frames(provider, body, MAX_FRAME_BYTES);
-    decode_frames(provider, Box::pin(frames), decoder)
+    let frames = Frames::new(body, SseReader::new(provider, MAX_FRAME_BYTES));
+    decode_frames(provider, None, frames, decoder)
 }
 
 /// Decodes server-sent events like [`decode_sse`]. `context` adds status and request id to errors.
@@ -43,28 +46,24 @@ pub fn decode_sse_with_context(
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let events = decode_sse(provider, body, decoder);
-    Box::pin(events.map_err(move |error| context.complete_error(error)))
+    let frames = Frames::new(body, SseReader::new(provider, MAX_FRAME_BYTES));
+    decode_frames(provider, Some(context), frames, decoder)
 }
 
-/// Decodes a response body of JSON lines. The rules are those of [`decode_sse`]. Frames have no
-/// name.
+/// Decodes a response body of JSON lines into model events, with the rules of [`decode_sse`]. The
+/// decoder receives each line as a frame without a name.
 pub fn decode_ndjson(
     provider: &str,
     body: ByteStream,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let lines = ndjson::split_lines(provider, body, MAX_FRAME_BYTES);
-    let frames = lines.map_ok(|data| {
-        let name = String::new();
-        SseFrame { name, data }
-    });
-    decode_frames(provider, Box::pin(frames), decoder)
+    let frames = Frames::new(body, LineReader::new(provider, MAX_FRAME_BYTES));
+    decode_frames(provider, None, frames, decoder)
 }
 
 /// Assembles the events of one answer of `provider` into a response.
 ///
-/// Fails with [`ModelError::from_grammar_violation`] if the events violate the grammar or are incomplete.
+/// Fails with [`ModelError::from_grammar_violation`] if the events violate the event grammar.
 pub fn assemble_response(
     provider: &str,
     events: &[ModelEvent],
@@ -75,77 +74,114 @@ pub fn assemble_response(
         .map_err(|fault| ModelError::from_grammar_violation(provider, fault))
 }
 
-/// Stream of the frames of an answer. JSON lines are frames with an empty name.
-type Frames = Pin<Box<dyn Stream<Item = Result<SseFrame, ModelError>> + Send>>;
-
-struct Decoding<D> {
+/// Stream of the model events of an answer. The stream is polled for every token. Therefore it has
+/// its own `poll_next`: moving its state, as `stream::unfold` does, would be slow.
+struct DecodedEvents<R, D> {
     provider: String,
-    /// Frames that are not decoded yet. `None` after the end of the answer.
-    frames: Option<Frames>,
+    /// Context that completes the errors. `None` if the caller completes them.
+    context: Option<AnswerContext>,
+    frames: Frames<R>,
     decoder: D,
     grammar: EventGrammar,
+    /// Decoded events that are not emitted yet, the next one last.
+    events: Vec<ModelEvent>,
+    /// Error that follows these events, unless they finish the answer.
+    error: Option<ModelError>,
+    /// Whether no further frame is decoded.
+    has_ended: bool,
 }
+
+/// The decoder is never pinned.
+impl<R, D> Unpin for DecodedEvents<R, D> {}
 
 fn decode_frames(
     provider: &str,
-    frames: Frames,
+    context: Option<AnswerContext>,
+    frames: Frames<impl FrameReader + 'static>,
     decoder: impl WireDecoder + 'static,
 ) -> ModelStream {
-    let decoding = Decoding {
+    Box::pin(DecodedEvents {
         provider: provider.to_owned(),
-        frames: Some(frames),
+        context,
+        frames,
         decoder,
         grammar: EventGrammar::default(),
-    };
-    let batches = stream::unfold(decoding, |mut decoding| async move {
-        let items = decoding.next_items().await?;
-        Some((stream::iter(items), decoding))
-    });
-    Box::pin(batches.flatten().fuse())
+        events: Vec::new(),
+        error: None,
+        has_ended: false,
+    })
 }
 
-impl<D: WireDecoder> Decoding<D> {
-    /// Decodes the next frame or the end of the answer. Only the first error is reported, because
-    /// later errors are its consequences. A grammar violation is a fault of the adapter and always
-    /// reported.
-    async fn next_items(&mut self) -> Option<Vec<Result<ModelEvent, ModelError>>> {
-        let frames = self.frames.as_mut()?;
-        let frame = if self.grammar.is_finished() {
-            frames.next().now_or_never().flatten()
-        } else {
-            frames.next().await
-        };
-        let is_end = frame.is_none();
-        let mut events = Vec::new();
+impl<R: FrameReader, D: WireDecoder> DecodedEvents<R, D> {
+    /// Ends the decoding and closes the connection.
+    fn end_stream(&mut self) {
+        self.has_ended = true;
+        self.frames.close();
+    }
+
+    /// Decodes the current frame (`true`) or the end of the answer (`false`). Only the first error
+    /// is reported, because later errors are its consequences.
+    fn decode_next(&mut self, frame: Result<bool, ModelError>) {
+        let is_frame = matches!(frame, Ok(true));
         let result = match frame {
-            Some(Ok(frame)) => self
-                .decoder
-                .decode_frame(&frame.name, &frame.data, &mut events),
-            Some(Err(error)) => Err(error),
-            None => self.decoder.finish_decoding(&mut events),
-        };
-        if is_end || result.is_err() {
-            self.frames = None;
-        }
-        let mut items = Vec::with_capacity(events.len());
-        for event in events {
-            if let Err(fault) = self.grammar.check_event(&event) {
-                self.frames = None;
-                items.push(Err(ModelError::from_grammar_violation(
-                    &self.provider,
-                    fault,
-                )));
-                return Some(items);
+            Ok(true) => {
+                let (name, data) = self.frames.frame();
+                self.decoder.decode_frame(name, data, &mut self.events)
             }
-            items.push(Ok(event));
-        }
-        if !self.grammar.is_finished() {
+            Ok(false) => self.decoder.finish_decoding(&mut self.events),
+            Err(error) => Err(error),
+        };
+        self.events.reverse();
+        if !is_frame || result.is_err() {
+            self.end_stream();
             let incomplete =
                 || ModelError::from_grammar_violation(&self.provider, GrammarViolation::NoFinish);
-            let error = result.err().or_else(|| is_end.then(incomplete));
-            items.extend(error.map(Err));
+            self.error = Some(result.err().unwrap_or_else(incomplete));
         }
-        Some(items)
+    }
+
+    /// Returns the next decoded event, or the error after the last event. A grammar violation is a
+    /// fault of the adapter. It is always reported and ends the stream.
+    fn next_event(&mut self) -> Option<Result<ModelEvent, ModelError>> {
+        let error = match self.events.pop() {
+            Some(event) => match self.grammar.check_event(&event) {
+                Ok(()) => return Some(Ok(event)),
+                Err(fault) => {
+                    self.end_stream();
+                    self.events.clear();
+                    self.error = None;
+                    ModelError::from_grammar_violation(&self.provider, fault)
+                }
+            },
+            None => self.error.take().filter(|_| !self.grammar.is_finished())?,
+        };
+        Some(Err(match &self.context {
+            Some(context) => context.complete_error(error),
+            None => error,
+        }))
+    }
+}
+
+impl<R: FrameReader, D: WireDecoder> Stream for DecodedEvents<R, D> {
+    type Item = Result<ModelEvent, ModelError>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(event) = this.next_event() {
+                return Poll::Ready(Some(event));
+            }
+            if this.has_ended {
+                return Poll::Ready(None);
+            }
+            let frame = match this.frames.poll_read(context) {
+                Poll::Ready(frame) => frame,
+                // After the end of the answer, the stream does not wait for further frames.
+                Poll::Pending if this.grammar.is_finished() => Ok(false),
+                Poll::Pending => return Poll::Pending,
+            };
+            this.decode_next(frame);
+        }
     }
 }
 

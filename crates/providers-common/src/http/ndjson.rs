@@ -1,81 +1,96 @@
-//! Framing of JSON lines.
+//! Splitting of a response body into JSON lines.
 
-use std::io;
+use std::mem;
 
-use bytes::BytesMut;
-use futures_core::Stream;
-use futures_util::{TryStreamExt as _, future};
+use bytes::{Buf as _, BytesMut};
+use memchr::memchr;
 use switchboard_domain::{ModelError, ModelErrorKind};
-use tokio_util::codec::{Decoder, LinesCodec, LinesCodecError};
 
-use crate::{
-    ByteStream,
-    http::byte_stream::{invalid_utf8_error, split_frames},
-};
+use crate::http::byte_stream::{FrameReader, invalid_utf8_error};
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Returns the lines of a body of `provider`, without empty lines. The last line needs no line end,
+/// Reader of the JSON lines in a response body. Skips empty lines. The last line needs no line end,
 /// and a byte-order mark at the beginning is skipped.
 ///
-/// Fails with the body's error, with [`ModelErrorKind::Protocol`] on text that is not UTF-8 or a
-/// line of more than `max_line_bytes`, and with [`ModelErrorKind::Interrupted`] if the body ends
-/// within a character. The stream ends after an error.
-pub fn split_lines(
-    provider: &str,
-    body: ByteStream,
-    max_line_bytes: usize,
-) -> impl Stream<Item = Result<String, ModelError>> + Send + use<> {
-    let codec = NdjsonCodec {
-        provider: provider.to_owned(),
-        codec: LinesCodec::new_with_max_length(max_line_bytes),
-    };
-    let mut first = true;
-    split_frames(provider, body, codec)
-        .map_ok(move |mut line| {
-            if std::mem::take(&mut first) && line.starts_with(BYTE_ORDER_MARK) {
-                line.remove(0);
-            }
-            line
-        })
-        .try_filter(|line| future::ready(!line.trim().is_empty()))
-}
-
-/// A line codec that distinguishes a truncated last line from invalid UTF-8.
-struct NdjsonCodec {
+/// Fails with [`ModelErrorKind::Protocol`] on text that is not UTF-8 and on a line of more than
+/// `max_line_bytes`, and with [`ModelErrorKind::Interrupted`] if the body ends within a character.
+pub(crate) struct LineReader {
     provider: String,
-    codec: LinesCodec,
+    max_line_bytes: usize,
+    line: String,
+    is_first_line: bool,
+    /// Number of unread bytes that were already searched for a line end.
+    searched: usize,
 }
 
-impl NdjsonCodec {
-    fn protocol_error(&self, error: LinesCodecError) -> io::Error {
-        let message = format!("the body is not JSON lines: {error}");
-        let kind = ModelErrorKind::Protocol;
-        io::Error::other(ModelError::new(&self.provider, kind, message).with_source(error))
+impl LineReader {
+    pub(crate) fn new(provider: &str, max_line_bytes: usize) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            max_line_bytes,
+            line: String::new(),
+            is_first_line: true,
+            searched: 0,
+        }
+    }
+
+    /// Stores a line. Returns whether it has visible characters.
+    fn store_line(&mut self, line: &str) -> bool {
+        let is_first = mem::take(&mut self.is_first_line);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let line = line
+            .strip_prefix(BYTE_ORDER_MARK)
+            .filter(|_| is_first)
+            .unwrap_or(line);
+        line.clone_into(&mut self.line);
+        !line.trim().is_empty()
+    }
+
+    fn check_length(&self, length: usize) -> Result<(), ModelError> {
+        if length <= self.max_line_bytes {
+            return Ok(());
+        }
+        let message = format!("a line is longer than {} bytes", self.max_line_bytes);
+        Err(ModelError::new(
+            &self.provider,
+            ModelErrorKind::Protocol,
+            message,
+        ))
     }
 }
 
-impl Decoder for NdjsonCodec {
-    type Item = String;
-    type Error = io::Error;
-
-    fn decode(&mut self, read: &mut BytesMut) -> Result<Option<String>, io::Error> {
-        self.codec
-            .decode(read)
-            .map_err(|error| self.protocol_error(error))
+impl FrameReader for LineReader {
+    fn read_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError> {
+        loop {
+            let rest = unread.get(self.searched..).unwrap_or_default();
+            let Some(length) = memchr(b'\n', rest) else {
+                self.searched = unread.len();
+                return self.check_length(unread.len()).map(|()| false);
+            };
+            let (line, _) = unread.split_at(mem::take(&mut self.searched) + length);
+            self.check_length(line.len())?;
+            let consumed = line.len() + 1;
+            let line = str::from_utf8(line).map_err(|fault| {
+                let message = format!("the body is not JSON lines: {fault}");
+                ModelError::new(&self.provider, ModelErrorKind::Protocol, message)
+            })?;
+            let is_visible = self.store_line(line);
+            unread.advance(consumed);
+            if is_visible {
+                return Ok(true);
+            }
+        }
     }
 
-    fn decode_eof(&mut self, read: &mut BytesMut) -> Result<Option<String>, io::Error> {
-        if let Some(line) = self.decode(read)? {
-            return Ok(Some(line));
-        }
-        match std::str::from_utf8(read) {
-            Ok(_) => self
-                .codec
-                .decode_eof(read)
-                .map_err(|error| self.protocol_error(error)),
-            Err(fault) => Err(io::Error::other(invalid_utf8_error(&self.provider, fault))),
-        }
+    fn read_last_frame(&mut self, unread: &mut BytesMut) -> Result<bool, ModelError> {
+        let line = str::from_utf8(unread);
+        let line = line.map_err(|fault| invalid_utf8_error(&self.provider, fault))?;
+        Ok(self.store_line(line))
+    }
+
+    fn frame(&self) -> (&str, &str) {
+        ("", &self.line)
     }
 }
 

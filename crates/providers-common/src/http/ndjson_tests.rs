@@ -1,7 +1,8 @@
 use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use futures_util::stream;
 
 use super::*;
+use crate::{ByteStream, http::byte_stream::Frames};
 
 const ROOMY: usize = 1 << 20;
 
@@ -12,21 +13,8 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
 
 /// The lines, and the error that ended them.
 fn read(body: ByteStream, max: usize) -> (Vec<String>, Option<ModelError>) {
-    let mut good = Vec::new();
-    let mut lines = std::pin::pin!(split_lines("acme", body, max));
-    // These bodies never make one wait.
-    while let Some(line) = lines.next().now_or_never().expect("the body is there") {
-        match line {
-            Ok(line) => good.push(line),
-            Err(error) => {
-                let next = lines.next().now_or_never();
-                assert!(matches!(next, Some(None)), "something follows the error");
-                return (good, Some(error));
-            }
-        }
-    }
-    assert!(matches!(lines.next().now_or_never(), Some(None)));
-    (good, None)
+    let (frames, error) = Frames::new(body, LineReader::new("acme", max)).read_all();
+    (frames.into_iter().map(|(_, line)| line).collect(), error)
 }
 
 fn kinds(result: (Vec<String>, Option<ModelError>)) -> (Vec<String>, Option<ModelErrorKind>) {

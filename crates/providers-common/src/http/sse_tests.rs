@@ -4,9 +4,10 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, stream};
+use futures_util::stream;
 
 use super::*;
+use crate::{ByteStream, http::byte_stream::Frames};
 
 const ROOMY: usize = 1 << 20;
 
@@ -15,49 +16,21 @@ fn body<P: Into<Bytes>>(pieces: impl IntoIterator<Item = P>) -> ByteStream {
     Box::pin(stream::iter(pieces))
 }
 
-/// The frames, and the kind of the error that ended them.
-fn read(body: ByteStream, max: usize) -> (Vec<SseFrame>, Option<ModelErrorKind>) {
-    let mut frames = Vec::new();
-    let mut events = frames_of(body, max);
-    while let Some(event) = next(&mut events) {
-        match event {
-            Ok(frame) => frames.push(frame),
-            Err(error) => {
-                assert!(next(&mut events).is_none(), "something follows the error");
-                return (frames, Some(error.kind));
-            }
-        }
-    }
-    assert!(next(&mut events).is_none(), "something follows the end");
-    (frames, None)
+/// The frames as name and data, and the kind of the error that ended them.
+fn read(body: ByteStream, max: usize) -> (Vec<(String, String)>, Option<ModelErrorKind>) {
+    let (frames, error) = Frames::new(body, SseReader::new("acme", max)).read_all();
+    (frames, error.map(|error| error.kind))
 }
 
-fn frames_of(
-    body: ByteStream,
-    max: usize,
-) -> impl Stream<Item = Result<SseFrame, ModelError>> + Unpin {
-    Box::pin(split_sse_frames("acme", body, max))
-}
-
-/// These bodies never make one wait.
-fn next(
-    events: &mut (impl Stream<Item = Result<SseFrame, ModelError>> + Unpin),
-) -> Option<Result<SseFrame, ModelError>> {
-    futures_util::FutureExt::now_or_never(events.next()).expect("the body is there")
-}
-
-fn frame(name: &str, data: &str) -> SseFrame {
-    SseFrame {
-        name: name.to_owned(),
-        data: data.to_owned(),
-    }
+fn frame(name: &str, data: &str) -> (String, String) {
+    (name.to_owned(), data.to_owned())
 }
 
 /// Every field, every kind of line that is skipped, and text of several bytes per character.
 const SAMPLE: &str = "\u{feff}: a comment\n\nid: 7\nretry: 10\nevent: first\ndata: {\"a\":\ndata:  1}\n\
     \nevent: without data\n\ndata\n\nunknown: x\ndata:näh: 🦀\n\n:keep-alive\n\ndata: [DONE]\n\n";
 
-fn sample_frames() -> Vec<SseFrame> {
+fn sample_frames() -> Vec<(String, String)> {
     vec![
         frame("first", "{\"a\":\n 1}"),
         frame("", "näh: 🦀"),
@@ -134,12 +107,15 @@ fn a_broken_body_fails_with_its_own_error() {
         Err(broken),
         Ok(Bytes::from("\n")),
     ];
-    let mut events = frames_of(Box::pin(stream::iter(pieces)), ROOMY);
-    assert_eq!(next(&mut events).unwrap().unwrap(), frame("", "1"));
-    let error = next(&mut events).unwrap().unwrap_err();
+    let frames = Frames::new(
+        Box::pin(stream::iter(pieces)),
+        SseReader::new("acme", ROOMY),
+    );
+    let (frames, error) = frames.read_all();
+    assert_eq!(frames, [frame("", "1")]);
+    let error = error.unwrap();
     assert_eq!(error.kind, ModelErrorKind::Interrupted);
     assert_eq!((error.message(), error.http_status()), ("cut", Some(200)));
-    assert!(next(&mut events).is_none());
 }
 
 #[test]

@@ -14,21 +14,21 @@ use switchboard_domain::{
 use super::{HttpClient, ProviderConfig};
 use crate::{
     Headers, HttpAnswer, HttpRequest, MAX_FRAME_BYTES, RetryPolicy, SingleAttempt, WireDecoder,
-    as_text, decode_ndjson, decode_sse, read_to_end,
+    as_text, decode_ndjson, decode_sse_with_context, read_to_end,
     schema::ToolSchemas,
     stream_with_retry,
     text_tool_calls::{Recovery, recover},
 };
 
-/// Mapping between the domain and one wire protocol of a provider.
+/// Mapping between domain types and one wire protocol of a provider.
 pub trait Wire: fmt::Debug + Sized + 'static {
     /// The provider's configuration.
     type Config: ProviderConfig;
-    /// Options of one model, initially the options of the configuration.
+    /// Options of one model, which default to the options in the provider's configuration.
     type Options: fmt::Debug + Clone + Send + Sync;
     /// Changes to the next attempt that avoid what the server refused in an earlier attempt.
     type Adaptation: Default + Send;
-    /// State machine that reads an answer.
+    /// State machine that converts the frames of an answer into events.
     type Decoder: WireDecoder + 'static;
 
     /// Framing of a streamed answer in this protocol.
@@ -72,12 +72,12 @@ pub trait Wire: fmt::Debug + Sized + 'static {
     }
 }
 
-/// Framing of a streamed answer.
+/// Framing of a streamed answer, which differs between the protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamFormat {
-    /// Server-sent events.
+    /// The answer is a stream of server-sent events.
     ServerSentEvents,
-    /// One JSON document per line.
+    /// The answer has one JSON document per line.
     JsonLines,
 }
 
@@ -105,7 +105,7 @@ impl StreamFormat {
     fn is_document(self, answer: &HttpAnswer) -> bool {
         match self {
             Self::ServerSentEvents => answer.is_json_document(),
-            // In JSON lines, a document on one line is a stream of one frame.
+            // A document on one line is also a valid stream of JSON lines, so it is read as one.
             Self::JsonLines => is_multiline_object(answer.first_bytes()),
         }
     }
@@ -131,7 +131,7 @@ pub struct PreparedRequest<D> {
     pub recovery: Option<Recovery>,
 }
 
-/// An HTTP request for an answer of a model.
+/// An HTTP request to a model. The configuration completes its address and headers.
 #[derive(Debug, Clone)]
 pub struct SentRequest {
     /// Path of the request, relative to [`ProviderConfig::endpoint`].
@@ -147,7 +147,7 @@ pub struct SentRequest {
 impl SentRequest {
     /// Creates a request and serializes its `body` as JSON.
     ///
-    /// Fails with [`ModelErrorKind::InvalidRequest`] if it cannot be written as JSON.
+    /// Fails with [`ModelErrorKind::InvalidRequest`] if `body` cannot be written as JSON.
     pub fn new(
         provider: &str,
         path: impl Into<Cow<'static, str>>,
@@ -192,14 +192,14 @@ impl<W: Wire> HttpModel<W> {
         Self::new(W::Config::from_env()?, name)
     }
 
-    /// Replaces the capabilities, for example with those of the server's own description.
+    /// Replaces the model's capabilities, for example with those that the server reports.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: ModelCapabilities) -> Self {
         self.capabilities = capabilities;
         self
     }
 
-    /// Replaces the model options of the configuration.
+    /// Replaces the options of this model, which default to those of the configuration.
     #[must_use]
     pub fn with_options(mut self, options: W::Options) -> Self {
         self.options = options;
@@ -231,8 +231,8 @@ impl<W: Wire> HttpModel<W> {
         &self.id.provider
     }
 
-    /// Sends another request for an answer that has already begun, as often as the retry policy
-    /// allows.
+    /// Sends a further request for an answer that has already begun, with retries as the retry
+    /// policy allows.
     pub async fn send_follow_up(&self, request: &SentRequest) -> Result<HttpAnswer, ModelError> {
         self.client.send_chat_request::<W>(request, true).await
     }
@@ -319,13 +319,15 @@ pub async fn open_stream<W: Wire>(
 ) -> Result<ModelStream, ModelError> {
     let context = answer.answer_context();
     if !W::FORMAT.is_document(&answer) {
-        let events = match W::FORMAT {
-            StreamFormat::ServerSentEvents => decode_sse(provider, answer.body, decoder),
-            StreamFormat::JsonLines => decode_ndjson(provider, answer.body, decoder),
-        };
-        return Ok(Box::pin(
-            events.map_err(move |error| context.complete_error(error)),
-        ));
+        return Ok(match W::FORMAT {
+            StreamFormat::ServerSentEvents => {
+                decode_sse_with_context(context, provider, answer.body, decoder)
+            }
+            StreamFormat::JsonLines => {
+                let events = decode_ndjson(provider, answer.body, decoder);
+                Box::pin(events.map_err(move |error| context.complete_error(error)))
+            }
+        });
     }
     let read = async {
         let body = read_to_end(provider, answer.body, MAX_FRAME_BYTES).await?;

@@ -36,13 +36,13 @@ pub struct ChatDecoder {
     reasoning: Option<u32>,
     /// Name of the field with the reasoning text. Some servers send the same text in two fields.
     reasoning_field: Option<&'static str>,
-    /// Pieces of `reasoning_details` in the open reasoning part.
+    /// Blocks from the field `reasoning_details` that belong to the open reasoning part.
     details: ReasoningBlocks,
-    /// Pieces of `thinking_blocks` in the open reasoning part.
+    /// Blocks from the field `thinking_blocks` that belong to the open reasoning part.
     blocks: ReasoningBlocks,
     calls: Calls,
     finish_reason: Option<String>,
-    /// Whether the answer may end without a `finish_reason`, as in a body that is not streamed.
+    /// Whether the answer may end without a `finish_reason`. True for bodies without streaming.
     finish_reason_optional: bool,
     done: bool,
     /// Whether any chunk contained an element of `choices`. Without one, there is no answer.
@@ -109,13 +109,14 @@ impl ChatDecoder {
         }
     }
 
-    fn read_chunk(&mut self, chunk: Chunk, events: &mut Vec<ModelEvent>) {
+    fn read_chunk(&mut self, chunk: Chunk<'_>, events: &mut Vec<ModelEvent>) {
         self.chunk = self.chunk.saturating_add(1);
-        let id = chunk.id.filter(|id| !id.is_empty());
+        let id = chunk.id.filter(|id| !id.0.is_empty());
         // Azure's first chunk only describes the prompt: it has no id and starts no answer.
         let is_of_answer = id.is_some() || !chunk.choices.is_empty() || chunk.usage.is_some();
-        if is_of_answer {
-            self.answer.emit_start(id, chunk.model, events);
+        if is_of_answer && !self.answer.has_started() {
+            let [id, model] = [id, chunk.model].map(|text| text.map(|text| text.0.into_owned()));
+            self.answer.emit_start(id, model, events);
         }
         for choice in chunk.choices {
             if choice.index.is_some_and(|index| index != 0) {
@@ -126,7 +127,8 @@ impl ChatDecoder {
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.read_delta(*delta, events);
             }
-            // Only the finish reason "stop" is replaced by a later finish reason.
+            // A stored finish reason is replaced only if it is "stop": all others are more
+            // specific.
             let reason = choice.finish_reason.filter(|reason| !reason.is_empty());
             let current = self.finish_reason.as_deref();
             if reason.is_some() && current.is_none_or(|current| current == "stop") {
@@ -200,7 +202,7 @@ impl ChatDecoder {
         index
     }
 
-    /// Finishes the open reasoning part. Later reasoning is another part.
+    /// Finishes the open reasoning part. Reasoning that arrives later starts a new part.
     fn end_reasoning(&mut self, events: &mut Vec<ModelEvent>) {
         if let Some(index) = self.reasoning.take() {
             // The state stores the field name, because servers expect the text in the same field.
@@ -289,7 +291,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    /// Emits the buffered texts of an interrupted answer.
+    /// Emits the texts and call inputs that are still buffered when the answer is interrupted.
     fn emit_buffered_text(&mut self, events: &mut Vec<ModelEvent>) {
         let rest = self.text.zip(self.text_restorer.take_raw_buffer());
         events.extend(rest.map(|(index, text)| ModelEvent::TextDelta { index, text }));
@@ -330,12 +332,12 @@ impl ChatDecoder {
             let error = ERRORS.find_error(&body);
             return Err(error.map_or_else(unreadable, |error| self.in_band_error(error)));
         }
-        let chunk: Chunk =
+        let chunk: Chunk<'_> =
             serde_json::from_str(data).map_err(|fault| unreadable().with_source(fault))?;
         if let Some(error) = chunk.error.as_ref().filter(|error| is_error(error)) {
             return Err(self.in_band_error(ERRORS.read_error_object(error)));
         }
-        if name == "error" || chunk.object.as_deref() == Some("error") {
+        if name == "error" || chunk.object.as_ref().is_some_and(|it| it.0 == "error") {
             let body: Value = serde_json::from_str(data).unwrap_or_default();
             return Err(self.in_band_error(ERRORS.find_error(&body).unwrap_or_default()));
         }
@@ -372,11 +374,11 @@ fn emit_usage(usage: Option<UsageReport>, events: &mut Vec<ModelEvent>) {
     }));
 }
 
-/// Maps the server's finish reason. Reasons about tool calls are corrected later to match the
-/// content.
+/// Maps the server's finish reason. The end of the answer corrects `ToolUse` and `Stop` so that
+/// they match whether the answer has tool calls.
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
-        // The last four values are from servers with other engines than OpenAI's.
+        // Besides OpenAI's "stop", these values come from compatible servers with other engines.
         "stop" | "eos" | "eos_token" | "stop_sequence" | "end_turn" => FinishReason::Stop,
         "tool_calls" | "function_call" => FinishReason::ToolUse,
         "length" | "max_tokens" => FinishReason::Length,

@@ -1,9 +1,9 @@
-//! Details of token counts.
+//! Breakdowns of token counts, which Chat Completions and Responses share.
 
 use serde::Deserialize;
 use switchboard_providers_common::lenient::{lenient, lenient_object};
 
-/// Details about the input tokens of a request.
+/// Breakdown of a request's input tokens: tokens read from and written to a cache.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct InputDetails {
@@ -18,20 +18,20 @@ pub struct InputDetails {
     pub cache_write_tokens_details: Option<CacheWriteDetails>,
 }
 
-/// Details about the tokens written to a cache.
+/// Breakdown of the tokens written to a cache, by the lifetime of the entry.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CacheWriteDetails {
-    /// Number of tokens with a lifetime of twelve hours. The others live for thirty minutes.
+    /// Number of tokens that are cached for twelve hours. The others expire in thirty minutes.
     #[serde(deserialize_with = "lenient")]
     pub ttl_12h_tokens: Option<u64>,
 }
 
-/// Details about the output tokens of an answer.
+/// Breakdown of an answer's output tokens: reasoning tokens.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
-    /// Number of output tokens for reasoning.
+    /// Number of output tokens that the model used for reasoning.
     #[serde(deserialize_with = "lenient")]
     pub reasoning_tokens: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! Response types. A field of the wrong type counts as missing, so that one unexpected field does
-//! not make the answer unreadable.
+//! Response types of the Messages API. A field of the wrong type counts as missing, so that one
+//! unexpected field does not make the answer unreadable.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -23,7 +23,7 @@ pub struct StreamEvent {
     /// The content block in a `content_block_start` event.
     #[serde(deserialize_with = "lenient_object")]
     pub content_block: Option<JsonObject>,
-    /// The change of a content block or of the message.
+    /// The change of a content block or of the message, in an event with a delta.
     #[serde(deserialize_with = "lenient_object")]
     pub delta: Option<JsonObject>,
     #[serde(deserialize_with = "lenient_object")]
@@ -36,7 +36,7 @@ pub struct StreamEvent {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageStart {
-    /// Id of the message.
+    /// Id of the message, which identifies the answer.
     #[serde(deserialize_with = "lenient")]
     pub id: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -46,12 +46,12 @@ pub struct MessageStart {
     pub content: Vec<JsonObject>,
     #[serde(deserialize_with = "lenient_object")]
     pub usage: Option<UsageReport>,
-    /// The stop reason of the API, such as `end_turn`.
+    /// The API's reason why the answer ended, such as `end_turn`.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
     #[serde(deserialize_with = "lenient_object")]
     pub stop_details: Option<StopDetails>,
-    /// The container of the code execution tool.
+    /// The container of the code execution tool, which later requests refer to.
     #[serde(deserialize_with = "lenient_object")]
     pub container: Option<JsonObject>,
 }
@@ -60,12 +60,12 @@ pub struct MessageStart {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageDelta {
-    /// The stop reason of the API, such as `end_turn`.
+    /// The API's reason why the answer ended, such as `end_turn`.
     #[serde(deserialize_with = "lenient")]
     pub stop_reason: Option<String>,
     #[serde(deserialize_with = "lenient_object")]
     pub stop_details: Option<StopDetails>,
-    /// The container of the code execution tool.
+    /// The container of the code execution tool, which later requests refer to.
     #[serde(deserialize_with = "lenient_object")]
     pub container: Option<JsonObject>,
 }
@@ -81,7 +81,7 @@ pub struct StopDetails {
     pub explanation: Option<String>,
 }
 
-/// Cumulative token counts. Each report may lack some of them.
+/// Token counts since the start of the answer. A report may lack some of the counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct UsageReport {
@@ -100,7 +100,7 @@ pub struct UsageReport {
     /// Number of answer tokens, including thinking.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Breakdown of the answer tokens.
+    /// Breakdown of the answer tokens: thinking tokens.
     #[serde(deserialize_with = "lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
     /// Numbers of server tool requests: `web_search_requests`, `web_fetch_requests` and others.
@@ -119,7 +119,7 @@ pub struct CacheCreation {
 }
 
 impl CacheCreation {
-    /// Returns the sum of the counts that are known, or `None` if none is known.
+    /// Returns the sum of the counts by lifetime, or `None` if no count is known.
     fn sum_counts(self) -> Option<u64> {
         match (
             self.ephemeral_5m_input_tokens,
@@ -146,7 +146,7 @@ impl<'de> Deserialize<'de> for ServerToolUse {
     }
 }
 
-/// The breakdown of the answer tokens.
+/// Breakdown of the answer tokens: thinking tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OutputDetails {
@@ -155,7 +155,7 @@ pub struct OutputDetails {
 }
 
 impl UsageReport {
-    /// Merges a later report of the same answer. The larger count wins, because some servers report
+    /// Merges a later report of this answer. Each larger count wins, because some servers report
     /// zeros at the end.
     pub(crate) fn merge_report(&mut self, later: Self) {
         let written = later.cache_creation_input_tokens;

@@ -1,4 +1,4 @@
-//! One attempt of a request.
+//! Sending of one HTTP request, and conversion of its response into an answer or an error.
 
 use std::{
     sync::Arc,
@@ -20,7 +20,7 @@ use crate::{ClassifiedError, ErrorClassifier, HttpFailure, http::classify};
 /// Maximum time to read the body of a failed answer.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request that is ready to be sent any number of times. Its address and headers are checked.
+/// An HTTP request with checked address and headers, which can be sent any number of times.
 pub(super) struct Call<'a> {
     transport: &'a HttpTransport,
     method: Method,
@@ -31,13 +31,11 @@ pub(super) struct Call<'a> {
     /// Maximum time from sending the request to the first byte of the response.
     limit: Duration,
     redactor: Redactor,
-    /// Address of the request without secrets, for messages.
-    address: String,
 }
 
 /// An HTTP response whose headers have arrived.
 enum OpenedResponse {
-    /// Successful response, with the first piece of its body.
+    /// Successful response and the first piece of its body, which is `None` for an empty body.
     Success(reqwest::Response, Option<Bytes>),
     /// Failed response. The text explains why a response with a successful status counts as failed.
     Failure(reqwest::Response, Option<String>),
@@ -55,12 +53,13 @@ impl<'a> Call<'a> {
             ModelError::new(transport.provider(), ModelErrorKind::Configuration, message)
         };
         request.headers.check_headers(transport.provider())?;
-        let address = redact::strip_address_secrets(&request.url);
+        let address = || redact::strip_address_secrets(&request.url);
         let url = Url::parse(&request.url)
-            .map_err(|error| wrong(format!("`{address}` is not an address: {error}")))?;
+            .map_err(|error| wrong(format!("`{}` is not an address: {error}", address())))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(format!(
-                "`{address}` is not an address: it must begin with http:// or https://"
+                "`{}` is not an address: it must begin with http:// or https://",
+                address()
             )));
         }
         let mut headers = request.headers.header_map().clone();
@@ -70,11 +69,11 @@ impl<'a> Call<'a> {
         {
             headers.insert(header::ACCEPT, accept);
         }
-        // The request is built once here, because reqwest then moves user and password into a
-        // header.
+        // Building a request moves user and password from the address into a header. The resulting
+        // address and headers serve all attempts.
         let built = transport.client.request(Method::GET, url).headers(headers);
         let mut built = built.build().map_err(|error| {
-            wrong(format!("`{address}`: {}", failure::root_cause(&error)))
+            wrong(format!("`{}`: {}", address(), failure::root_cause(&error)))
                 .with_source(error.without_url())
         })?;
         let headers = std::mem::take(built.headers_mut());
@@ -87,11 +86,15 @@ impl<'a> Call<'a> {
             expected: request.expected,
             body: request.body.clone(),
             limit,
-            address,
         })
     }
 
-    /// Sends the request once. `number` is the number of the attempt, from 1.
+    /// Returns the address of the request without secrets, for messages.
+    fn address(&self) -> String {
+        redact::strip_address_secrets(self.url.as_str())
+    }
+
+    /// Sends the request once. `number` is the number of the attempt in the log, from 1.
     pub(super) async fn send_once(
         &self,
         number: u32,
@@ -106,7 +109,7 @@ impl<'a> Call<'a> {
         tracing::debug!(
             provider = self.provider(),
             method = %self.method,
-            address = self.address,
+            address = self.address(),
             attempt = number,
             status,
             error,
@@ -125,7 +128,7 @@ impl<'a> Call<'a> {
                 phase: TimeoutPhase::FirstByte,
                 after: self.limit,
             };
-            let error = self.model_error(kind, self.address.clone());
+            let error = self.model_error(kind, self.address());
             return Err(failure::add_default_retry_hint(error));
         };
         match opened? {
@@ -194,7 +197,7 @@ impl<'a> Call<'a> {
         }
         Some(format!(
             "{} sent `{}` instead of `{}`: check the address",
-            self.address,
+            self.address(),
             actual.to_ascii_lowercase().escape_debug(),
             expected.join("` or `")
         ))
@@ -262,7 +265,7 @@ impl<'a> Call<'a> {
             "{} redirects to {}. Redirects are not followed, because the key would be sent along. \
              If the \
              new address is right, configure it",
-            self.address,
+            self.address(),
             self.redactor
                 .redact_known(&classify::body_excerpt(new_address.as_bytes())),
         );
@@ -273,7 +276,7 @@ impl<'a> Call<'a> {
 
     fn connection_error(&self, error: reqwest::Error) -> ModelError {
         let connect_timeout = self.transport.shared.config.connect_timeout;
-        failure::connection_error(self.provider(), &self.address, connect_timeout, error)
+        failure::connection_error(self.provider(), &self.address(), connect_timeout, error)
     }
 
     fn provider(&self) -> &str {

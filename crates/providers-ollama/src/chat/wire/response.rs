@@ -1,12 +1,12 @@
-//! Response types. A value of the wrong type counts as absent, so that one malformed field does not
-//! invalidate the answer.
+//! Response types of the chat API. A value of the wrong type counts as absent, so that one
+//! malformed field does not invalidate the answer.
 
 use serde::Deserialize;
 use serde_json::Value;
 use switchboard_domain::Usage;
 use switchboard_providers_common::lenient::{lenient, lenient_list, lenient_object};
 
-/// A line of a stream, or a body that is not streamed. Both have the same form.
+/// A line of a stream, or a body that is not streamed. Both have the same fields.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
@@ -14,7 +14,7 @@ pub struct Chunk {
     pub model: Option<String>,
     #[serde(deserialize_with = "lenient_object")]
     pub message: Option<MessageReport>,
-    /// Whether this is the last line of the answer.
+    /// Whether this is the last line of the answer, which contains the token counts.
     #[serde(deserialize_with = "lenient")]
     pub done: Option<bool>,
     /// Reason why the answer ended. Servers before 2024 do not send it. Newer servers omit reasons
@@ -27,7 +27,7 @@ pub struct Chunk {
     pub prompt_eval_count: Option<u64>,
     #[serde(deserialize_with = "lenient")]
     pub eval_count: Option<u64>,
-    /// Error of the server in place of an answer.
+    /// Error object or text that the server sends instead of an answer.
     pub error: Option<Value>,
 }
 
@@ -41,7 +41,7 @@ impl Chunk {
     }
 }
 
-/// Piece of a message in a stream.
+/// Piece of the answer's message that one line of a stream contains.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct MessageReport {
@@ -49,12 +49,12 @@ pub struct MessageReport {
     pub content: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub thinking: Option<String>,
-    /// Tool calls, each of them whole.
+    /// Tool calls of the answer. Each call arrives whole, not in pieces.
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<CallReport>,
 }
 
-/// A tool call of the model.
+/// A tool call that the model made, as the server sends it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct CallReport {
@@ -66,7 +66,7 @@ pub struct CallReport {
     pub function: Option<FunctionReport>,
 }
 
-/// A called function and its arguments.
+/// A called function and its arguments, as the server sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionReport {

@@ -1,5 +1,7 @@
-//! Response types. A field of the wrong type counts as missing, so that one unexpected field does
-//! not make the answer unreadable.
+//! Response types of Chat Completions. A field of the wrong type counts as missing, so that one
+//! unexpected field does not make the answer unreadable.
+
+use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,81 +13,86 @@ use crate::wire::usage::{InputDetails, OutputDetails};
 /// A chunk of a stream, or a body that is not streamed, which has `message` instead of `delta`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Chunk {
+pub struct Chunk<'a> {
     /// Id of the answer. Empty in Azure's first chunk.
-    #[serde(deserialize_with = "lenient")]
-    pub id: Option<String>,
+    #[serde(borrow, deserialize_with = "lenient")]
+    pub id: Option<ChunkText<'a>>,
     /// Name of the model. Empty in Azure's first chunk.
-    #[serde(deserialize_with = "lenient")]
-    pub model: Option<String>,
+    #[serde(borrow, deserialize_with = "lenient")]
+    pub model: Option<ChunkText<'a>>,
     /// Alternative answers. Empty in the chunk with the usage and in Azure's first chunk.
     #[serde(deserialize_with = "lenient_list")]
     pub choices: Vec<Choice>,
-    /// Token counts. `null` in all chunks except the last.
+    /// Token counts of the answer. `null` in all chunks except the last.
     #[serde(deserialize_with = "lenient_object")]
     pub usage: Option<Box<UsageReport>>,
     /// Error object of a failed answer.
     pub error: Option<Value>,
-    /// The text `error` if the chunk is an error without the field `error` (vLLM).
-    #[serde(deserialize_with = "lenient")]
-    pub object: Option<String>,
+    /// Kind of the object. The value `error` marks vLLM's errors, which have no field `error`.
+    #[serde(borrow, deserialize_with = "lenient")]
+    pub object: Option<ChunkText<'a>>,
 }
+
+/// Text that every chunk repeats, such as the answer's id. Borrowed unless it contains escapes.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub struct ChunkText<'a>(#[serde(borrow)] pub Cow<'a, str>);
 
 /// One of the alternative answers. Large fields are boxed, because a chunk is created for every
 /// token.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Choice {
-    /// Index of this answer if several were requested (`n`).
+    /// Index of this alternative answer, if a request asked for several (`n`).
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
-    /// Change of the message, in a stream.
+    /// Streamed addition to the message, in the field `delta`.
     #[serde(deserialize_with = "lenient_object")]
     pub delta: Option<Box<Delta>>,
-    /// Whole message, in a body that is not streamed.
+    /// Whole message, in the field `message` of a body that is not streamed.
     #[serde(deserialize_with = "lenient_object")]
     pub message: Option<Box<Delta>>,
-    /// Reason why the answer ended.
+    /// Reason why the answer ended, such as `stop` or `length`.
     #[serde(deserialize_with = "lenient")]
     pub finish_reason: Option<String>,
 }
 
-/// Change of a message in a stream.
+/// Content that one chunk of a stream adds to the message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Delta {
     pub content: Option<Content>,
-    /// Text of a refusal.
+    /// Text with which the model refuses to answer.
     #[serde(deserialize_with = "lenient")]
     pub refusal: Option<String>,
-    /// Reasoning text in the field of `DeepSeek` and vLLM.
+    /// Reasoning text in the field `reasoning_content` of `DeepSeek` and vLLM.
     #[serde(deserialize_with = "lenient")]
     pub reasoning_content: Option<String>,
-    /// Reasoning text in the field of Groq, OpenRouter and newer vLLM.
+    /// Reasoning text in the field `reasoning` of Groq, OpenRouter and newer vLLM.
     #[serde(deserialize_with = "lenient")]
     pub reasoning: Option<String>,
-    /// Reasoning with state that must be sent back (OpenRouter).
+    /// Reasoning blocks of OpenRouter, which must be sent back in later requests.
     #[serde(deserialize_with = "lenient_list")]
     pub reasoning_details: Vec<JsonObject>,
-    /// Reasoning in Anthropic's form (LiteLLM).
+    /// Reasoning blocks of Anthropic's API, as a LiteLLM proxy forwards them.
     #[serde(deserialize_with = "lenient_list")]
     pub thinking_blocks: Vec<JsonObject>,
     #[serde(deserialize_with = "lenient_list")]
     pub tool_calls: Vec<ToolCallDelta>,
-    /// The only tool call, in the form of servers without `tool_calls`.
+    /// The only tool call of an answer, from servers that do not send `tool_calls`.
     #[serde(deserialize_with = "lenient_object")]
     pub function_call: Option<FunctionDelta>,
 }
 
-/// Content of a message: text, or a list of pieces, each with a `type` (Mistral).
+/// Content of a message: a string or, from Mistral, a list of pieces, each with a `type`.
 #[derive(Debug, Deserialize)]
 pub struct Content(Value);
 
-/// Change of a tool call in a stream.
+/// A streamed piece of a tool call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolCallDelta {
-    /// Index of the tool call. Some servers omit it.
+    /// Index of the tool call in the answer. Some servers omit it.
     #[serde(deserialize_with = "lenient")]
     pub index: Option<u64>,
     /// Id of the tool call. It is missing, blank or `"null"` on some servers.
@@ -99,7 +106,7 @@ pub struct ToolCallDelta {
     pub provider_specific_fields: Option<Value>,
 }
 
-/// Change of a function call in a stream.
+/// A streamed piece of a call: the function's name or a part of its arguments.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct FunctionDelta {
@@ -120,13 +127,13 @@ pub struct UsageReport {
     /// Number of answer tokens. Some servers (xAI, Gemini's endpoint) do not include reasoning.
     #[serde(deserialize_with = "lenient")]
     pub completion_tokens: Option<u64>,
-    /// Number of all tokens, including reasoning.
+    /// Number of prompt and answer tokens together, including reasoning tokens.
     #[serde(deserialize_with = "lenient")]
     pub total_tokens: Option<u64>,
-    /// Details about the prompt tokens.
+    /// Number of prompt tokens that were read from and written to a cache.
     #[serde(deserialize_with = "lenient_object")]
     pub prompt_tokens_details: Option<InputDetails>,
-    /// Details about the answer's tokens.
+    /// Number of answer tokens that were reasoning.
     #[serde(deserialize_with = "lenient_object")]
     pub completion_tokens_details: Option<OutputDetails>,
 }
@@ -135,7 +142,7 @@ impl From<UsageReport> for Usage {
     fn from(report: UsageReport) -> Self {
         let prompt = report.prompt_tokens_details.unwrap_or_default();
         let completion = report.completion_tokens_details.unwrap_or_default();
-        // Some servers count reasoning tokens only in the total. They are output tokens too.
+        // Some servers count reasoning tokens only in the total, although these are output tokens.
         let written = report.prompt_tokens.zip(report.total_tokens);
         let written = written.and_then(|(prompt, total)| total.checked_sub(prompt));
         Self {
@@ -153,7 +160,7 @@ impl From<UsageReport> for Usage {
 }
 
 impl Content {
-    /// Calls `each` with each piece's text, and whether the piece is reasoning.
+    /// Calls `each` for every piece, with whether the piece is reasoning, and its text.
     pub(crate) fn for_each_text(&self, mut each: impl FnMut(bool, &str)) {
         match &self.0 {
             Value::String(text) => each(false, text),

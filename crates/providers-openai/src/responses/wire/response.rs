@@ -1,4 +1,4 @@
-//! Response types. A field of the wrong type counts as missing.
+//! Response types of the Responses API. A field of the wrong type counts as missing.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,28 +11,28 @@ use crate::wire::usage::{InputDetails, OutputDetails};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Event {
-    /// Type of the event.
+    /// Type of the event, such as `response.completed`.
     #[serde(deserialize_with = "lenient")]
     pub r#type: Option<String>,
-    /// State of the whole answer, in the first events and in the last one.
+    /// The whole answer so far, in the first and the last events of a stream.
     #[serde(deserialize_with = "lenient_object")]
     pub response: Option<Response>,
-    /// Item that starts or is complete.
+    /// Output item that the event starts or completes.
     #[serde(deserialize_with = "lenient_object")]
     pub item: Option<JsonObject>,
-    /// Part of a message or of reasoning that starts or is complete.
+    /// Part of a message or of reasoning that the event starts or completes.
     #[serde(deserialize_with = "lenient_object")]
     pub part: Option<JsonObject>,
     /// Id of the item that the event is about.
     #[serde(deserialize_with = "lenient")]
     pub item_id: Option<String>,
-    /// Index of the item in the answer.
+    /// Index of the event's item in the answer.
     #[serde(deserialize_with = "lenient")]
     pub output_index: Option<u64>,
-    /// Index of the content part in the item.
+    /// Index of the event's content part in the item.
     #[serde(deserialize_with = "lenient")]
     pub content_index: Option<u64>,
-    /// Index of the summary in the reasoning item.
+    /// Index of the event's summary in the reasoning item.
     #[serde(deserialize_with = "lenient")]
     pub summary_index: Option<u64>,
     #[serde(deserialize_with = "lenient")]
@@ -53,7 +53,7 @@ pub struct Response {
     pub id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// Status: `completed`, `incomplete`, `failed`, `cancelled`, `queued` or `in_progress`.
+    /// Status of the answer: `completed`, `incomplete`, `failed`, `cancelled`, `in_progress`, …
     #[serde(deserialize_with = "lenient")]
     pub status: Option<String>,
     #[serde(deserialize_with = "some_list")]
@@ -62,12 +62,12 @@ pub struct Response {
     pub usage: Option<UsageReport>,
     /// Error object of a failed answer.
     pub error: Option<Value>,
-    /// Details about an incomplete answer.
+    /// Object with the reason why the answer is incomplete.
     #[serde(deserialize_with = "lenient_object")]
     pub incomplete_details: Option<IncompleteDetails>,
 }
 
-/// Details about an incomplete answer.
+/// Field `incomplete_details`: why the answer is incomplete.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct IncompleteDetails {
@@ -83,16 +83,16 @@ pub struct UsageReport {
     /// Number of input tokens, including cached ones.
     #[serde(deserialize_with = "lenient")]
     pub input_tokens: Option<u64>,
-    /// Details about the input tokens.
+    /// Number of input tokens that were read from and written to a cache.
     #[serde(deserialize_with = "lenient_object")]
     pub input_tokens_details: Option<InputDetails>,
     /// Number of output tokens, including reasoning.
     #[serde(deserialize_with = "lenient")]
     pub output_tokens: Option<u64>,
-    /// Details about the output tokens.
+    /// Number of output tokens that were reasoning.
     #[serde(deserialize_with = "lenient_object")]
     pub output_tokens_details: Option<OutputDetails>,
-    /// Number of server tool calls. Only xAI sends it
+    /// Number of calls of tools that the server ran. Only xAI sends it
     /// (docs.x.ai/developers/tools/tool-usage-details).
     #[serde(deserialize_with = "lenient")]
     pub num_server_side_tools_used: Option<u64>,
